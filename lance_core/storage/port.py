@@ -1,0 +1,140 @@
+"""The port that every byte passes: a handful of verbs with stated atomicity."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMeta:
+    """What a store says about one object.
+
+    `path` is the key, `size` is in bytes, `last_modified` is UTC by the store's own clock. `e_tag` is the store's
+    validator as the Lance clients spell it (quoted), or None where the store has none.
+    """
+
+    path: str
+    size: int
+    e_tag: str | None
+    last_modified: datetime
+
+
+class ObjectStore(ABC):
+    """Objects under one root.
+
+    A path is a key relative to the root: components joined by '/', no leading slash, no '..'. Every method is
+    thread-safe and blocking. A write that may or may not have been applied raises `OutcomeUnknown`; any other
+    error of a write means that it was not applied and will not be.
+    """
+
+    uri: str
+    """The root as clients name it: `file:///data/cat`, `s3://bucket/cat`, `memory://name`. No trailing slash."""
+
+    local: bool
+    """True when a call costs microseconds: callers need no threads to hide its latency."""
+
+    content_e_tags: bool
+    """True when the same bytes, published by `publish`, keep the e_tag that they had under their staged name."""
+
+    @abstractmethod
+    def get(self, path: str) -> bytes:
+        """All bytes of an object, in one request, hit or miss. Raises `NotFound`."""
+
+    @abstractmethod
+    def get_range(self, path: str, offset: int, length: int) -> bytes:
+        """At most `length` bytes from `offset`, in one request; shorter at the end. Raises `NotFound`."""
+
+    @abstractmethod
+    def head(self, path: str) -> ObjectMeta:
+        """Metadata of an object. Raises `NotFound`. Never answered from a cache."""
+
+    @abstractmethod
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
+        """Write an object, atomically replacing what is there. Returns its e_tag.
+
+        With `durable=False` a store that has the choice may return before the bytes survive a power loss; the
+        caller then owes a `sync` before anything durable refers to them.
+        """
+
+    @abstractmethod
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
+        """Write an object if the key is vacant: of all concurrent callers exactly one succeeds.
+
+        Readers see nothing or all of it. Returns the e_tag. Raises `AlreadyExists`, or `OutcomeUnknown`.
+        """
+
+    @abstractmethod
+    def replace(self, path: str, data: bytes, *, if_match: str) -> str | None:
+        """Replace an object whose e_tag is `if_match`. Raises `PreconditionFailed` (or `NotFound`), `OutcomeUnknown`.
+
+        On a local file system the comparison and the replacement are two steps.
+        """
+
+    @abstractmethod
+    def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:
+        """Give `data`, the bytes read from `staged`, the name `target` if that is vacant; `staged` stays.
+
+        Never a store's copy (M2): a link on a local file system, put-if-absent of `data` elsewhere. Atomicity and
+        errors as `put_if_absent`.
+        """
+
+    @abstractmethod
+    def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
+        """Move an object to a vacant key. Raises `AlreadyExists`, `NotFound` (source), `OutcomeUnknown`.
+
+        Of all concurrent callers with one target exactly one succeeds. A crash may leave both names.
+        """
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Remove an object. A vacant key is success."""
+
+    @abstractmethod
+    def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
+        """All objects below the directory `prefix` (recursively), in byte order of their keys, never from a cache.
+
+        `prefix` is a directory key without a trailing slash, or '' for the root; a missing directory yields
+        nothing. `start_after` is a key: only greater ones are yielded, so the first of many is one request on
+        stores that list in order.
+        """
+
+    @abstractmethod
+    def sync(self, paths: Iterable[str]) -> None:
+        """Make objects written (by anybody) survive a power loss: their bytes and every directory on their way.
+
+        A missing path raises `NotFound`. Nothing to do on stores whose writes are durable when answered.
+        """
+
+    @abstractmethod
+    def object_path(self, path: str) -> str:
+        """The key as Lance clients spell it on the wire: relative to the bucket or file system, no leading slash."""
+
+    @abstractmethod
+    def relative_path(self, object_path: str) -> str | None:
+        """Inverse of `object_path` (a leading slash is tolerated). None when it lies outside this root."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release connections and threads. The store is not used afterwards."""
+
+    def object_uri(self, path: str) -> str:
+        """The full URI of a key, as pylance opens it."""
+        return f"{self.uri}/{path}" if path else self.uri
+
+    @abstractmethod
+    def map(self, call: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """`[call(item) for item in items]`, overlapping the calls where that saves time.
+
+        All calls are made even when one fails; then the first error, in order, is raised.
+        """
+
+    def gather(self, calls: Sequence[Callable[[], R]]) -> list[R]:
+        """Make independent calls as one parallel step and return their results in order."""
+        return self.map(lambda call: call(), calls)
