@@ -1,0 +1,49 @@
+# Everything a developer or a newcomer types. Each target sets up what it needs first.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+VENV    := .venv
+PYTHON_ := $(VENV)/bin/python
+STAMP   := $(VENV)/.installed
+ROOT    ?= ./catalog
+HOST    ?= 127.0.0.1
+PORT    ?= 2333
+
+.PHONY: help setup demo test check generate serve bench clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+setup: $(STAMP) ## make .venv with everything in it, in exact versions
+
+$(STAMP): pyproject.toml constraints.txt scripts/setup.sh
+	@scripts/setup.sh $(VENV)
+	@touch $@
+
+demo: $(STAMP) ## publish a real graph atomically, then read it back
+	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME && $(PYTHON_) examples/nyc_flights.py
+
+test: $(STAMP) ## all tests
+	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME && $(PYTHON_) -m pytest -v --durations=15
+
+check: $(STAMP) ## style, types, dependency directions, generated files
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	PYTHONPATH=. $(VENV)/bin/lint-imports
+	$(PYTHON_) scripts/generate_protos.py --check
+	$(PYTHON_) scripts/generate_client.py --check
+
+generate: $(STAMP) ## regenerate the protocol messages and the client
+	$(PYTHON_) scripts/generate_protos.py
+	$(PYTHON_) scripts/generate_client.py
+
+serve: $(STAMP) ## serve ROOT on HOST:PORT (./catalog on 127.0.0.1:2333)
+	@$(VENV)/bin/lance-namespace serve --root "$(ROOT)" --host "$(HOST)" --port "$(PORT)"
+
+bench: $(STAMP) ## measure against pylance's own server, write benchmarks/results/
+	@$(PYTHON_) -m benchmarks
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Makes the virtual environment named by the first argument (default .venv) and installs the project into it, editable,
+# with everything that development, tests and the demo need, in the exact versions of constraints.txt.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+venv="${1:-.venv}"
+
+say() { printf '%s\n' "$*" >&2; }
+
+can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+apt_install() {
+    say "installing $* with apt-get"
+    { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"; } >&2
+}
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+if ! python="$(find_python)"; then
+    if can_install; then
+        apt_install python3 python3-venv
+        python="$(find_python)" || { say "this distribution's python3 is older than 3.11: install Python 3.11 or newer"; exit 1; }
+    else
+        say "Python 3.11 or newer is needed and was not found: install python3 and python3-venv, or set PYTHON=/path/to/python"
+        exit 1
+    fi
+fi
+
+if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+    if can_install; then
+        apt_install python3-venv
+    fi
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || {
+        say "$python cannot make virtual environments: install the package python3-venv (Debian, Ubuntu) and run this again"
+        exit 1
+    }
+fi
+
+[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+"$venv/bin/python" -m pip install -q --disable-pip-version-check "$(grep -x 'pip==.*' constraints.txt)"
+# pyspark comes as source: its build, and ours, run under the same exact versions.
+"$venv/bin/python" -m pip install -q --disable-pip-version-check \
+    --constraint constraints.txt --build-constraint constraints.txt --editable '.[dev]'
+say "installed into $venv"
