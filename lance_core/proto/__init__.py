@@ -1,0 +1,1 @@
+"""Messages generated from `protos/`. Regenerate them with `make generate`; never edit them."""
