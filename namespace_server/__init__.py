@@ -1,0 +1,1 @@
+"""The Lance namespace catalog server: the catalog itself, and its REST face."""

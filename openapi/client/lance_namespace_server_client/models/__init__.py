@@ -1,0 +1,137 @@
+"""Contains all the data models used in inputs/outputs"""
+
+from .assert_table_version_request import AssertTableVersionRequest
+from .assert_table_version_response import AssertTableVersionResponse
+from .batch_commit_tables_request import BatchCommitTablesRequest
+from .batch_commit_tables_response import BatchCommitTablesResponse
+from .batch_create_table_versions_request import BatchCreateTableVersionsRequest
+from .batch_create_table_versions_response import BatchCreateTableVersionsResponse
+from .batch_delete_table_versions_request import BatchDeleteTableVersionsRequest
+from .batch_delete_table_versions_response import BatchDeleteTableVersionsResponse
+from .catalog_batch import CatalogBatch
+from .catalog_table import CatalogTable
+from .catalog_table_branches import CatalogTableBranches
+from .catalog_version import CatalogVersion
+from .commit_table_operation import CommitTableOperation
+from .commit_table_result import CommitTableResult
+from .commit_transaction_request import CommitTransactionRequest
+from .commit_transaction_response import CommitTransactionResponse
+from .context import Context
+from .create_namespace_request import CreateNamespaceRequest
+from .create_namespace_response import CreateNamespaceResponse
+from .create_table_version_entry import CreateTableVersionEntry
+from .create_table_version_entry_metadata import CreateTableVersionEntryMetadata
+from .create_table_version_request import CreateTableVersionRequest
+from .create_table_version_request_metadata import CreateTableVersionRequestMetadata
+from .create_table_version_response import CreateTableVersionResponse
+from .declare_table_request import DeclareTableRequest
+from .declare_table_response import DeclareTableResponse
+from .deregister_table_request import DeregisterTableRequest
+from .deregister_table_response import DeregisterTableResponse
+from .describe_catalog_response import DescribeCatalogResponse
+from .describe_catalog_version_response import DescribeCatalogVersionResponse
+from .describe_namespace_request import DescribeNamespaceRequest
+from .describe_namespace_response import DescribeNamespaceResponse
+from .describe_table_request import DescribeTableRequest
+from .describe_table_response import DescribeTableResponse
+from .describe_table_response_metadata import DescribeTableResponseMetadata
+from .describe_table_version_request import DescribeTableVersionRequest
+from .describe_table_version_response import DescribeTableVersionResponse
+from .drop_namespace_request import DropNamespaceRequest
+from .drop_namespace_response import DropNamespaceResponse
+from .drop_table_request import DropTableRequest
+from .drop_table_response import DropTableResponse
+from .error_response import ErrorResponse
+from .health_live_response import HealthLiveResponse
+from .health_ready_response import HealthReadyResponse
+from .identity import Identity
+from .json_arrow_data_type import JsonArrowDataType
+from .json_arrow_field import JsonArrowField
+from .json_arrow_field_metadata import JsonArrowFieldMetadata
+from .json_arrow_schema import JsonArrowSchema
+from .json_arrow_schema_metadata import JsonArrowSchemaMetadata
+from .list_catalog_versions_response import ListCatalogVersionsResponse
+from .list_namespaces_response import ListNamespacesResponse
+from .list_table_versions_response import ListTableVersionsResponse
+from .list_tables_response import ListTablesResponse
+from .namespace_exists_request import NamespaceExistsRequest
+from .operation_failure import OperationFailure
+from .properties import Properties
+from .register_table_request import RegisterTableRequest
+from .register_table_response import RegisterTableResponse
+from .rename_table_request import RenameTableRequest
+from .rename_table_response import RenameTableResponse
+from .storage_options import StorageOptions
+from .table_exists_request import TableExistsRequest
+from .table_version import TableVersion
+from .table_version_metadata import TableVersionMetadata
+from .version_range import VersionRange
+
+__all__ = (
+    "AssertTableVersionRequest",
+    "AssertTableVersionResponse",
+    "BatchCommitTablesRequest",
+    "BatchCommitTablesResponse",
+    "BatchCreateTableVersionsRequest",
+    "BatchCreateTableVersionsResponse",
+    "BatchDeleteTableVersionsRequest",
+    "BatchDeleteTableVersionsResponse",
+    "CatalogBatch",
+    "CatalogTable",
+    "CatalogTableBranches",
+    "CatalogVersion",
+    "CommitTableOperation",
+    "CommitTableResult",
+    "CommitTransactionRequest",
+    "CommitTransactionResponse",
+    "Context",
+    "CreateNamespaceRequest",
+    "CreateNamespaceResponse",
+    "CreateTableVersionEntry",
+    "CreateTableVersionEntryMetadata",
+    "CreateTableVersionRequest",
+    "CreateTableVersionRequestMetadata",
+    "CreateTableVersionResponse",
+    "DeclareTableRequest",
+    "DeclareTableResponse",
+    "DeregisterTableRequest",
+    "DeregisterTableResponse",
+    "DescribeCatalogResponse",
+    "DescribeCatalogVersionResponse",
+    "DescribeNamespaceRequest",
+    "DescribeNamespaceResponse",
+    "DescribeTableRequest",
+    "DescribeTableResponse",
+    "DescribeTableResponseMetadata",
+    "DescribeTableVersionRequest",
+    "DescribeTableVersionResponse",
+    "DropNamespaceRequest",
+    "DropNamespaceResponse",
+    "DropTableRequest",
+    "DropTableResponse",
+    "ErrorResponse",
+    "HealthLiveResponse",
+    "HealthReadyResponse",
+    "Identity",
+    "JsonArrowDataType",
+    "JsonArrowField",
+    "JsonArrowFieldMetadata",
+    "JsonArrowSchema",
+    "JsonArrowSchemaMetadata",
+    "ListCatalogVersionsResponse",
+    "ListNamespacesResponse",
+    "ListTableVersionsResponse",
+    "ListTablesResponse",
+    "NamespaceExistsRequest",
+    "OperationFailure",
+    "Properties",
+    "RegisterTableRequest",
+    "RegisterTableResponse",
+    "RenameTableRequest",
+    "RenameTableResponse",
+    "StorageOptions",
+    "TableExistsRequest",
+    "TableVersion",
+    "TableVersionMetadata",
+    "VersionRange",
+)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.table_version import TableVersion
+
+
+T = TypeVar("T", bound="BatchCreateTableVersionsResponse")
+
+
+@_attrs_define
+class BatchCreateTableVersionsResponse:
+    """
+    Attributes:
+        versions (list[TableVersion]):
+        transaction_id (str | Unset):
+    """
+
+    versions: list[TableVersion]
+    transaction_id: str | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        versions = []
+        for versions_item_data in self.versions:
+            versions_item = versions_item_data.to_dict()
+            versions.append(versions_item)
+
+        transaction_id = self.transaction_id
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "versions": versions,
+            }
+        )
+        if transaction_id is not UNSET:
+            field_dict["transaction_id"] = transaction_id
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        from ..models.table_version import TableVersion
+
+        d = dict(src_dict)
+        versions = []
+        _versions = d.pop("versions")
+        for versions_item_data in _versions:
+            versions_item = TableVersion.from_dict(versions_item_data)
+
+            versions.append(versions_item)
+
+        transaction_id = d.pop("transaction_id", UNSET)
+
+        batch_create_table_versions_response = cls(
+            versions=versions,
+            transaction_id=transaction_id,
+        )
+
+        batch_create_table_versions_response.additional_properties = d
+        return batch_create_table_versions_response
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.assert_table_version_response import AssertTableVersionResponse
+    from ..models.batch_delete_table_versions_response import BatchDeleteTableVersionsResponse
+    from ..models.commit_transaction_response import CommitTransactionResponse
+    from ..models.create_table_version_response import CreateTableVersionResponse
+    from ..models.declare_table_response import DeclareTableResponse
+    from ..models.deregister_table_response import DeregisterTableResponse
+
+
+T = TypeVar("T", bound="CommitTableResult")
+
+
+@_attrs_define
+class CommitTableResult:
+    """Exactly one of its fields, the one of the operation.
+
+    Attributes:
+        declare_table (DeclareTableResponse | Unset):
+        create_table_version (CreateTableVersionResponse | Unset):
+        delete_table_versions (BatchDeleteTableVersionsResponse | Unset):
+        deregister_table (DeregisterTableResponse | Unset):
+        commit_transaction (CommitTransactionResponse | Unset):
+        assert_table_version (AssertTableVersionResponse | Unset):
+    """
+
+    declare_table: DeclareTableResponse | Unset = UNSET
+    create_table_version: CreateTableVersionResponse | Unset = UNSET
+    delete_table_versions: BatchDeleteTableVersionsResponse | Unset = UNSET
+    deregister_table: DeregisterTableResponse | Unset = UNSET
+    commit_transaction: CommitTransactionResponse | Unset = UNSET
+    assert_table_version: AssertTableVersionResponse | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        declare_table: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.declare_table, Unset):
+            declare_table = self.declare_table.to_dict()
+
+        create_table_version: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.create_table_version, Unset):
+            create_table_version = self.create_table_version.to_dict()
+
+        delete_table_versions: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.delete_table_versions, Unset):
+            delete_table_versions = self.delete_table_versions.to_dict()
+
+        deregister_table: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.deregister_table, Unset):
+            deregister_table = self.deregister_table.to_dict()
+
+        commit_transaction: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.commit_transaction, Unset):
+            commit_transaction = self.commit_transaction.to_dict()
+
+        assert_table_version: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.assert_table_version, Unset):
+            assert_table_version = self.assert_table_version.to_dict()
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update({})
+        if declare_table is not UNSET:
+            field_dict["declare_table"] = declare_table
+        if create_table_version is not UNSET:
+            field_dict["create_table_version"] = create_table_version
+        if delete_table_versions is not UNSET:
+            field_dict["delete_table_versions"] = delete_table_versions
+        if deregister_table is not UNSET:
+            field_dict["deregister_table"] = deregister_table
+        if commit_transaction is not UNSET:
+            field_dict["commit_transaction"] = commit_transaction
+        if assert_table_version is not UNSET:
+            field_dict["assert_table_version"] = assert_table_version
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        from ..models.assert_table_version_response import AssertTableVersionResponse
+        from ..models.batch_delete_table_versions_response import BatchDeleteTableVersionsResponse
+        from ..models.commit_transaction_response import CommitTransactionResponse
+        from ..models.create_table_version_response import CreateTableVersionResponse
+        from ..models.declare_table_response import DeclareTableResponse
+        from ..models.deregister_table_response import DeregisterTableResponse
+
+        d = dict(src_dict)
+        _declare_table = d.pop("declare_table", UNSET)
+        declare_table: DeclareTableResponse | Unset
+        if isinstance(_declare_table, Unset):
+            declare_table = UNSET
+        else:
+            declare_table = DeclareTableResponse.from_dict(_declare_table)
+
+        _create_table_version = d.pop("create_table_version", UNSET)
+        create_table_version: CreateTableVersionResponse | Unset
+        if isinstance(_create_table_version, Unset):
+            create_table_version = UNSET
+        else:
+            create_table_version = CreateTableVersionResponse.from_dict(_create_table_version)
+
+        _delete_table_versions = d.pop("delete_table_versions", UNSET)
+        delete_table_versions: BatchDeleteTableVersionsResponse | Unset
+        if isinstance(_delete_table_versions, Unset):
+            delete_table_versions = UNSET
+        else:
+            delete_table_versions = BatchDeleteTableVersionsResponse.from_dict(_delete_table_versions)
+
+        _deregister_table = d.pop("deregister_table", UNSET)
+        deregister_table: DeregisterTableResponse | Unset
+        if isinstance(_deregister_table, Unset):
+            deregister_table = UNSET
+        else:
+            deregister_table = DeregisterTableResponse.from_dict(_deregister_table)
+
+        _commit_transaction = d.pop("commit_transaction", UNSET)
+        commit_transaction: CommitTransactionResponse | Unset
+        if isinstance(_commit_transaction, Unset):
+            commit_transaction = UNSET
+        else:
+            commit_transaction = CommitTransactionResponse.from_dict(_commit_transaction)
+
+        _assert_table_version = d.pop("assert_table_version", UNSET)
+        assert_table_version: AssertTableVersionResponse | Unset
+        if isinstance(_assert_table_version, Unset):
+            assert_table_version = UNSET
+        else:
+            assert_table_version = AssertTableVersionResponse.from_dict(_assert_table_version)
+
+        commit_table_result = cls(
+            declare_table=declare_table,
+            create_table_version=create_table_version,
+            delete_table_versions=delete_table_versions,
+            deregister_table=deregister_table,
+            commit_transaction=commit_transaction,
+            assert_table_version=assert_table_version,
+        )
+
+        commit_table_result.additional_properties = d
+        return commit_table_result
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

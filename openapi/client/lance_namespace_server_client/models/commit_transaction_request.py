@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="CommitTransactionRequest")
+
+
+@_attrs_define
+class CommitTransactionRequest:
+    """Commit a Lance transaction; the server rebases it onto the newest version of the table, or rejects the batch. Not
+    part of the
+    published namespace API.
+
+        Attributes:
+            id (list[str]): A path of names, outermost first; empty is the root.
+            transaction (str): The Lance Transaction message.
+            branch (str | Unset):
+    """
+
+    id: list[str]
+    transaction: str
+    branch: str | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        id = self.id
+
+        transaction = self.transaction
+
+        branch = self.branch
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "id": id,
+                "transaction": transaction,
+            }
+        )
+        if branch is not UNSET:
+            field_dict["branch"] = branch
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        d = dict(src_dict)
+        id = cast(list[str], d.pop("id"))
+
+        transaction = d.pop("transaction")
+
+        branch = d.pop("branch", UNSET)
+
+        commit_transaction_request = cls(
+            id=id,
+            transaction=transaction,
+            branch=branch,
+        )
+
+        commit_transaction_request.additional_properties = d
+        return commit_transaction_request
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+if TYPE_CHECKING:
+    from ..models.table_version import TableVersion
+
+
+T = TypeVar("T", bound="CommitTransactionResponse")
+
+
+@_attrs_define
+class CommitTransactionResponse:
+    """
+    Attributes:
+        version (TableVersion):
+        rebased (bool): True if the transaction was changed to fit commits made since its read version.
+    """
+
+    version: TableVersion
+    rebased: bool
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        version = self.version.to_dict()
+
+        rebased = self.rebased
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "version": version,
+                "rebased": rebased,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        from ..models.table_version import TableVersion
+
+        d = dict(src_dict)
+        version = TableVersion.from_dict(d.pop("version"))
+
+        rebased = d.pop("rebased")
+
+        commit_transaction_response = cls(
+            version=version,
+            rebased=rebased,
+        )
+
+        commit_transaction_response.additional_properties = d
+        return commit_transaction_response
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+T = TypeVar("T", bound="HealthReadyResponse")
+
+
+@_attrs_define
+class HealthReadyResponse:
+    """
+    Attributes:
+        status (Literal['ready']):
+        catalog_version (int):
+    """
+
+    status: Literal["ready"]
+    catalog_version: int
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        status = self.status
+
+        catalog_version = self.catalog_version
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "status": status,
+                "catalog_version": catalog_version,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        d = dict(src_dict)
+        status = cast(Literal["ready"], d.pop("status"))
+        if status != "ready":
+            raise ValueError(f"status must match const 'ready', got '{status}'")
+
+        catalog_version = d.pop("catalog_version")
+
+        health_ready_response = cls(
+            status=status,
+            catalog_version=catalog_version,
+        )
+
+        health_ready_response.additional_properties = d
+        return health_ready_response
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

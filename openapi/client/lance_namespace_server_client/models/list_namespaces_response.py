@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="ListNamespacesResponse")
+
+
+@_attrs_define
+class ListNamespacesResponse:
+    """
+    Attributes:
+        namespaces (list[str]):
+        page_token (str | Unset): Absent on the last page.
+    """
+
+    namespaces: list[str]
+    page_token: str | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        namespaces = self.namespaces
+
+        page_token = self.page_token
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "namespaces": namespaces,
+            }
+        )
+        if page_token is not UNSET:
+            field_dict["page_token"] = page_token
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        d = dict(src_dict)
+        namespaces = cast(list[str], d.pop("namespaces"))
+
+        page_token = d.pop("page_token", UNSET)
+
+        list_namespaces_response = cls(
+            namespaces=namespaces,
+            page_token=page_token,
+        )
+
+        list_namespaces_response.additional_properties = d
+        return list_namespaces_response
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

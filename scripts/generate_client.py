@@ -1,0 +1,69 @@
+"""Generate the Python client from `openapi/lance-namespace.yaml`.
+
+    python scripts/generate_client.py            write openapi/client/lance_namespace_server_client
+    python scripts/generate_client.py --check    write nothing; exit 1 and list the files that differ
+"""
+
+from __future__ import annotations
+
+import argparse
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+OPENAPI = Path(__file__).resolve().parent.parent / "openapi"
+PACKAGE = "lance_namespace_server_client"
+
+
+def generate(spec: Path, config: Path, target: Path) -> None:
+    """Generate the client of `spec` as the package directory `target`, which is replaced.
+
+    Raises `subprocess.CalledProcessError` if the generator fails or warns.
+    """
+    # The generator calls ruff by name: take the one beside this interpreter, whatever PATH says.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    command = [sys.executable, "-m", "openapi_python_client", "generate", "--path", str(spec), "--config", str(config)]
+    command += ["--meta", "none", "--output-path", str(target), "--overwrite", "--fail-on-warning"]
+    subprocess.run(command, check=True, env={**os.environ, "PATH": path}, stdout=subprocess.DEVNULL)
+    (target / "py.typed").touch()
+
+
+def differences(expected: Path, found: Path) -> Iterator[str]:
+    """Names of the files below `expected` and `found` that are not the same in both."""
+    names = {path.relative_to(root) for root in (expected, found) for path in root.rglob("*") if path.is_file()}
+    for name in sorted(names, key=str):
+        if "__pycache__" in name.parts:
+            continue
+        one, other = expected / name, found / name
+        if not one.is_file():
+            yield f"{name}: not generated any more"
+        elif not other.is_file():
+            yield f"{name}: missing"
+        elif not filecmp.cmp(one, other, shallow=False):
+            yield f"{name}: differs"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Generate the Python client from the OpenAPI document.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the client is not current")
+    check: bool = parser.parse_args().check
+    current = OPENAPI / "client" / PACKAGE
+    with tempfile.TemporaryDirectory() as directory:
+        fresh = Path(directory) / PACKAGE
+        generate(OPENAPI / "lance-namespace.yaml", OPENAPI / "generator.yaml", fresh)
+        if check:
+            stale = list(differences(fresh, current))
+            print("\n".join(stale) or f"{PACKAGE} is current")
+            return 1 if stale else 0
+        shutil.rmtree(current, ignore_errors=True)
+        shutil.copytree(fresh, current)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
