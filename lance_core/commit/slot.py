@@ -1,0 +1,99 @@
+"""Claiming a version: strict compare-and-set by put-if-absent (F1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
+
+from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, StorageError
+from lance_core.storage.port import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class Won:
+    """The slot holds our bytes. `e_tag` is None when the store has none or the answer that held it was lost."""
+
+    e_tag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The slot holds somebody else's bytes, for ever: ours were not and will not be written."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Patience ended before the slot was seen occupied. Ours may be there now or later; clean up nothing."""
+
+    reason: str
+
+
+SlotOutcome = Won | Lost | Unknown
+
+_PENDING = Unknown("")
+
+
+def claim_slot(
+    store: ObjectStore, path: str, data: bytes, *, attempts: int = 8, longest_wait: float = 0.5, durable: bool = True
+) -> SlotOutcome:
+    """Write `data` to `path` if that is vacant.
+
+    Only an occupied slot is an answer. After a lost answer the slot is read, and if it is vacant the same bytes are
+    sent again: a vacant slot is never a failure, for a delayed write may still land in it. `attempts` bounds the
+    writes, `longest_wait` (seconds) the pause between them, which has jitter. `data` must be unique to this attempt
+    (a manifest is, by its transaction's uuid): equal bytes in the slot mean that we won. Raises the `StorageError`
+    of a write that the store refused before any answer was lost; nothing was written then.
+    """
+    claim = _Claim(store, path, data, durable)
+    outcome = claim.attempt()  # outside the loop, whose machinery costs more than a local write
+    if outcome is _PENDING and attempts > 1:
+        outcome = Retrying(
+            stop=stop_after_attempt(attempts - 1),
+            wait=wait_random_exponential(multiplier=0.01, max=longest_wait),
+            retry=retry_if_result(lambda outcome: outcome is _PENDING),
+            retry_error_callback=lambda _: _PENDING,
+        )(claim.attempt)
+    if outcome is _PENDING:
+        return Unknown(f"{path}: still vacant after {attempts} writes; last: {claim.trouble}")
+    return outcome
+
+
+class _Claim:
+    """One claim and what is known of it so far."""
+
+    def __init__(self, store: ObjectStore, path: str, data: bytes, durable: bool) -> None:
+        self.store = store
+        self.path = path
+        self.data = data
+        self.durable = durable
+        self.in_doubt = False
+        self.trouble: StorageError | None = None
+
+    def attempt(self) -> SlotOutcome:
+        """Write once, and read if that gave no clear answer."""
+        try:
+            return Won(self.store.put_if_absent(self.path, self.data, durable=self.durable))
+        except AlreadyExists as error:
+            self.trouble = error
+        except OutcomeUnknown as error:
+            self.in_doubt = True
+            self.trouble = error
+        except StorageError as error:
+            if not self.in_doubt:
+                raise
+            self.trouble = error
+        return self.read()
+
+    def read(self) -> SlotOutcome:
+        """What the slot holds; pending when it is vacant or cannot be read."""
+        try:
+            found = self.store.get(self.path)
+        except NotFound:
+            return _PENDING
+        except StorageError as error:
+            self.trouble = error
+            return _PENDING
+        return Won(None) if found == self.data else Lost(found)
