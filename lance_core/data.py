@@ -1,0 +1,217 @@
+"""The one module of the engine that calls pylance: it encodes, decodes and describes data. It never commits.
+
+Private or undocumented parts of pylance are used in one place each: the schema conversion through `LanceSchema`, and
+the in-memory store of `LanceFileSession`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import lance
+import pyarrow as pa
+from lance.file import LanceFileReader, LanceFileSession
+from lance.fragment import FragmentMetadata, write_fragments
+from lance.schema import LanceSchema
+
+from lance_core.errors import CorruptFile, UnsupportedFeature
+from lance_core.format.manifest import ManifestFile, serialized_manifest
+from lance_core.proto import lance_table_pb2 as pb
+
+DATA_STORAGE_VERSION = "2.2"
+"""The file version of tables that we make."""
+
+_COMPRESSION = b"lance-encoding:compression"
+_DELETION_KINDS = {"array": pb.DeletionFile.ARROW_ARRAY, "bitmap": pb.DeletionFile.BITMAP}
+_READ_BATCH_ROWS = 65_536
+_file_numbers = itertools.count()
+
+
+def encode_rows(table: pa.Table, version: str = DATA_STORAGE_VERSION) -> bytes:
+    """The bytes of a data file that holds `table`, made in memory and not compressed. Thread-safe.
+
+    Compression is left out because training a compressor costs ten times as much as writing a small file. Field
+    metadata that asks for a compression is kept.
+    """
+    session = _memory_session()
+    name = f"{next(_file_numbers)}.lance"
+    schema = pa.schema([_uncompressed(field) for field in table.schema], metadata=table.schema.metadata)
+    writer = session.open_writer(name, schema=schema, version=version)
+    writer.write_batch(table.cast(schema))
+    writer.close()
+    try:
+        return bytes(session.read_range(name, 0, writer.size_bytes))
+    finally:
+        session.delete_file(name)
+
+
+def read_rows(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
+    """All rows of a data file, or some top-level columns of them. Raises `CorruptFile` when the bytes are none."""
+    with tempfile.NamedTemporaryFile(prefix="lance-", suffix=".lance") as file:
+        file.write(data)
+        file.flush()
+        try:
+            reader = LanceFileReader(file.name, columns=None if columns is None else list(columns))
+            return reader.read_all(batch_size=_READ_BATCH_ROWS).to_table()
+        except BaseException as error:
+            if _is_refusal(error):
+                raise CorruptFile(f"data file of {len(data)} bytes cannot be read: {error}") from error
+            raise
+
+
+def schema_fields(schema: pa.Schema) -> list[pb.Field]:
+    """The fields of an Arrow schema as a new table stores them, in pre-order with ids from 0.
+
+    Raises `UnsupportedFeature` for a type that the format does not have.
+    """
+    try:
+        _, (_, *fields) = LanceSchema.from_pyarrow(schema).__reduce__()
+    except BaseException as error:
+        if _is_refusal(error):
+            raise UnsupportedFeature(f"schema cannot be stored: {error}") from error
+        raise
+    return [pb.Field.FromString(field) for field in fields]
+
+
+def arrow_schema(fields: Iterable[pb.Field], metadata: Mapping[str, bytes] | None = None) -> pa.Schema:
+    """The Arrow schema of stored fields; `metadata` is `Manifest.schema_metadata`.
+
+    Raises `UnsupportedFeature` for a logical type that this version of pylance does not know.
+    """
+    encoded = json.dumps({key: list(value) for key, value in (metadata or {}).items()})
+    try:
+        schema = LanceSchema._from_protos(encoded, *(field.SerializeToString() for field in fields))  # noqa: SLF001
+        return schema.to_pyarrow()
+    except BaseException as error:
+        if _is_refusal(error):
+            raise UnsupportedFeature(f"schema cannot be read: {error}") from error
+        raise
+
+
+def fragment_message(fragment: FragmentMetadata) -> pb.DataFragment:
+    """The message for a fragment that pylance describes.
+
+    Raises `UnsupportedFeature` when it has overlays, which this engine does not write.
+    """
+    if fragment.overlays:
+        raise UnsupportedFeature(f"fragment {fragment.id} has {len(fragment.overlays)} data overlays, expected none")
+    message = pb.DataFragment(
+        id=fragment.id, physical_rows=fragment.physical_rows, files=[_data_file(file) for file in fragment.files]
+    )
+    if (deletion := fragment.deletion_file) is not None:
+        message.deletion_file.CopyFrom(_deletion_file(deletion.asdict()))
+    if fragment.row_id_meta is not None:
+        _set_sequence(message, "row_ids", fragment.row_id_meta.asdict())
+    if fragment.created_at_version_meta is not None:
+        _set_sequence(message, "created_at_versions", json.loads(fragment.created_at_version_meta.json()))
+    if fragment.last_updated_at_version_meta is not None:
+        _set_sequence(message, "last_updated_at_versions", json.loads(fragment.last_updated_at_version_meta.json()))
+    return message
+
+
+def open_staged(uri: str, file: ManifestFile, storage_options: Mapping[str, str] | None = None) -> lance.LanceDataset:
+    """A dataset handle on a version that need not be published; `uri` is the root of its table or branch.
+
+    It scans, filters, takes rows and stages new fragments. It does not see the indices. It must never commit: what
+    it would write has another number and another naming scheme than its directory, and makes the table unreadable.
+    """
+    options = None if storage_options is None else dict(storage_options)
+    return lance.LanceDataset(uri, serialized_manifest=serialized_manifest(file), storage_options=options)
+
+
+def open_published(uri: str, version: int, storage_options: Mapping[str, str] | None = None) -> lance.LanceDataset:
+    """A dataset handle on a published version; `uri` is the root of its table or branch."""
+    return lance.dataset(
+        uri, version=version, storage_options=None if storage_options is None else dict(storage_options)
+    )
+
+
+def stage_fragments(
+    data: Any,
+    uri: str,
+    *,
+    mode: str,
+    storage_options: Mapping[str, str] | None = None,
+    data_storage_version: str | None = None,
+) -> list[pb.DataFragment]:
+    """Write data files below `uri` and describe them as new fragments, without committing anything.
+
+    `data` is anything that pylance writes: a table, a reader, batches. `mode` is `create` or `overwrite` for field
+    ids from 0 as `schema_fields` numbers them, `append` for those of the table that is there. The files are not
+    synced, and nothing refers to them until a transaction does.
+    """
+    fragments = write_fragments(
+        data,
+        uri,
+        mode=mode,
+        storage_options=None if storage_options is None else dict(storage_options),
+        data_storage_version=data_storage_version,
+    )
+    return [fragment_message(fragment) for fragment in fragments]
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether pylance refused its input. A panic in its native part, which is no `Exception`, counts as one."""
+    return isinstance(error, OSError | ValueError | RuntimeError) or type(error).__name__ == "PanicException"
+
+
+@cache
+def _memory_session() -> LanceFileSession:
+    """A store of its own in memory, shared by all encoders of this process."""
+    return LanceFileSession("memory://")
+
+
+def _uncompressed(field: pa.Field) -> pa.Field:
+    """The field with compression switched off in all its leaves, unless it says otherwise."""
+    metadata = field.metadata or {}
+    if _COMPRESSION not in metadata:
+        field = field.with_metadata({**metadata, _COMPRESSION: b"none"})
+    kind = field.type
+    if pa.types.is_struct(kind):
+        return field.with_type(pa.struct([_uncompressed(child) for child in kind]))
+    if pa.types.is_list(kind):
+        return field.with_type(pa.list_(_uncompressed(kind.value_field)))
+    if pa.types.is_large_list(kind):
+        return field.with_type(pa.large_list(_uncompressed(kind.value_field)))
+    return field
+
+
+def _data_file(file: Any) -> pb.DataFile:
+    message = pb.DataFile(
+        path=str(file.path),
+        fields=file.fields,
+        column_indices=file.column_indices,
+        file_major_version=file.file_major_version,
+        file_minor_version=file.file_minor_version,
+        file_size_bytes=file.file_size_bytes or 0,
+    )
+    if file.base_id is not None:
+        message.base_id = file.base_id
+    return message
+
+
+def _deletion_file(deletion: Mapping[str, Any]) -> pb.DeletionFile:
+    message = pb.DeletionFile(
+        file_type=_DELETION_KINDS[deletion["file_type"]],
+        read_version=deletion["read_version"],
+        id=deletion["id"],
+        num_deleted_rows=deletion["num_deleted_rows"],
+    )
+    if deletion["base_id"] is not None:
+        message.base_id = deletion["base_id"]
+    return message
+
+
+def _set_sequence(message: pb.DataFragment, name: str, sequence: Mapping[str, Any]) -> None:
+    """Fill one of the row sequences, which pylance gives as `{"inline": [bytes...]}` in either case of letters."""
+    for kind, value in sequence.items():
+        if kind.lower() == "inline":
+            setattr(message, f"inline_{name}", bytes(value))
+        else:
+            external = pb.ExternalFile(path=value["path"], offset=value["offset"], size=value["size"])
+            getattr(message, f"external_{name}").CopyFrom(external)

@@ -1,0 +1,97 @@
+"""Deletion files: the set of deleted row offsets of one fragment, in either of two encodings.
+
+A file holds the whole set, not a difference. Its name is made of the numbers in the `DeletionFile` message, so two
+sets of one fragment never meet in one file.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lance_core.errors import CorruptFile, UnsupportedFeature
+from lance_core.format.naming import deletion_path
+from lance_core.proto import lance_table_pb2 as pb
+
+ARROW_MAX_ROWS = 5_000
+"""Up to here stock writers prefer the Arrow form; above it a bitmap is much smaller."""
+
+_COLUMN = "row_id"
+_SCHEMA = pa.schema([pa.field(_COLUMN, pa.uint32(), nullable=False)])
+
+
+def encode_deletion_file(
+    rows: BitMap, *, read_version: int, kind: pb.DeletionFile.Type | None = None
+) -> tuple[pb.DeletionFile, bytes]:
+    """The message and the bytes of a new deletion file, under a fresh random id.
+
+    `rows` are physical offsets in the fragment. Without a `kind` small sets become Arrow files and large ones Roaring
+    bitmaps. Raises `ValueError` for an empty set, which is expressed by no file at all.
+    """
+    if not rows:
+        raise ValueError("deletion file without rows: expected at least one")
+    if kind is None:
+        kind = pb.DeletionFile.ARROW_ARRAY if len(rows) <= ARROW_MAX_ROWS else pb.DeletionFile.BITMAP
+    data = rows.serialize() if kind == pb.DeletionFile.BITMAP else _encode_arrow(rows)
+    message = pb.DeletionFile(
+        file_type=kind, read_version=read_version, id=secrets.randbits(64), num_deleted_rows=len(rows)
+    )
+    return message, data
+
+
+def decode_deletion_file(message: pb.DeletionFile, data: bytes) -> BitMap:
+    """The deleted row offsets. Raises `CorruptFile` when the bytes are not such a file or hold another number of rows.
+
+    Raises `UnsupportedFeature` for an unknown kind.
+    """
+    if message.file_type == pb.DeletionFile.BITMAP:
+        rows = _decode_bitmap(data)
+    elif message.file_type == pb.DeletionFile.ARROW_ARRAY:
+        rows = _decode_arrow(data)
+    else:
+        raise UnsupportedFeature(f"deletion file {message.id} has kind {message.file_type}, expected 0 or 1")
+    # Writers from before the count was recorded left it at zero.
+    if message.num_deleted_rows not in {0, len(rows)}:
+        raise CorruptFile(f"deletion file {message.id} holds {len(rows)} rows, expected {message.num_deleted_rows}")
+    return rows
+
+
+def deletion_file_path(base: str, fragment_id: int, message: pb.DeletionFile) -> str:
+    """The key of a fragment's deletion file below `base`, the root that its `base_id` names."""
+    return deletion_path(base, fragment_id, message.read_version, message.id, message.file_type)
+
+
+def _encode_arrow(rows: BitMap) -> bytes:
+    batch = pa.record_batch([pa.array(rows.to_array(), pa.uint32())], schema=_SCHEMA)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, _SCHEMA) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _decode_arrow(data: bytes) -> BitMap:
+    try:
+        with pa.ipc.open_file(pa.BufferReader(data)) as reader:
+            table = reader.read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
+        raise CorruptFile(f"deletion file of {len(data)} bytes is not an Arrow file: {error}") from error
+    if table.column_names != [_COLUMN] or table.schema.field(0).type != pa.uint32():
+        raise CorruptFile(f"deletion file has columns {table.schema}, expected one uint32 column {_COLUMN!r}")
+    column = table.column(0)
+    rows = BitMap(column.drop_null().to_numpy())
+    if len(rows) != len(column):
+        raise CorruptFile(f"deletion file holds {len(column)} entries for {len(rows)} rows: expected each row once")
+    return rows
+
+
+def _decode_bitmap(data: bytes) -> BitMap:
+    try:
+        rows = BitMap.deserialize(data)
+    except (ValueError, MemoryError) as error:
+        raise CorruptFile(f"deletion file of {len(data)} bytes is not a Roaring bitmap: {error}") from error
+    if len(rows.serialize()) != len(data):
+        raise CorruptFile(f"deletion file has {len(data)} bytes, expected a bitmap of {len(rows.serialize())}")
+    return rows

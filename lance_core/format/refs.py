@@ -1,0 +1,207 @@
+"""Tag and branch files: small JSON objects below `_refs/` of the table's root, also for what lies on branches.
+
+They are written as stock writers do, character for character; reading accepts what may be left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, unquote
+
+from lance_core.errors import CorruptFile
+from lance_core.format.naming import MAIN_BRANCH, join_key
+
+TAGS_DIRECTORY = "_refs/tags"
+BRANCHES_DIRECTORY = "_refs/branches"
+
+_EXTENSION = ".json"
+_SEGMENT = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class TagContents:
+    """A name for one version. `manifest_size` is in bytes; the times are RFC 3339 in UTC, or None if not recorded."""
+
+    version: int
+    manifest_size: int
+    branch: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BranchContents:
+    """Where a branch begins.
+
+    `identifier` holds one (forked version, 32 hex digits) pair per ancestor, the root's first; it is None in files
+    from before it was recorded. `created_at` is in seconds since the epoch. `parent_branch` None is main.
+    """
+
+    parent_version: int
+    manifest_size: int
+    parent_branch: str | None = None
+    identifier: tuple[tuple[int, str], ...] | None = None
+    created_at: int = 0
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_tag_name(name: str) -> str:
+    """`name`, if stock clients can create, list and open it. Raises `ValueError` otherwise.
+
+    Letters outside ASCII are refused: stock clients create such a tag and then fail to list any.
+    """
+    if _SEGMENT.fullmatch(name) is None:
+        raise ValueError(f"tag {name!r}: expected letters, digits, '.', '-' and '_'")
+    if name.startswith(".") or name.endswith((".", ".lock")) or ".." in name:
+        raise ValueError(f"tag {name!r}: expected no '.' at either end, no '..' and no '.lock' at the end")
+    return name
+
+
+def check_branch_name(name: str) -> str:
+    """`name`, if it can be a branch other than main. Raises `ValueError` otherwise."""
+    if name == MAIN_BRANCH:
+        raise ValueError(f"branch {name!r} is the default branch: expected another name")
+    if any(_SEGMENT.fullmatch(segment) is None for segment in name.split("/")):
+        raise ValueError(f"branch {name!r}: expected segments of letters, digits, '.', '-' and '_', joined by '/'")
+    if ".." in name or name.endswith(".lock") or "." in name.split("/"):
+        raise ValueError(f"branch {name!r}: expected no '..', no segment '.' and no '.lock' at the end")
+    return name
+
+
+def tag_path(table_location: str, name: str) -> str:
+    """The key of a tag file."""
+    return join_key(table_location, TAGS_DIRECTORY, quote(name, safe="") + _EXTENSION)
+
+
+def branch_path(table_location: str, name: str) -> str:
+    """The key of a branch file; the '/' of a name are escaped."""
+    return join_key(table_location, BRANCHES_DIRECTORY, quote(name, safe="") + _EXTENSION)
+
+
+def parse_ref_name(file_name: str) -> str | None:
+    """The tag or branch that a file name stands for. None for a name that is none of ours."""
+    if not file_name.endswith(_EXTENSION) or file_name == _EXTENSION:
+        return None
+    name = unquote(file_name.removesuffix(_EXTENSION)) if file_name.isascii() else None
+    return name if name is not None and quote(name, safe="") + _EXTENSION == file_name else None
+
+
+def format_timestamp(time_ns: int) -> str:
+    """Nanoseconds since the epoch as tags spell them: `2026-11-20T23:10:46.979468954Z`."""
+    seconds, nanos = divmod(time_ns, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanos:09d}Z"
+
+
+def encode_tag(tag: TagContents) -> bytes:
+    """The content of a tag file."""
+    return _encode(
+        {
+            "branch": tag.branch,
+            "version": tag.version,
+            "createdAt": tag.created_at,
+            "updatedAt": tag.updated_at,
+            "manifestSize": tag.manifest_size,
+            "metadata": dict(tag.metadata),
+        }
+    )
+
+
+def encode_branch(branch: BranchContents) -> bytes:
+    """The content of a branch file."""
+    contents: dict[str, Any] = {"parentBranch": branch.parent_branch}
+    if branch.identifier is not None:
+        contents["identifier"] = {"version_mapping": [list(entry) for entry in branch.identifier]}
+    contents |= {
+        "parentVersion": branch.parent_version,
+        "createAt": branch.created_at,
+        "manifestSize": branch.manifest_size,
+        "metadata": dict(branch.metadata),
+    }
+    return _encode(contents)
+
+
+def decode_tag(data: bytes) -> TagContents:
+    """Parse a tag file. Raises `CorruptFile`."""
+    reader = _Reader("tag", data)
+    return TagContents(
+        version=reader.number("version"),
+        manifest_size=reader.number("manifestSize"),
+        branch=reader.text("branch"),
+        created_at=reader.text("createdAt"),
+        updated_at=reader.text("updatedAt"),
+        metadata=reader.metadata(),
+    )
+
+
+def decode_branch(data: bytes) -> BranchContents:
+    """Parse a branch file. Raises `CorruptFile`."""
+    reader = _Reader("branch", data)
+    return BranchContents(
+        parent_version=reader.number("parentVersion"),
+        manifest_size=reader.number("manifestSize"),
+        parent_branch=reader.text("parentBranch"),
+        identifier=reader.identifier(),
+        created_at=reader.number("createAt", default=0),
+        metadata=reader.metadata(),
+    )
+
+
+def _encode(contents: Mapping[str, Any]) -> bytes:
+    return json.dumps(contents, indent=2, ensure_ascii=False).encode()
+
+
+class _Reader:
+    """Typed access to the members of a ref file; raises `CorruptFile` on every misfit."""
+
+    def __init__(self, what: str, data: bytes) -> None:
+        self._what = what
+        try:
+            contents = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise CorruptFile(f"{what} file is not JSON: {error}") from error
+        if not isinstance(contents, dict):
+            raise CorruptFile(f"{what} file holds {type(contents).__name__}, expected an object")
+        self._contents: dict[str, Any] = contents
+
+    def number(self, key: str, default: int | None = None) -> int:
+        value = self._contents.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
+            raise self._misfit(key, "a number from 0 to 2^64 - 1", value)
+        return value
+
+    def text(self, key: str) -> str | None:
+        value = self._contents.get(key)
+        if value is not None and not isinstance(value, str):
+            raise self._misfit(key, "text or null", value)
+        return value
+
+    def metadata(self) -> Mapping[str, str]:
+        value = self._contents.get("metadata") or {}
+        if not isinstance(value, dict) or not all(isinstance(entry, str) for entry in value.values()):
+            raise self._misfit("metadata", "an object of texts", value)
+        return value
+
+    def identifier(self) -> tuple[tuple[int, str], ...] | None:
+        value = self._contents.get("identifier")
+        if value is None:
+            return None
+        mapping = value.get("version_mapping") if isinstance(value, dict) else None
+        if not isinstance(mapping, list):
+            raise self._misfit("identifier", "an object with a list version_mapping", value)
+        entries: list[tuple[int, str]] = []
+        for entry in mapping:
+            match entry:
+                case [int(version), str(uuid)] if not isinstance(version, bool):
+                    entries.append((version, uuid))
+                case _:
+                    raise self._misfit("identifier", "pairs of version and uuid", entry)
+        return tuple(entries)
+
+    def _misfit(self, key: str, expected: str, found: object) -> CorruptFile:
+        return CorruptFile(f"{self._what} file: {key} is {found!r:.80}, expected {expected}")

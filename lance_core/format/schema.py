@@ -1,0 +1,70 @@
+"""What follows from the field tree alone: new field ids and the columns of a data file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lance_core.proto import lance_table_pb2 as pb
+
+TOP_LEVEL = -1
+"""`Field.parent_id` of a column."""
+
+TOMBSTONE = -2
+"""Stands in `DataFile.fields` for a column that was dropped or moved to another file."""
+
+_PACKED_KEYS = ("packed", "lance-encoding:packed")
+
+
+def next_field_id(manifest: pb.Manifest) -> int:
+    """The lowest id that no field of the table has or, as far as the files of this version tell, ever had."""
+    ids = [field.id for field in manifest.fields]
+    ids += (id_ for fragment in manifest.fragments for file in fragment.files for id_ in file.fields)
+    if manifest.HasField("max_allocated_field_id"):
+        ids.append(manifest.max_allocated_field_id)
+    return max(ids, default=-1) + 1
+
+
+def data_file_message(path: str, fields: Sequence[pb.Field], *, size: int, version: str = "2.2") -> pb.DataFile:
+    """The description of a data file that holds all of `fields` and nothing else.
+
+    `path` is relative to `data/`, `size` is in bytes, `version` is the file version `major.minor` that the table has.
+    Raises `ValueError` for a version before 2.0.
+    """
+    major, minor = (int(part) for part in version.split("."))
+    if major < 2:
+        raise ValueError(f"data file {path} has version {version}, expected 2.0 or later")
+    parents = (major, minor) == (2, 0)
+    ids = list(_stored_fields(_group_by_parent(fields), TOP_LEVEL, parents=parents))
+    return pb.DataFile(
+        path=path,
+        fields=ids,
+        column_indices=range(len(ids)),
+        file_major_version=major,
+        file_minor_version=minor,
+        file_size_bytes=size,
+    )
+
+
+def _group_by_parent(fields: Iterable[pb.Field]) -> Mapping[int, list[pb.Field]]:
+    children: dict[int, list[pb.Field]] = {}
+    for field in fields:
+        children.setdefault(field.parent_id, []).append(field)
+    return children
+
+
+def _stored_fields(children: Mapping[int, list[pb.Field]], parent: int, *, parents: bool) -> Iterator[int]:
+    """The ids of the fields below `parent` that have a column of their own, in column order.
+
+    With `parents` (file version 2.0) every field has one, except what is inside a fixed-size list; without, only
+    leaves have. A packed struct is one column in every version.
+    """
+    for field in children.get(parent, ()):
+        leaf = field.id not in children or _is_packed(field)
+        if leaf or parents:
+            yield field.id
+        if not leaf and not (parents and field.logical_type.startswith("fixed_size_list")):
+            yield from _stored_fields(children, field.id, parents=parents)
+
+
+def _is_packed(field: pb.Field) -> bool:
+    return any(field.metadata.get(key, b"").lower() == b"true" for key in _PACKED_KEYS)
