@@ -6,10 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+Results: TypeAlias = list[R]
+"""A list, under a name that the method `list` does not hide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +131,12 @@ class ObjectStore(ABC):
         return f"{self.uri}/{path}" if path else self.uri
 
     @abstractmethod
-    def map(self, call: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
         """`[call(item) for item in items]`, overlapping the calls where that saves time.
 
         All calls are made even when one fails; then the first error, in order, is raised.
         """
 
-    def gather(self, calls: Sequence[Callable[[], R]]) -> list[R]:
+    def gather(self, calls: Sequence[Callable[[], R]]) -> Results[R]:
         """Make independent calls as one parallel step and return their results in order."""
         return self.map(lambda call: call(), calls)

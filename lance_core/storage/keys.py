@@ -1,0 +1,44 @@
+"""Keys: the one place that says which paths a store accepts."""
+
+from __future__ import annotations
+
+import re
+
+from lance_core.errors import StorageError
+
+_SUSPECT = re.compile(r"//|/\.|\0|^[./]|/$|^$|[\ud800-\udfff]")
+
+
+def check_key(path: str) -> None:
+    """Raise `StorageError` unless `path` is the key of an object: non-empty components that are not '.' or '..'."""
+    if _SUSPECT.search(path):
+        _judge(path)
+
+
+def check_prefix(prefix: str) -> None:
+    """Raise `StorageError` unless `prefix` is a directory key without a trailing slash, or '' for the root."""
+    if prefix:
+        check_key(prefix)
+
+
+def is_key(path: str) -> bool:
+    """Whether `check_key` accepts it."""
+    try:
+        check_key(path)
+    except StorageError:
+        return False
+    return True
+
+
+def _judge(path: str) -> None:
+    finding = None
+    if "\0" in path:
+        finding = "it holds a NUL"
+    elif not path or path.startswith("/") or path.endswith("/") or "//" in path:
+        finding = "it has an empty component"
+    elif not {".", ".."}.isdisjoint(path.split("/")):
+        finding = "it has a component that walks the tree"
+    elif re.search(r"[\ud800-\udfff]", path):
+        finding = "it is not valid Unicode"
+    if finding is not None:
+        raise StorageError(f"key {path!r}: expected components joined by '/', but {finding}")

@@ -1,0 +1,390 @@
+"""Objects as files below one directory, by plain system calls."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Literal, NoReturn, TypeVar
+from urllib.parse import quote
+
+from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.storage.durability import Durability, sync_directory, sync_file
+from lance_core.storage.keys import check_key, check_prefix, is_key
+from lance_core.storage.overlap import call_all
+from lance_core.storage.port import ObjectMeta, ObjectStore, Results
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
+_VACANT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
+_NOT_LINKABLE = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.EOPNOTSUPP})
+_SILENT = frozenset({errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.ENOTCONN})
+_URL_PATH = "/!$&'()*+,:;=@~"
+
+
+class LocalStore(ObjectStore):
+    """Files below `root`, which need not exist yet.
+
+    A key becomes a file in one step: the bytes go to a temporary file beside it, then `link` (vacant keys only) or
+    `rename` gives it its name. Temporary files are called `.<32 hex>.tmp`; no listing shows them, and a crash may
+    leave one behind. Directories appear with their first object and go with their last.
+
+    With `durability="fsync"` a durable write returns when its bytes and every name on the way from the root would
+    survive a power loss; with `"none"` the kernel decides, and `sync` does nothing.
+    """
+
+    local = True
+    content_e_tags = True
+
+    def __init__(self, root: str | os.PathLike[str], durability: Literal["fsync", "none"] = "fsync") -> None:
+        if durability not in {"fsync", "none"}:
+            raise ValueError(f"durability {durability!r}: expected 'fsync' or 'none'")
+        self._root = os.path.abspath(os.fspath(root))  # not realpath: clients keep symbolic links
+        self._base = self._root.rstrip("/") + "/"
+        self.uri = "file://" + quote(self._root.rstrip("/"), safe=_URL_PATH)
+        self._durability = Durability(self._root) if durability == "fsync" else None
+        self._replacing = threading.Lock()
+
+    @property
+    def root(self) -> str:
+        """The absolute directory."""
+        return self._root
+
+    def get(self, path: str) -> bytes:
+        return self._read(path, 0, None)
+
+    def get_range(self, path: str, offset: int, length: int) -> bytes:
+        return self._read(path, offset, length)
+
+    def head(self, path: str) -> ObjectMeta:
+        try:
+            found = os.stat(self._file(path))
+        except OSError as error:
+            self._raise_read(path, error)
+        if not stat.S_ISREG(found.st_mode):
+            raise NotFound(f"{self._base}{path}: a directory, not an object")
+        return _meta(path, found)
+
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> str:
+        file = self._target(path)
+        synced = self._durability if durable else None
+        temporary, e_tag = self._write(path, file, data, synced is not None)
+        try:
+            os.replace(temporary, file)
+        except OSError as error:
+            self._abandon(path, temporary, error)
+        self._sync_name(path, file, synced)
+        return e_tag
+
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str:
+        file = self._target(path)
+        synced = self._durability if durable else None
+        temporary, e_tag = self._write(path, file, data, synced is not None)
+        try:
+            os.link(temporary, file)
+        except FileExistsError as error:
+            # A network file system may repeat a link whose answer was lost, and then find its own work.
+            if not _same_file(temporary, file):
+                _unlink(temporary)
+                raise self._taken(path, file) from error
+        except OSError as error:
+            self._abandon(path, temporary, error)
+        _unlink(temporary)
+        self._sync_name(path, file, synced)
+        return e_tag
+
+    def replace(self, path: str, data: bytes, *, if_match: str) -> str:
+        with self._replacing:
+            found = self.head(path).e_tag
+            if found != if_match:
+                raise PreconditionFailed(f"{self._base}{path}: expected e_tag {if_match}, found {found}")
+            return self.put(path, data)
+
+    def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str:
+        source = self._file(staged)
+        file = self._target(target)
+        try:
+            found = os.stat(source)
+        except OSError:
+            found = None
+        if found is None or not stat.S_ISREG(found.st_mode) or found.st_size != len(data):
+            # The staged name no longer holds the bytes that the caller verified, so they are written afresh (N5).
+            return self.put_if_absent(target, data, durable=durable)
+        synced = self._durability if durable else None
+        try:
+            self._sync_bytes(staged, source, synced)
+            self._link(source, file)
+        except NotFound:
+            return self.put_if_absent(target, data, durable=durable)
+        except FileExistsError as error:
+            raise self._taken(target, file) from error
+        except OSError as error:
+            if error.errno in _NOT_LINKABLE or error.errno == errno.ENOENT:
+                # Kernels refuse links to other users' files (protected_hardlinks); some file systems have none.
+                return self.put_if_absent(target, data, durable=durable)
+            self._raise_write(target, error)
+        self._sync_name(target, file, synced)
+        return _e_tag(found)
+
+    def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
+        old = self._file(source)
+        new = self._target(target)
+        synced = self._durability if durable else None
+        self._sync_bytes(source, old, synced)
+        try:
+            self._link(old, new)
+        except FileExistsError as error:
+            raise self._taken(target, new) from error
+        except FileNotFoundError as error:
+            raise NotFound(f"{self._base}{source}: nothing to rename") from error
+        except OSError as error:
+            self._raise_write(target, error)
+        # The new name must be durable before the old one goes: a power loss could keep the removal and lose the link.
+        self._sync_name(target, new, synced)
+        _unlink(old)
+        self._prune(old)
+
+    def delete(self, path: str) -> None:
+        file = self._file(path)
+        try:
+            os.unlink(file)
+        except OSError as error:
+            if error.errno in _VACANT or os.path.isdir(file):
+                return
+            self._raise_write(path, error)
+        self._prune(file)
+
+    def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
+        check_prefix(prefix)
+        return self._walk(f"{prefix}/" if prefix else "", start_after)
+
+    def sync(self, paths: Iterable[str]) -> None:
+        files = [self._file(path) for path in paths]
+        if self._durability is None:
+            return
+        try:
+            self._durability.sync_files(files)
+        except OSError as error:
+            if error.errno in _VACANT:
+                raise NotFound(f"{error.filename or error}: nothing to make durable") from error
+            raise StorageError(f"{self._base}: fsync failed: {error}") from error
+
+    def object_path(self, path: str) -> str:
+        return (self._base + path).strip("/")
+
+    def relative_path(self, object_path: str) -> str | None:
+        absolute = "/" + object_path.removeprefix("/")
+        if absolute == self._root:
+            return ""
+        path = absolute.removeprefix(self._base)
+        return path if path != absolute and is_key(path) else None
+
+    def object_uri(self, path: str) -> str:
+        return f"{self.uri}/{quote(path, safe=_URL_PATH)}" if path else self.uri
+
+    def close(self) -> None:
+        if self._durability is not None:
+            self._durability.close()
+
+    def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
+        return call_all(call, items)
+
+    def _file(self, path: str) -> str:
+        check_key(path)
+        return self._base + path
+
+    def _target(self, path: str) -> str:
+        check_key(path)
+        if path.endswith(".tmp") and _TEMPORARY.fullmatch(path.rpartition("/")[2]):
+            raise StorageError(f"key {path!r}: names of this form are kept for temporary files")
+        return self._base + path
+
+    def _read(self, path: str, offset: int, length: int | None) -> bytes:
+        if offset < 0 or (length is not None and length < 0):
+            raise ValueError(f"{path}: expected a range, found offset {offset}, length {length}")
+        try:
+            descriptor = os.open(self._file(path), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                size = os.fstat(descriptor).st_size - offset
+                return _read_exactly(descriptor, offset, size if length is None else min(size, length))
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self._raise_read(path, error)
+
+    def _write(self, path: str, file: str, data: bytes, synced: bool) -> tuple[str, str]:
+        """Write a temporary file beside `file`. Returns its name and the e_tag that it keeps under any name."""
+        temporary = f"{file[: file.rindex('/') + 1]}.{os.urandom(16).hex()}.tmp"
+        try:
+            descriptor = self._create(temporary)
+        except OSError as error:
+            raise StorageError(f"{self._base}{path}: cannot create it: {error}") from error
+        try:
+            try:
+                view = memoryview(data)
+                while view.nbytes:
+                    view = view[os.write(descriptor, view) :]
+                if synced:
+                    os.fsync(descriptor)
+                return temporary, _e_tag(os.fstat(descriptor))
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            _unlink(temporary)
+            raise StorageError(f"{self._base}{path}: cannot write it: {error}") from error
+
+    def _create(self, temporary: str) -> int:
+        while True:
+            try:
+                return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            except FileNotFoundError:
+                self._make_directory(os.path.dirname(temporary))
+
+    def _link(self, source: str, file: str) -> None:
+        while True:
+            try:
+                os.link(source, file)
+            except FileNotFoundError:
+                if not os.path.lexists(source):
+                    raise
+                self._make_directory(os.path.dirname(file))
+            else:
+                return
+
+    def _make_directory(self, directory: str) -> None:
+        """Create a directory and its missing parents. A concurrent `_prune` may remove them again at once."""
+        try:
+            os.mkdir(directory)
+        except FileExistsError:
+            return
+        except FileNotFoundError:
+            parent = os.path.dirname(directory)
+            self._make_directory(parent)
+            with suppress(FileExistsError, FileNotFoundError):
+                os.mkdir(directory)
+        if self._durability is not None and len(directory) <= len(self._root):
+            sync_directory(os.path.dirname(directory))
+
+    def _prune(self, file: str) -> None:
+        """Remove the directories that went empty with `file`: to stock Lance a directory `x.lance` is a table."""
+        directory = os.path.dirname(file)
+        while len(directory) > len(self._root):
+            try:
+                os.rmdir(directory)
+            except OSError:
+                return
+            directory = os.path.dirname(directory)
+
+    def _sync_bytes(self, path: str, file: str, synced: Durability | None) -> None:
+        if synced is None:
+            return
+        try:
+            sync_file(file)
+        except OSError as error:
+            if error.errno in _VACANT:
+                raise NotFound(f"{self._base}{path}: nothing there") from error
+            raise StorageError(f"{self._base}{path}: fsync failed: {error}") from error
+
+    def _sync_name(self, path: str, file: str, synced: Durability | None) -> None:
+        if synced is None:
+            return
+        try:
+            synced.sync_way(os.path.dirname(file))
+        except OSError as error:
+            raise OutcomeUnknown(f"{self._base}{path}: written, but perhaps not durable: {error}") from error
+
+    def _walk(self, below: str, start_after: str | None) -> Iterator[ObjectMeta]:
+        try:
+            with os.scandir(self._base + below) as scan:
+                # Names that are not UTF-8 are no keys, and nobody can ask for them.
+                entries = sorted(
+                    ((_sort_key(entry), entry) for entry in scan if is_key(entry.name)), key=lambda item: item[0]
+                )
+        except OSError as error:
+            if error.errno in _VACANT:
+                return
+            raise StorageError(f"{self._base}{below}: cannot list it: {error}") from error
+        bound = None if start_after is None else start_after.encode()
+        for name, entry in entries:
+            path = below + entry.name
+            if name.endswith(b"/"):
+                key = below.encode() + name
+                if bound is None or bound < key or bound.startswith(key):
+                    yield from self._walk(path + "/", start_after)
+            elif (bound is None or bound < path.encode()) and not _TEMPORARY.fullmatch(entry.name):
+                meta = self._entry_meta(path, entry)
+                if meta is not None:
+                    yield meta
+
+    def _entry_meta(self, path: str, entry: os.DirEntry[str]) -> ObjectMeta | None:
+        try:
+            found = entry.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageError(f"{self._base}{path}: cannot read it: {error}") from error
+        return _meta(path, found) if stat.S_ISREG(found.st_mode) else None
+
+    def _taken(self, path: str, file: str) -> StorageError:
+        if os.path.isdir(file):
+            return StorageError(f"{self._base}{path}: expected a vacant key, found a directory")
+        return AlreadyExists(f"{self._base}{path}: expected a vacant key")
+
+    def _raise_read(self, path: str, error: OSError) -> NoReturn:
+        if error.errno in _VACANT:
+            raise NotFound(f"{self._base}{path}: nothing there") from error
+        raise StorageError(f"{self._base}{path}: cannot read it: {error}") from error
+
+    def _raise_write(self, path: str, error: OSError) -> NoReturn:
+        if error.errno in _SILENT:
+            raise OutcomeUnknown(f"{self._base}{path}: the file system did not answer: {error}") from error
+        raise StorageError(f"{self._base}{path}: cannot write it: {error}") from error
+
+    def _abandon(self, path: str, temporary: str, error: OSError) -> NoReturn:
+        _unlink(temporary)
+        self._raise_write(path, error)
+
+
+def _e_tag(found: os.stat_result) -> str:
+    """As the Rust object_store crate spells it for local files, so that e_tags of stock clients compare equal."""
+    return f'"{found.st_ino:x}-{found.st_mtime_ns // 1000:x}-{found.st_size:x}"'
+
+
+def _meta(path: str, found: os.stat_result) -> ObjectMeta:
+    return ObjectMeta(path, found.st_size, _e_tag(found), datetime.fromtimestamp(found.st_mtime, UTC))
+
+
+def _sort_key(entry: os.DirEntry[str]) -> bytes:
+    """Keys below a directory compare by its name and a slash: `a-b` comes before `a/b`."""
+    return os.fsencode(entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name)
+
+
+def _read_exactly(descriptor: int, offset: int, length: int) -> bytes:
+    data = os.pread(descriptor, max(length, 0), offset)
+    if len(data) == length or length <= 0 or not data:
+        return data
+    parts = [data]
+    position = len(data)
+    while position < length and (part := os.pread(descriptor, length - position, offset + position)):
+        parts.append(part)
+        position += len(part)
+    return b"".join(parts)
+
+
+def _same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samestat(os.lstat(one), os.lstat(other))
+    except OSError:
+        return False
+
+
+def _unlink(file: str) -> None:
+    with suppress(OSError):
+        os.unlink(file)

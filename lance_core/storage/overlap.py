@@ -1,0 +1,82 @@
+"""Overlapping blocking calls in threads, safe to nest."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def call_all(call: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """`[call(item) for item in items]`, one after another; the first error is raised after all calls were made."""
+    results: list[R] = []
+    error: Exception | None = None
+    for item in items:
+        try:
+            results.append(call(item))
+        except Exception as caught:  # noqa: BLE001  (kept, and raised below)
+            error = error or caught
+    if error is not None:
+        raise error
+    return results
+
+
+class Overlap:
+    """Up to `workers` threads, started when first needed, that take part in `map` beside the calling thread.
+
+    The caller works too, so a `map` inside a `map` always makes progress, however few threads are free.
+    """
+
+    def __init__(self, workers: int, name: str) -> None:
+        self._workers = workers
+        self._name = name
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._closed = False
+
+    def map(self, call: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """`[call(item) for item in items]`. All calls are made even when one fails; then the first error, in order."""
+        if len(items) < 2:
+            return [call(item) for item in items]
+        results: dict[int, R] = {}
+        errors: dict[int, BaseException] = {}
+        waiting = deque(enumerate(items))
+
+        def work() -> None:
+            while True:
+                try:
+                    index, item = waiting.popleft()
+                except IndexError:
+                    return
+                try:
+                    results[index] = call(item)
+                except BaseException as error:  # noqa: BLE001  (kept, and raised in the calling thread)
+                    errors[index] = error
+
+        helpers = self._start(work, len(items) - 1)
+        work()
+        wait([helper for helper in helpers if not helper.cancel()])
+        if errors:
+            raise errors[min(errors)]
+        return [results[index] for index in range(len(items))]
+
+    def _start(self, work: Callable[[], None], wanted: int) -> list[Future[None]]:
+        with self._lock:
+            if self._closed:
+                return []
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix=self._name)
+            return [self._pool.submit(work) for _ in range(min(wanted, self._workers))]
+
+    def close(self) -> None:
+        """Let the threads finish what they do and end. A later `map` runs in its caller alone."""
+        with self._lock:
+            self._closed = True
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True)

@@ -1,0 +1,1 @@
+"""Stores around a store: counting, delaying."""

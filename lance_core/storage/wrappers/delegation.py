@@ -1,0 +1,76 @@
+"""What every wrapper shares: hand each call to the store inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from lance_core.storage.port import ObjectMeta, ObjectStore, Results
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class WrappedStore(ObjectStore):
+    """Behaves as `inner`. A wrapper overrides `_call`, through which every request passes, and `map` where needed.
+
+    `sync` does not pass through `_call`: no remote store has it.
+    """
+
+    def __init__(self, inner: ObjectStore) -> None:
+        self.inner = inner
+        self.uri = inner.uri
+        self.local = inner.local
+        self.content_e_tags = inner.content_e_tags
+
+    def _call(self, verb: str, path: str, request: Callable[[], R]) -> R:  # noqa: ARG002
+        """Make one request. `verb` is the method's name, `path` the key that it reads or changes."""
+        return request()
+
+    def get(self, path: str) -> bytes:
+        return self._call("get", path, lambda: self.inner.get(path))
+
+    def get_range(self, path: str, offset: int, length: int) -> bytes:
+        return self._call("get_range", path, lambda: self.inner.get_range(path, offset, length))
+
+    def head(self, path: str) -> ObjectMeta:
+        return self._call("head", path, lambda: self.inner.head(path))
+
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
+        return self._call("put", path, lambda: self.inner.put(path, data, durable=durable))
+
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
+        return self._call("put_if_absent", path, lambda: self.inner.put_if_absent(path, data, durable=durable))
+
+    def replace(self, path: str, data: bytes, *, if_match: str) -> str | None:
+        return self._call("replace", path, lambda: self.inner.replace(path, data, if_match=if_match))
+
+    def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:
+        return self._call("publish", target, lambda: self.inner.publish(staged, target, data, durable=durable))
+
+    def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
+        self._call("rename_if_absent", target, lambda: self.inner.rename_if_absent(source, target, durable=durable))
+
+    def delete(self, path: str) -> None:
+        self._call("delete", path, lambda: self.inner.delete(path))
+
+    def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
+        return self._call("list", prefix, lambda: self.inner.list(prefix, start_after=start_after))
+
+    def sync(self, paths: Iterable[str]) -> None:
+        self.inner.sync(paths)
+
+    def object_path(self, path: str) -> str:
+        return self.inner.object_path(path)
+
+    def relative_path(self, object_path: str) -> str | None:
+        return self.inner.relative_path(object_path)
+
+    def object_uri(self, path: str) -> str:
+        return self.inner.object_uri(path)
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
+        return self.inner.map(call, items)

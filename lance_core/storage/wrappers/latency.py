@@ -1,0 +1,35 @@
+"""A store as far away as one wishes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from lance_core.storage.overlap import Overlap
+from lance_core.storage.port import ObjectStore, Results
+from lance_core.storage.wrappers.delegation import WrappedStore
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class LatencyStore(WrappedStore):
+    """Every request takes `seconds` longer; `map` overlaps as on a remote store. `sync` costs nothing extra."""
+
+    def __init__(self, inner: ObjectStore, seconds: float, *, workers: int = 32) -> None:
+        super().__init__(inner)
+        self.local = False
+        self._seconds = seconds
+        self._overlap = Overlap(workers, "latency")
+
+    def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
+        return self._overlap.map(call, items)
+
+    def close(self) -> None:
+        self._overlap.close()
+        super().close()
+
+    def _call(self, verb: str, path: str, request: Callable[[], R]) -> R:  # noqa: ARG002
+        time.sleep(self._seconds)
+        return request()

@@ -1,0 +1,1 @@
+"""Helpers for tests of this engine and of what is built on it."""

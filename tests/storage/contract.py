@@ -1,0 +1,334 @@
+"""What every object store must do. Subclass `StoreContract` and give it a `store` fixture with an empty root."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed, StorageError
+from lance_core.storage.port import ObjectStore
+
+RACERS = 16
+ROUNDS = 50
+
+
+@pytest.fixture(scope="module")
+def racers() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(RACERS) as pool:
+        yield pool
+
+
+def race(pool: ThreadPoolExecutor, act: Callable[[int], object]) -> list[int]:
+    """Let 16 threads call `act(number)` at once. Returns who succeeded; every other one must get AlreadyExists."""
+    start = threading.Barrier(RACERS)
+
+    def run(number: int) -> bool:
+        start.wait()
+        try:
+            act(number)
+        except AlreadyExists:
+            return False
+        return True
+
+    won = list(pool.map(run, range(RACERS)))
+    return [number for number, winner in enumerate(won) if winner]
+
+
+def keys(store: ObjectStore, prefix: str, start_after: str | None = None) -> list[str]:
+    return [meta.path for meta in store.list(prefix, start_after=start_after)]
+
+
+class StoreContract:
+    clock_slack = timedelta(seconds=5)
+
+    # reading
+
+    def test_reads_back_what_was_put(self, store: ObjectStore) -> None:
+        data = bytes(range(256)) * 40
+        store.put("t/_versions/1.manifest", data)
+        assert store.get("t/_versions/1.manifest") == data
+
+    def test_put_replaces_the_whole_object(self, store: ObjectStore) -> None:
+        store.put("a/b", b"a long first content")
+        store.put("a/b", b"short")
+        assert store.get("a/b") == b"short"
+
+    def test_holds_an_empty_object(self, store: ObjectStore) -> None:
+        store.put("t/.lance-reserved", b"")
+        assert store.get("t/.lance-reserved") == b""
+        assert store.get_range("t/.lance-reserved", 0, 10) == b""
+        assert store.head("t/.lance-reserved").size == 0
+        assert keys(store, "t") == ["t/.lance-reserved"]
+
+    def test_misses_raise_not_found_and_name_the_key(self, store: ObjectStore) -> None:
+        store.put("dir/object", b"x")
+        for path in ("nothing", "dir/nothing", "dir", "dir/object/below"):
+            with pytest.raises(NotFound, match=path):
+                store.get(path)
+            with pytest.raises(NotFound, match=path):
+                store.get_range(path, 0, 4)
+            with pytest.raises(NotFound, match=path):
+                store.head(path)
+
+    @pytest.mark.parametrize(
+        ("offset", "length", "expected"),
+        [(0, 4, b"0123"), (3, 4, b"3456"), (8, 4, b"89"), (10, 4, b""), (50, 4, b""), (0, 0, b""), (0, 99, b"0123456789")],
+    )
+    def test_ranges_end_with_the_object(self, store: ObjectStore, offset: int, length: int, expected: bytes) -> None:
+        store.put("digits", b"0123456789")
+        assert store.get_range("digits", offset, length) == expected
+
+    def test_head_tells_size_time_and_the_tag_of_the_write(self, store: ObjectStore) -> None:
+        e_tag = store.put("a/b", b"12345")
+        meta = store.head("a/b")
+        assert (meta.path, meta.size, meta.e_tag) == ("a/b", 5, e_tag)
+        assert e_tag is not None
+        assert e_tag.startswith('"')
+        assert e_tag.endswith('"')
+        assert abs(meta.last_modified - datetime.now(UTC)) < self.clock_slack
+
+    def test_large_objects_survive(self, store: ObjectStore) -> None:
+        data = bytes(range(256)) * 4 * 1024 * 9
+        store.put("plain", data)
+        store.put_if_absent("conditional", data)
+        assert store.get("plain") == data
+        assert store.get("conditional") == data
+        assert store.get_range("plain", len(data) - 3, 10) == data[-3:]
+
+    # conditional writes
+
+    def test_put_if_absent_writes_once(self, store: ObjectStore) -> None:
+        e_tag = store.put_if_absent("slot/7", b"first")
+        with pytest.raises(AlreadyExists, match="slot/7"):
+            store.put_if_absent("slot/7", b"second")
+        assert store.get("slot/7") == b"first"
+        assert store.head("slot/7").e_tag == e_tag
+        assert keys(store, "") == ["slot/7"]
+
+    def test_publish_gives_a_second_name(self, store: ObjectStore) -> None:
+        staged_tag = store.put("_staging/x/1", b"manifest")
+        e_tag = store.publish("_staging/x/1", "t/_versions/1", b"manifest")
+        assert store.get("t/_versions/1") == b"manifest"
+        assert store.get("_staging/x/1") == b"manifest"
+        assert store.head("t/_versions/1").e_tag == e_tag
+        if store.content_e_tags:
+            assert e_tag == staged_tag
+        with pytest.raises(AlreadyExists, match="t/_versions/1"):
+            store.publish("_staging/x/1", "t/_versions/1", b"manifest")
+
+    def test_publish_publishes_the_verified_bytes_whatever_became_of_the_staged_name(self, store: ObjectStore) -> None:
+        store.put("staged", b"something longer, put there after the verification")
+        store.publish("staged", "one", b"verified")
+        store.delete("staged")
+        store.publish("staged", "two", b"verified")
+        assert store.get("one") == store.get("two") == b"verified"
+
+    def test_publish_leaves_a_taken_target_alone(self, store: ObjectStore) -> None:
+        store.put("staged", b"ours")
+        store.put("target", b"theirs")
+        with pytest.raises(AlreadyExists):
+            store.publish("staged", "target", b"ours")
+        assert store.get("target") == b"theirs"
+        assert store.get("staged") == b"ours"
+
+    def test_rename_moves_to_a_vacant_key_only(self, store: ObjectStore) -> None:
+        store.put("a/source", b"content")
+        store.put("b/taken", b"theirs")
+        with pytest.raises(AlreadyExists, match="b/taken"):
+            store.rename_if_absent("a/source", "b/taken")
+        assert store.get("b/taken") == b"theirs"
+        store.rename_if_absent("a/source", "c/new/target")
+        assert keys(store, "") == ["b/taken", "c/new/target"]
+        assert store.get("c/new/target") == b"content"
+        with pytest.raises(NotFound, match="a/source"):
+            store.rename_if_absent("a/source", "d")
+        assert keys(store, "") == ["b/taken", "c/new/target"]
+
+    def test_replace_wants_the_tag_that_is_there(self, store: ObjectStore) -> None:
+        old = store.put("canonical", b"foreign")
+        assert old is not None
+        new = store.replace("canonical", b"ours, of another length", if_match=old)
+        assert store.get("canonical") == b"ours, of another length"
+        assert store.head("canonical").e_tag == new
+        with pytest.raises(PreconditionFailed, match="canonical"):
+            store.replace("canonical", b"late", if_match=old)
+        assert store.get("canonical") == b"ours, of another length"
+        with pytest.raises(NotFound):
+            store.replace("nothing", b"x", if_match=old)
+        with pytest.raises(NotFound):
+            store.get("nothing")
+
+    def test_put_if_absent_has_one_winner(self, store: ObjectStore, racers: ThreadPoolExecutor) -> None:
+        for attempt in range(ROUNDS):
+            path = f"race/{attempt}"
+            winners = race(racers, lambda number, path=path: store.put_if_absent(path, b"%d" % number * 99))
+            assert len(winners) == 1
+            assert store.get(path) == b"%d" % winners[0] * 99
+
+    def test_publish_has_one_winner(self, store: ObjectStore, racers: ThreadPoolExecutor) -> None:
+        contents = {f"staged/{number}": b"%d" % number * 99 for number in range(RACERS)}
+        for path, data in contents.items():
+            store.put(path, data)
+        for attempt in range(ROUNDS):
+            target = f"race/{attempt}"
+
+            def act(number: int, target: str = target) -> None:
+                path = f"staged/{number}"
+                store.publish(path, target, contents[path])
+
+            winners = race(racers, act)
+            assert len(winners) == 1
+            assert store.get(target) == contents[f"staged/{winners[0]}"]
+
+    def test_rename_has_one_winner(self, store: ObjectStore, racers: ThreadPoolExecutor) -> None:
+        for number in range(RACERS):
+            store.put(f"source/{number}", b"%d" % number * 99)
+        for attempt in range(ROUNDS):
+            target = f"race/{attempt}"
+            winners = race(
+                racers, lambda number, target=target: store.rename_if_absent(f"source/{number}", target, durable=False)
+            )
+            assert len(winners) == 1
+            source = f"source/{winners[0]}"
+            assert store.get(target) == b"%d" % winners[0] * 99
+            with pytest.raises(NotFound):
+                store.get(source)
+            store.put(source, b"%d" % winners[0] * 99)
+
+    # deleting and listing
+
+    def test_delete_removes_and_accepts_absence(self, store: ObjectStore) -> None:
+        store.put("a/b/c", b"x")
+        store.delete("a/b/c")
+        store.delete("a/b/c")
+        store.delete("never/was/there")
+        assert keys(store, "") == []
+        store.put("a/b/c", b"y")
+        assert store.get("a/b/c") == b"y"
+
+    def test_lists_below_a_directory_in_byte_order(self, store: ObjectStore) -> None:
+        paths = ["t/a", "t/a-b", "t/a.b", "t/a/b", "t/a/b-c", "t/a/b/c", "t/a0", "t/B", "t/é", "t/z", "ta", "t-a/x"]
+        # A file system cannot hold a name both as a file and as a directory.
+        paths = [path for path in paths if path not in ("t/a", "t/a/b")]
+        for path in paths:
+            store.put(path, b"x")
+        assert keys(store, "") == sorted(paths, key=str.encode)
+        below = sorted((path for path in paths if path.startswith("t/")), key=str.encode)
+        assert keys(store, "t") == below
+        assert keys(store, "t/a") == ["t/a/b-c", "t/a/b/c"]
+        assert keys(store, "missing") == []
+        assert keys(store, "ta") == []
+
+    def test_lists_from_a_key_on(self, store: ObjectStore) -> None:
+        paths = ["t/a-b", "t/a/b-c", "t/a/b/c", "t/a0", "t/b"]
+        for path in paths:
+            store.put(path, b"x")
+        for start in [*paths, "t/a", "t/a/b", "t/a/b/zzz", "t/", "a", "u", "t/a/b0"]:
+            expected = [path for path in paths if path.encode() > start.encode()]
+            assert keys(store, "", start) == expected
+            assert keys(store, "t", start) == expected
+
+    def test_listing_tells_what_head_tells(self, store: ObjectStore) -> None:
+        store.put("t/a", b"123")
+        store.put_if_absent("t/b", b"4")
+        assert list(store.list("t")) == [store.head("t/a"), store.head("t/b")]
+
+    def test_listing_sees_at_once_what_others_wrote_and_removed(self, store: ObjectStore, other: ObjectStore) -> None:
+        store.put("t/1", b"x")
+        assert keys(store, "t") == ["t/1"]
+        assert keys(other, "t") == ["t/1"]
+        other.put("t/2", b"yy")
+        other.delete("t/1")
+        assert keys(store, "t") == ["t/2"]
+        assert store.get("t/2") == b"yy"
+        assert store.head("t/2").size == 2
+        with pytest.raises(NotFound):
+            store.head("t/1")
+        with pytest.raises(NotFound):
+            store.get("t/1")
+
+    # keys, steps, paths
+
+    @pytest.mark.parametrize(
+        "path", ["", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/.", "./a", "a/..", "a\0b", "a\ud800"]
+    )
+    def test_refuses_what_is_no_key(self, store: ObjectStore, path: str) -> None:
+        calls: list[Callable[[], object]] = [
+            lambda: store.get(path),
+            lambda: store.get_range(path, 0, 1),
+            lambda: store.head(path),
+            lambda: store.put(path, b"x"),
+            lambda: store.put_if_absent(path, b"x"),
+            lambda: store.replace(path, b"x", if_match='"x"'),
+            lambda: store.publish(path, "fine", b"x"),
+            lambda: store.publish("fine", path, b"x"),
+            lambda: store.rename_if_absent(path, "fine"),
+            lambda: store.rename_if_absent("fine", path),
+            lambda: store.delete(path),
+        ]
+        for call in calls:
+            with pytest.raises(StorageError, match="key ") as caught:
+                call()
+            assert type(caught.value) is StorageError
+        if path:
+            with pytest.raises(StorageError, match="key "):
+                list(store.list(path))
+        assert keys(store, "") == []
+
+    def test_odd_names_are_names(self, store: ObjectStore) -> None:
+        paths = ["ws$users/_versions/1", "..a/b..", "with space/é/%41", "a+b&c=d/#?x", "x/...", "q'\"<>\\/1"]
+        for path in paths:
+            store.put_if_absent(path, path.encode())
+        assert keys(store, "") == sorted(paths, key=str.encode)
+        for path in paths:
+            assert store.get(path) == path.encode()
+            assert store.head(path).path == path
+            store.delete(path)
+        assert keys(store, "") == []
+
+    def test_map_and_gather_keep_order_and_make_every_call(self, store: ObjectStore) -> None:
+        made: list[int] = []
+
+        def call(number: int) -> int:
+            made.append(number)
+            if number in (3, 5):
+                raise NotFound(f"number {number}")
+            return number * 2
+
+        assert store.map(call, [0, 1, 2]) == [0, 2, 4]
+        assert store.map(call, []) == []
+        made.clear()
+        with pytest.raises(NotFound, match="number 3"):
+            store.map(call, [0, 5, 3, 1][::-1])
+        assert sorted(made) == [0, 1, 3, 5]
+        store.gather([lambda: store.put("a", b"1"), lambda: store.put("b", b"2")])
+        assert store.gather([lambda: store.get("b"), lambda: store.get("a")]) == [b"2", b"1"]
+
+    def test_maps_nest(self, store: ObjectStore) -> None:
+        def outer(row: int) -> list[str | None]:
+            return store.map(lambda column: store.put(f"{row:02}/{column:02}", b"x"), range(6))
+
+        store.map(outer, range(40))
+        assert len(keys(store, "")) == 240
+
+    def test_object_paths_lead_back(self, store: ObjectStore) -> None:
+        store.put("ws$t/_versions/1", b"x")
+        path = store.object_path("ws$t/_versions/1")
+        assert not path.startswith("/")
+        assert path.endswith("ws$t/_versions/1")
+        assert store.relative_path(path) == "ws$t/_versions/1"
+        assert store.relative_path("/" + path) == "ws$t/_versions/1"
+        assert store.relative_path(store.object_path("")) == ""
+        assert store.relative_path(path + "/../../../../1") is None
+        assert store.relative_path("//" + path) is None
+        assert not store.uri.endswith("/")
+        assert store.object_uri("t/1") == store.uri + "/t/1"
+
+    def test_sync_accepts_what_was_written(self, store: ObjectStore) -> None:
+        store.put("a/b/c", b"x", durable=False)
+        store.put_if_absent("a/d", b"x", durable=False)
+        store.sync(["a/b/c", "a/d", "a/b/c"])
+        store.sync([])
+        assert store.get("a/b/c") == b"x"
