@@ -1,0 +1,40 @@
+"""Run the benchmarks: `python -m benchmarks [NAME ...]`, all of them without a name."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.machine import describe_machine
+
+NAMES = ("batch_size", "batch_rate", "flip_size", "cold_start", "table_reads")
+PROJECT = Path(__file__).resolve().parent.parent
+RESULTS = PROJECT / "benchmarks" / "results"
+
+
+def main() -> None:
+    """Run each benchmark in a fresh directory on the project's disk, print its tables and write its result file."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure against pylance's own server.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(NAMES)} (default: all)")
+    names = parser.parse_args().names or list(NAMES)
+    if unknown := set(names) - set(NAMES):
+        parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+    cache = PROJECT / ".cache"
+    cache.mkdir(exist_ok=True)
+    RESULTS.mkdir(exist_ok=True)
+    for name in names:
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="bench-", dir=cache) as scratch:
+            report = importlib.import_module(f"benchmarks.{name}").run(Path(scratch))
+            path = report.write(RESULTS, describe_machine(Path(scratch)))
+        print(f"# {report.title}\n")
+        for table in report.tables:
+            print(table.markdown())
+        print(f"{name}: {time.monotonic() - began:.0f} s, written to {path.relative_to(PROJECT)}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

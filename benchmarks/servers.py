@@ -1,0 +1,121 @@
+"""The two servers under test, each in its own process on a loopback port: ours and pylance's RestAdapter."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+START_LIMIT = 120.0
+"""Seconds until a server that does not answer is given up."""
+
+PEER = """
+import sys
+from lance.namespace import RestAdapter
+adapter = RestAdapter("dir", {"root": sys.argv[1], "table_version_tracking_enabled": "true"}, port=int(sys.argv[2]))
+with adapter:
+    sys.stdin.read()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server. `started` is the time in seconds from the start of the process to the first answer."""
+
+    port: int
+    pid: int
+    started: float
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """Send one request and return the decoded answer. Raises `RuntimeError` unless it is 2xx."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        try:
+            headers = {"content-type": "application/json"} if body is not None else {}
+            connection.request(method, path, None if body is None else orjson.dumps(body), headers)
+            response = connection.getresponse()
+            data = response.read()
+        finally:
+            connection.close()
+        if response.status // 100 != 2:
+            raise RuntimeError(f"{method} {path} answered {response.status}: {data[:800]!r}")
+        return orjson.loads(data) if data else {}
+
+    def resident_bytes(self) -> int:
+        """Physical memory that the server process holds."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise RuntimeError(f"process {self.pid} reports no resident memory")
+
+
+@contextmanager
+def serve_ours(root: Path, durability: str = "none") -> Iterator[Server]:
+    """Our server on `root`; ready when the block begins, stopped when it ends."""
+    port = _free_port()
+    command = [sys.executable, "-m", "namespace_server", "serve", "--root", str(root), "--port", str(port)]
+    with _run([*command, "--durability", durability], port, "/health/ready") as server:
+        yield server
+
+
+@contextmanager
+def serve_peer(root: Path) -> Iterator[Server]:
+    """pylance's RestAdapter over its DirectoryNamespace on `root`, with managed table versions.
+
+    It counts as started when it has listed the root's namespaces once.
+    """
+    port = _free_port()
+    command = [sys.executable, "-c", PEER, str(root), str(port)]
+    with _run(command, port, "/v1/namespace/%24/list?limit=1") as server:
+        yield server
+
+
+@contextmanager
+def _run(command: list[str], port: int, first: str) -> Iterator[Server]:
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    try:
+        _wait_for(port, first, process)
+        yield Server(port, process.pid, time.perf_counter() - began)
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
+
+
+def _wait_for(port: int, path: str, process: subprocess.Popen[bytes]) -> None:
+    limit = time.monotonic() + START_LIMIT
+    while time.monotonic() < limit:
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with status {process.returncode} before it answered")
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=START_LIMIT)
+        try:
+            connection.request("GET", path)
+            if connection.getresponse().status == 200:
+                return
+        except ConnectionError:
+            pass
+        finally:
+            connection.close()
+        time.sleep(0.01)
+    raise RuntimeError(f"the server did not answer GET {path} within {START_LIMIT:.0f} s")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

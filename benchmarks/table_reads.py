@@ -1,0 +1,114 @@
+"""Describing and listing tables of a namespace that holds two thousand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from benchmarks.load import Load, Request, drive, object_path
+from benchmarks.report import Report, Table, count, milliseconds, ratio
+from benchmarks.servers import Server, serve_ours, serve_peer
+from benchmarks.staging import StagedTable, create_first_versions, declare_tables, flush_files, write_template
+
+TABLES = 2_000
+CONNECTIONS = 8
+SECONDS = 3.0
+NAMESPACE = "reads"
+
+
+def run(directory: Path) -> Report:
+    """Measure each kind of request on both servers."""
+    template = write_template(directory)
+    found: dict[str, dict[str, Load]] = {}
+    for who, serve in (("ours", serve_ours), ("peer", serve_peer)):
+        with serve(directory / who) as server:
+            batch = who == "ours"
+            server.call("POST", f"/v1/namespace/{NAMESPACE}/create", {"id": [NAMESPACE]})
+            names = [(NAMESPACE, f"table_{number:04d}") for number in range(TABLES)]
+            tables = declare_tables(server, names, batch=batch)
+            create_first_versions(server, tables, template, batch=batch)
+            flush_files()
+            found[who] = _measure(server, tables, directory)
+    table = Table(
+        f"Reads of a namespace of {count(TABLES)} tables, {CONNECTIONS} connections",
+        ("request", "ours/s", "p50 ms", "p99 ms", "peer/s", "p50 ms", "p99 ms", "ours against peer"),
+    )
+    for request, ours in found["ours"].items():
+        peer = found["peer"][request]
+        table.add(
+            request,
+            count(ours.per_second),
+            milliseconds(ours.p50),
+            milliseconds(ours.p99),
+            count(peer.per_second),
+            milliseconds(peer.p50),
+            milliseconds(peer.p99),
+            ratio(ours.per_second, peer.per_second),
+        )
+    table.notes.append(
+        "Tables in a namespace, which the peer looks up in `__manifest`. Its tables at the root come from a directory listing instead and are faster: see the last table."
+    )
+    return Report(
+        "table_reads",
+        "Reading the catalog",
+        f"{CONNECTIONS} connections, each with one request under way, for {SECONDS:.0f} s. Every answer of ours is that of the newest catalog version: "
+        "the storage is asked for a newer one on each request.",
+        [table, _measure_root_tables(directory)],
+    )
+
+
+def _measure(server: Server, tables: Sequence[StagedTable], directory: Path) -> dict[str, Load]:
+    shuffled = list(tables)
+    Random(7).shuffle(shuffled)
+    kinds = {
+        "describe a table": [_describe(table.identifier, number) for number, table in enumerate(shuffled)],
+        "newest version of a table": [_newest(table.identifier, number) for number, table in enumerate(shuffled)],
+        "list all 2,000 tables": [_list(number, "") for number in range(CONNECTIONS)],
+        "list a page of 100": [_list(number, "&limit=100") for number in range(CONNECTIONS)],
+    }
+    return {kind: _drive_warm(server, requests, directory) for kind, requests in kinds.items()}
+
+
+def _measure_root_tables(directory: Path) -> Table:
+    """Describe of a table that lies at the root, in catalogs of one table: the peer's fastest path."""
+    loads = {}
+    for who, serve in (("ours", serve_ours), ("peer", serve_peer)):
+        with serve(directory / f"root-{who}") as server:
+            template = write_template(directory / f"template-{who}")
+            tables = declare_tables(server, [("alone",)], batch=who == "ours")
+            create_first_versions(server, tables, template, batch=who == "ours")
+            requests = [_describe(("alone",), number) for number in range(CONNECTIONS)]
+            loads[who] = _drive_warm(server, requests, directory)
+    table = Table("Describe of one table at the root", ("ours/s", "p50 ms", "peer/s", "p50 ms", "ours against peer"))
+    ours, peer = loads["ours"], loads["peer"]
+    table.add(
+        count(ours.per_second),
+        milliseconds(ours.p50),
+        count(peer.per_second),
+        milliseconds(peer.p50),
+        ratio(ours.per_second, peer.per_second),
+    )
+    table.notes.append("The peer answers from a directory listing without looking at `__manifest`.")
+    return table
+
+
+def _drive_warm(server: Server, requests: Sequence[Request], directory: Path) -> Load:
+    drive(server.port, CONNECTIONS, requests, directory, 0.5)
+    return drive(server.port, CONNECTIONS, requests, directory, SECONDS)
+
+
+def _describe(identifier: tuple[str, ...], number: int) -> Request:
+    """As pylance sends it."""
+    path = f"/v1/table/{object_path(identifier)}/describe?delimiter=%24&with_table_uri=false&check_declared=false"
+    body = {"id": list(identifier), "with_table_uri": False, "check_declared": False}
+    return Request(number % CONNECTIONS, "POST", path, body)
+
+
+def _newest(identifier: tuple[str, ...], number: int) -> Request:
+    path = f"/v1/table/{object_path(identifier)}/version/list?delimiter=%24&limit=1&descending=true"
+    return Request(number % CONNECTIONS, "POST", path)
+
+
+def _list(number: int, page: str) -> Request:
+    return Request(number % CONNECTIONS, "GET", f"/v1/namespace/{NAMESPACE}/table/list?delimiter=%24{page}")
