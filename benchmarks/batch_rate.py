@@ -84,8 +84,9 @@ def run(directory: Path) -> Report:
     return Report(
         "batch_rate",
         "Batches per second",
-        f"Every client sends one `batch-commit` after the other, each with staged manifests of two of its own tables ({2 * PAIRS} tables in all); "
-        "manifests were written beforehand. The load generator is a C program. A share of the tables is opened with pylance afterwards and checked.",
+        "Every client sends one `batch-commit` after the other, each with staged manifests of two of its own tables "
+        f"({2 * PAIRS} tables in all); the manifests were written beforehand. The load generator is a C program. "
+        "A share of the tables is opened with pylance afterwards and checked.",
         [table],
     )
 

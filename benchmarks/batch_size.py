@@ -75,9 +75,9 @@ def run(directory: Path) -> Report:
     return Report(
         "batch_size",
         "One batch against many calls",
-        "Each table has one staged manifest that appends a row, written beforehand. Ours gets them as one `batch-commit`, the peer "
-        f"(pylance's RestAdapter over its DirectoryNamespace) as one `version/create` each. Median of {ROUNDS} rounds. All tables are "
-        "opened with pylance afterwards and checked.",
+        "Each table has one staged manifest that appends a row, written beforehand. Ours gets them as one "
+        "`batch-commit`, the peer (pylance's RestAdapter over its DirectoryNamespace) as one `version/create` each. "
+        f"Median of {ROUNDS} rounds. All tables are opened with pylance afterwards and checked.",
         [table],
     )
 

@@ -6,28 +6,15 @@ import time
 from pathlib import Path
 from statistics import median
 
-import lance
-import pyarrow as pa
 from lance.namespace import CreateNamespaceRequest, DirectoryNamespace
 
 from benchmarks import flip
+from benchmarks.catalogs import write_stock_catalog
 from benchmarks.report import Report, Table, count, milliseconds, ratio
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 FLIPS = 300
 PEER_CHANGES = {1_000: 20, 10_000: 20, 100_000: 10, 1_000_000: 3}
-
-PEER_SCHEMA = pa.schema(
-    [
-        pa.field(
-            "object_id", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key:position": "0"}
-        ),
-        pa.field("object_type", pa.string(), nullable=False),
-        pa.field("location", pa.string()),
-        pa.field("metadata", pa.string()),
-        pa.field("base_objects", pa.list_(pa.field("object_id", pa.string()))),
-    ]
-)
 
 
 def run(directory: Path) -> Report:
@@ -55,8 +42,8 @@ def run(directory: Path) -> Report:
         f"Ours, slowest against fastest size: {spread['none']:.2f} without and {spread['fsync']:.2f} with fsync."
     )
     table.notes.append(
-        "Ours: two version rows and the record of the batch, one row replaced, the fragment merge included. Peer: `create_namespace` "
-        "in process, one row; it rewrites the whole catalog."
+        "Ours: two version rows and the record of the batch, one row replaced, the fragment merge included. "
+        "Peer: `create_namespace` in process, one row; it rewrites the whole catalog."
     )
     return Report(
         "flip_size",
@@ -67,27 +54,8 @@ def run(directory: Path) -> Report:
     )
 
 
-def write_peer_catalog(root: Path, rows: int) -> None:
-    """A root whose `__manifest` holds that many rows, a thousandth of them namespaces, the rest tables."""
-    spaces = max(1, rows // 1000)
-    ids = [f"ns{number:04d}" for number in range(spaces)]
-    tables = [f"ns{number % spaces:04d}$table_{number:07d}" for number in range(rows - spaces)]
-    locations = [None] * spaces + [f"{number % 2**32:08x}_{name}" for number, name in enumerate(tables)]
-    content = pa.table(
-        [
-            pa.array(ids + tables),
-            pa.array(["namespace"] * spaces + ["table"] * len(tables)),
-            pa.array(locations, pa.string()),
-            pa.nulls(rows, pa.string()),
-            pa.nulls(rows, PEER_SCHEMA.field("base_objects").type),
-        ],
-        schema=PEER_SCHEMA,
-    )
-    lance.write_dataset(content, root / "__manifest", data_storage_version="2.2")
-
-
 def _measure_peer(root: Path, rows: int) -> float:
-    write_peer_catalog(root, rows)
+    write_stock_catalog(root, rows)
     namespace = DirectoryNamespace(root=str(root))
     times = []
     for number in range(PEER_CHANGES[rows] + 1):

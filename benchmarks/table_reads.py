@@ -47,13 +47,14 @@ def run(directory: Path) -> Report:
             ratio(ours.per_second, peer.per_second),
         )
     table.notes.append(
-        "Tables in a namespace, which the peer looks up in `__manifest`. Its tables at the root come from a directory listing instead and are faster: see the last table."
+        "Tables in a namespace, which the peer looks up in `__manifest`. Its tables at the root come from a directory "
+        "listing instead and are faster: see the last table."
     )
     return Report(
         "table_reads",
         "Reading the catalog",
-        f"{CONNECTIONS} connections, each with one request under way, for {SECONDS:.0f} s. Every answer of ours is that of the newest catalog version: "
-        "the storage is asked for a newer one on each request.",
+        f"{CONNECTIONS} connections, each with one request under way, for {SECONDS:.0f} s. Every answer of ours is "
+        "that of the newest catalog version: the storage is asked for a newer one on each request.",
         [table, _measure_root_tables(directory)],
     )
 

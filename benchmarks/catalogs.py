@@ -1,0 +1,109 @@
+"""Large catalogs, written in one go: what a root looks like after a million changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from uuid import UUID
+
+import lance
+import pyarrow as pa
+
+from lance_core.format.naming import manifest_path
+from namespace_server.directory.rows import Entry, NamespaceEntry, TableEntry, VersionEntry, encode_entry
+
+SCHEMA = pa.schema(
+    [
+        pa.field(
+            "object_id", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key:position": "0"}
+        ),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("base_objects", pa.list_(pa.field("object_id", pa.string()))),
+    ]
+)
+MANAGED = {
+    "table_version_management": "true",
+    "lance.namespace.manifest.writer_feature_flags": str(1 << 32),
+}
+ROWS_PER_FRAGMENT = 250_000
+VERSIONS_PER_TABLE = 19
+TABLES_PER_NAMESPACE = 50
+
+
+def write_managed_catalog(root: Path, rows: int) -> tuple[str, str]:
+    """A root of ours with that many rows: namespaces of 50 tables with 19 versions each. Returns the id of a table.
+
+    Only `__manifest` is written: the tables' own files are not there.
+    """
+    encoded = [encode_entry(entry) for entry in islice(_entries(str(root).lstrip("/")), rows)]
+    ids, kinds, locations, metadata = (list(column) for column in zip(*encoded, strict=True))
+    _write(root, ids, kinds, locations, metadata)
+    lance.dataset(root / "__manifest").update_metadata(MANAGED)
+    return ("space_00000", "table_00000")
+
+
+def write_stock_catalog(root: Path, rows: int) -> tuple[str, str]:
+    """A root of pylance's with that many rows, namespaces of 1,000 tables. Returns the id of a table.
+
+    pylance keeps no version rows: its rows are namespaces and tables only.
+    """
+    spaces = max(1, rows // 1000)
+    tables = [f"ns{number % spaces:04d}$table_{number:07d}" for number in range(rows - spaces)]
+    locations: list[str | None] = [None] * spaces
+    locations += [f"{number:08x}_{name}" for number, name in enumerate(tables)]
+    ids = [f"ns{number:04d}" for number in range(spaces)] + tables
+    _write(root, ids, ["namespace"] * spaces + ["table"] * len(tables), locations, [None] * rows)
+    return ("ns0000", "table_0000000")
+
+
+def _entries(prefix: str) -> Iterator[Entry]:
+    """Entries in the order of their making; `prefix` is the root as clients write it in staged paths."""
+    timestamp = time.time_ns() // 1_000_000
+    number = 0
+    while True:
+        space = f"space_{number:05d}"
+        yield NamespaceEntry((space,), {"owner": "benchmark"})
+        for position in range(TABLES_PER_NAMESPACE):
+            table = (space, f"table_{position:05d}")
+            seed = number * TABLES_PER_NAMESPACE + position
+            location = f"{seed:08x}_{'$'.join(table)}"
+            yield TableEntry(table, location)
+            for version in range(1, VERSIONS_PER_TABLE + 1):
+                digest = sha256(b"%d %d" % (seed, version)).digest()
+                uuid, suffix = UUID(bytes=digest[:16], version=4), UUID(bytes=digest[16:], version=4)
+                yield VersionEntry(
+                    table_id=table,
+                    branch=None,
+                    version=version,
+                    location=location,
+                    size=459,
+                    sha256=digest.hex(),
+                    transaction_uuid=str(uuid),
+                    timestamp_ms=timestamp,
+                    e_tag=f'"{digest[:3].hex()}-{digest[3:10].hex()}-1cb"',
+                    staged_path=f"{prefix}/{manifest_path(location, version)}-{suffix}",
+                )
+        number += 1
+
+
+def _write(
+    root: Path, ids: list[str], kinds: list[str], locations: list[str | None], metadata: list[str | None]
+) -> None:
+    columns = [
+        pa.array(ids),
+        pa.array(kinds),
+        pa.array(locations, pa.string()),
+        pa.array(metadata, pa.string()),
+        pa.nulls(len(ids), SCHEMA.field("base_objects").type),
+    ]
+    lance.write_dataset(
+        pa.table(columns, schema=SCHEMA),
+        root / "__manifest",
+        data_storage_version="2.2",
+        max_rows_per_file=ROWS_PER_FRAGMENT,
+    )
