@@ -46,8 +46,15 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
 fi
 
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-"$venv/bin/python" -m pip install -q --disable-pip-version-check "$(grep -x 'pip==.*' constraints.txt)"
+log="$venv/setup.log"
+say "installing into $venv (about a minute on a first run; the log is $log)"
 # pyspark comes as source: its build, and ours, run under the same exact versions.
-"$venv/bin/python" -m pip install -q --disable-pip-version-check \
-    --constraint constraints.txt --build-constraint constraints.txt --editable '.[dev]'
-say "installed into $venv"
+if ! {
+    "$venv/bin/python" -m pip install --disable-pip-version-check "$(grep -x 'pip==.*' constraints.txt)" &&
+        "$venv/bin/python" -m pip install --disable-pip-version-check \
+            --constraint constraints.txt --build-constraint constraints.txt --editable '.[dev]'
+} >"$log" 2>&1 </dev/null; then
+    tail -n 30 "$log" >&2
+    say "installation failed"
+    exit 1
+fi
