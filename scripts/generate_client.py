@@ -1,7 +1,6 @@
-"""Generate the Python client from `openapi/lance-namespace.yaml`.
+"""Generate the Python client `openapi/client/lance_namespace_server_client` from `openapi/lance-namespace.yaml`.
 
-    python scripts/generate_client.py            write openapi/client/lance_namespace_server_client
-    python scripts/generate_client.py --check    write nothing; exit 1 and list the files that differ
+With `--check` nothing is written: the files that differ are listed, and the exit status is 1 if there are any.
 """
 
 from __future__ import annotations
@@ -49,6 +48,7 @@ def differences(expected: Path, found: Path) -> Iterator[str]:
 
 
 def main() -> int:
+    """Do what the command line says; returns the exit status."""
     parser = argparse.ArgumentParser(description="Generate the Python client from the OpenAPI document.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the client is not current")
     check: bool = parser.parse_args().check

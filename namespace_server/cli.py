@@ -1,0 +1,145 @@
+"""The `lance-namespace` command."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvicorn
+from lance_namespace.errors import LanceNamespaceError
+from pydantic import ValidationError
+
+from lance_core.errors import LanceCoreError
+from namespace_server.app import create_app
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.logs import configure_logs
+from namespace_server.settings import Settings, load_settings
+
+_log = logging.getLogger(__name__)
+
+cli = typer.Typer(
+    name="lance-namespace",
+    help="A catalog server for Lance tables in a directory or a bucket.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Root = Annotated[str | None, typer.Option(help="Directory or URI of the catalog.")]
+Config = Annotated[Path | None, typer.Option(help="TOML file with settings.", dir_okay=False)]
+Durability = Annotated[
+    str | None, typer.Option(help="fsync: a commit is on the disk before it is answered; none: it is not.")
+]
+
+
+class Server(uvicorn.Server):
+    """uvicorn, saying on standard output where it listens."""
+
+    async def startup(self, sockets: list | None = None) -> None:  # type: ignore[type-arg]
+        """Listen, then say where: the port may have been chosen by the system."""
+        await super().startup(sockets)
+        for server in self.servers:
+            for listener in server.sockets:
+                host, port = listener.getsockname()[:2]
+                shown = f"[{host}]" if ":" in host else host
+                typer.echo(f"listening on http://{shown}:{port}")
+        sys.stdout.flush()
+
+
+@cli.command()
+def serve(
+    root: Root = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on [default: 127.0.0.1].")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one [default: 2333].")] = None,
+    durability: Durability = None,
+    config: Config = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen beyond loopback although no API keys are configured.")
+    ] = False,
+) -> None:
+    """Serve a catalog over HTTP.
+
+    Settings come from the options, then from LANCE_NAMESPACE_* in the environment, then from the file. Ctrl-C or
+    SIGTERM ends the server once the requests that it has accepted are answered.
+    """
+    settings = _load(config, root=root, host=host, port=port, durability=durability, insecure=insecure or None)
+    configure_logs(settings.log_level, settings.log_format)
+    if settings.exposed:
+        raise _refusal(
+            f"refused to listen on {settings.host}: anybody who reaches it could change the catalog. Configure API "
+            "keys ([api_keys] in the settings file, or LANCE_NAMESPACE_API_KEYS), listen on 127.0.0.1, "
+            "or say --insecure."
+        )
+    namespace = _open(settings)
+    app = create_app(
+        namespace, settings.authenticator, max_body=settings.max_body_bytes, queue_capacity=settings.queue_capacity
+    )
+    _log.info("serving %s", settings.root)
+    # uvicorn ends with status 3 by itself when it cannot start.
+    Server(
+        uvicorn.Config(
+            app,
+            host=settings.host,
+            port=settings.port,
+            loop="asyncio" if sys.platform == "win32" else "uvloop",
+            http="h11" if sys.platform == "win32" else "httptools",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+        )
+    ).run()
+
+
+@cli.command()
+def adopt(
+    root: Root = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Also stop plain dataset writers from changing the catalog.")
+    ] = False,
+    durability: Durability = None,
+    config: Config = None,
+) -> None:
+    """Take over a catalog that stock clients made, so that this server keeps its table versions."""
+    settings = _load(config, root=root, durability=durability)
+    configure_logs(settings.log_level, settings.log_format)
+    namespace = _open(settings)
+    try:
+        adopted = namespace.adopt(strict=strict)
+    except (LanceNamespaceError, LanceCoreError) as error:
+        raise _refusal(str(error)) from error
+    finally:
+        namespace.close()
+    typer.echo(adopted)
+
+
+def _load(config: Path | None, **given: object) -> Settings:
+    try:
+        return load_settings(config, **given)
+    except ValidationError as error:
+        wrong = (f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_input=False))
+        raise _refusal("settings: " + "; ".join(wrong)) from error
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise _refusal(f"settings: {error}") from error
+
+
+def _open(settings: Settings) -> DirectoryNamespace:
+    try:
+        return DirectoryNamespace(**settings.namespace_properties())
+    except (LanceNamespaceError, LanceCoreError, OSError, ValueError) as error:
+        raise _refusal(f"{settings.root}: {error}") from error
+
+
+def _refusal(message: str) -> typer.Exit:
+    typer.echo(f"lance-namespace: {message}", err=True)
+    return typer.Exit(2)
+
+
+def main() -> None:
+    """Run the command line."""
+    cli()

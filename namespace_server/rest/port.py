@@ -1,0 +1,66 @@
+"""What the REST layer needs of a catalog. `DirectoryNamespace` is one; tests that provoke faults bring their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from lance_namespace.errors import LanceNamespaceError
+
+Call = Any  # opaque: made by `prepare`, consumed by `commit`
+
+
+class Answer(Protocol):
+    """A JSON-ready body with the exact wire names, and the catalog version that it was answered at."""
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The answer as a JSON object; empty if there is nothing to say."""
+        ...
+
+    @property
+    def catalog_version(self) -> int:
+        """The catalog version that it is from."""
+        ...
+
+
+class Catalog(Protocol):
+    """Reads, and commits in groups. Operations have the names of the `LanceNamespace` methods."""
+
+    @property
+    def READS(self) -> frozenset[str]:  # noqa: N802 - a constant of the implementation
+        """The operations that `read` answers."""
+        ...
+
+    @property
+    def WRITES(self) -> frozenset[str]:  # noqa: N802 - likewise
+        """The operations that `prepare` takes."""
+        ...
+
+    @property
+    def local(self) -> bool:
+        """Whether a read takes microseconds, so that it may run on the event loop."""
+        ...
+
+    def read(self, operation: str, request: Mapping[str, Any], *, at: int | None = None) -> Answer:
+        """Answer, as of catalog version `at` or the newest."""
+        ...
+
+    def prepare(
+        self,
+        operation: str,
+        request: Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+        principal: str | None = None,
+    ) -> Call:
+        """Check the form of a change; no I/O. Raises `InvalidInputError`."""
+        ...
+
+    def commit(self, calls: Sequence[Call]) -> Sequence[Answer | LanceNamespaceError]:
+        """Commit, one result per call. Blocking and thread-safe."""
+        ...
+
+    def close(self) -> None:
+        """Release what it holds."""
+        ...

@@ -1,0 +1,116 @@
+"""The endpoints at work: dispatch, identity, the namespace, the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import orjson
+from lance_namespace.errors import UnsupportedOperationError
+from starlette.types import Receive, Scope, Send
+
+from namespace_server.rest import batches, catalog, exchange, namespaces, tables, unsupported, versions
+from namespace_server.rest.commits import CommitQueue
+from namespace_server.rest.dispatch import PathTable
+from namespace_server.rest.endpoints import Endpoint
+from namespace_server.rest.errors import RouteNotFound
+from namespace_server.rest.identity import Authenticator
+from namespace_server.rest.port import Answer, Catalog
+
+SERVED: tuple[Endpoint, ...] = (
+    *tables.ENDPOINTS,
+    *versions.ENDPOINTS,
+    *batches.ENDPOINTS,
+    *namespaces.ENDPOINTS,
+    *catalog.ENDPOINTS,
+)
+_REMOTE_READERS = 32
+
+
+class CatalogService:
+    """Answers the requests of the namespace API, and ours, on one catalog.
+
+    Belongs to one event loop: `start` and `close` frame its life there. Reads of a local catalog run on the loop,
+    those of a remote one in threads; all changes go through one `CommitQueue`.
+    """
+
+    def __init__(
+        self, namespace: Catalog, authenticator: Authenticator, *, max_body: int = 64 << 20, queue_capacity: int = 4096
+    ) -> None:
+        self._namespace = namespace
+        self._authenticator = authenticator
+        self._max_body = max_body
+        self._table = PathTable(
+            (endpoint.method, endpoint.path, endpoint) for endpoint in (*SERVED, *unsupported.ENDPOINTS)
+        )
+        # One worker is enough where promotion is a link; on remote stores the next group flips while one promotes.
+        self._commits = CommitQueue(namespace, workers=1 if namespace.local else 2, capacity=queue_capacity)
+        self._readers = None if namespace.local else ThreadPoolExecutor(_REMOTE_READERS, thread_name_prefix="read")
+        self._newest = 0
+
+    @property
+    def catalog_version(self) -> int:
+        """The newest catalog version that this process has seen."""
+        return self._newest
+
+    def start(self) -> None:
+        """Begin to accept changes, on the running event loop."""
+        self._commits.start()
+
+    async def close(self) -> None:
+        """Finish the changes that were accepted, then let go of the catalog."""
+        await self._commits.close()
+        if self._readers is not None:
+            self._readers.shutdown()
+        await asyncio.to_thread(self._namespace.close)
+
+    def find(self, method: str, raw_path: bytes) -> tuple[Endpoint, bytes]:
+        """The endpoint of a path, and the id in it as it was sent. Raises `RouteNotFound`, `MethodNotAllowed`."""
+        return self._table.find(method, raw_path)
+
+    async def ready(self) -> int:
+        """The newest catalog version, read now. Raises whatever stands in the way of reading it."""
+        return (await self._read("describe_catalog", {}, None)).catalog_version
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Answer a request; False, and nothing sent, if its path is not one of the API."""
+        try:
+            try:
+                endpoint, segment = self._table.find(scope["method"], scope["raw_path"])
+            except RouteNotFound:
+                return False
+            headers: Mapping[bytes, bytes] = dict(scope["headers"])
+            principal = self._authenticator.principal(headers)
+            operation = endpoint.operation
+            pin = exchange.read_pin(headers)
+            if operation in self._namespace.READS:
+                request = await exchange.read_request(endpoint, segment, scope, headers, receive, self._max_body)
+                answer = await self._read(operation, request, pin)
+            elif operation in self._namespace.WRITES:
+                key = exchange.read_key(headers) if endpoint.keyed else None
+                request = await exchange.read_request(endpoint, segment, scope, headers, receive, self._max_body)
+                call = self._namespace.prepare(operation, request, idempotency_key=key, principal=principal)
+                answer = await self._commits.commit(call)
+            else:
+                raise UnsupportedOperationError(f"Not supported: {operation}")
+        except exchange.ClientGone:
+            return True
+        except Exception as error:  # noqa: BLE001 - the last stop: a client gets an ErrorResponse, whatever happened
+            await exchange.send_error(send, error, self._newest)
+            return True
+        version = answer.catalog_version
+        self._newest = max(self._newest, version)
+        if endpoint.silent:
+            await exchange.send_nothing(send, version)
+        else:
+            await exchange.send_json(send, orjson.dumps(answer.body), version)
+        return True
+
+    async def _read(self, operation: str, request: Mapping[str, Any], pin: int | None) -> Answer:
+        if self._readers is None:
+            return self._namespace.read(operation, request, at=pin)
+        call = partial(self._namespace.read, operation, request, at=pin)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, call)
