@@ -24,6 +24,7 @@ DETACHED_BIT = 1 << 63
 _U64_MAX = (1 << 64) - 1
 _MANIFEST_NAME = re.compile(r"([0-9]{1,20})\.manifest", re.ASCII)
 _STAGED_NAME = re.compile(r"([0-9]{1,20}\.manifest)-([^/]+)", re.ASCII)
+_TRANSACTION_NAME = re.compile(r"([0-9]{1,20})-([^/]+)\.txn", re.ASCII)
 _DELETION_EXTENSION = {pb.DeletionFile.ARROW_ARRAY: "arrow", pb.DeletionFile.BITMAP: "bin"}
 
 
@@ -85,11 +86,8 @@ def transaction_name(read_version: int, uuid: str) -> str:
 
 def parse_transaction_name(name: str) -> tuple[int, str] | None:
     """Inverse of `transaction_name`: read version and uuid. None for every other name."""
-    stem, extension = name.removesuffix(".txn"), name.endswith(".txn")
-    read_version, separator, uuid = stem.partition("-")
-    if not (extension and separator and uuid and read_version.isascii() and read_version.isdigit()):
-        return None
-    return int(read_version), uuid
+    match = _TRANSACTION_NAME.fullmatch(name)
+    return None if match is None else (int(match[1]), match[2])
 
 
 def transaction_path(base: str, read_version: int, uuid: str) -> str:

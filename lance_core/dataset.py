@@ -1,0 +1,208 @@
+"""A table at one version: opening it by any kind of reference, moving to another version, and its history."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_core import data
+from lance_core.errors import NotFound, ReferenceNotFound
+from lance_core.format.features import check_readable
+from lance_core.format.manifest import ManifestFile
+from lance_core.format.naming import MAIN_BRANCH, NamingScheme, branch_base
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.refs import Branches, Tags
+from lance_core.storage.opening import open_store
+from lance_core.storage.port import ObjectStore
+from lance_core.versions import (
+    ManifestLocation,
+    find_latest,
+    list_versions,
+    read_manifest,
+    read_version,
+    with_transaction,
+)
+
+if TYPE_CHECKING:
+    import lance
+
+Reference = int | str | tuple[str | None, int | None] | None
+"""A version number of the current branch; a tag; (branch, number or None for its latest), where the branch None or
+`main` is the default one; None for the latest version of the current branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One version in the history of a branch.
+
+    `operation` is the field name of the transaction's operation, such as `append`; None when the transaction cannot be
+    had or is of a kind that we do not know. `transaction_uuid` is '' when the version names no transaction.
+    """
+
+    version: int
+    timestamp_ns: int
+    transaction_uuid: str
+    operation: str | None
+    read_version: int | None
+
+
+class Dataset:
+    """A handle on one committed version. It never changes: moving to another version gives another handle.
+
+    Reading rows is left to pylance (`to_pylance`). Thread-safe as its store is.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        location: str,
+        branch: str | None,
+        manifest_location: ManifestLocation,
+        file: ManifestFile,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        check_readable(file.manifest)
+        self.store = store
+        self.location = location
+        self.branch = branch
+        self.file = file
+        self._manifest_location = manifest_location
+        self._storage_options = storage_options
+
+    @classmethod
+    def open(
+        cls,
+        target: str | os.PathLike[str] | ObjectStore,
+        ref: Reference = None,
+        *,
+        location: str = "",
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Dataset:
+        """Open a table by the URI of its root, or by a store and the key `location` of its root in there.
+
+        Raises `ReferenceNotFound` when there is no such table, branch, version or tag, `CorruptFile`, and
+        `UnsupportedFeature` when the table asks more of its readers than we know.
+        """
+        store = target if isinstance(target, ObjectStore) else open_store(target, storage_options)
+        branch, number = _interpret(ref, None, Tags(store, location))
+        base = branch_base(location, branch)
+        if number is None:
+            found = find_latest(store, base)
+            file = _read_found(store, found)
+        else:
+            found, file = read_version(store, base, number)
+        return cls(store, location, branch, found, file, storage_options)
+
+    def checkout(self, ref: Reference) -> Dataset:
+        """The same table at another version. Asking for the number that is open does no I/O and gives this handle."""
+        branch, number = _interpret(ref, self.branch, self.tags)
+        here = branch == self.branch
+        if here and number == self.version:
+            return self
+        base = branch_base(self.location, branch)
+        if number is None:
+            found = find_latest(self.store, base)
+            if (found.path, found.size) == (self._manifest_location.path, self.file.identity.size):
+                return self
+            file = _read_found(self.store, found)
+        else:
+            found, file = read_version(self.store, base, number, self.naming_scheme if here else None)
+        return Dataset(self.store, self.location, branch, found, file, self._storage_options)
+
+    @property
+    def version(self) -> int:
+        """The version number."""
+        return self.file.version
+
+    @property
+    def manifest(self) -> pb.Manifest:
+        """The manifest; shared, so copy it before changing it."""
+        return self.file.manifest
+
+    @property
+    def indices(self) -> pb.IndexSection | None:
+        """The index section, or None when the table has no index."""
+        return self.file.indices
+
+    @property
+    def naming_scheme(self) -> NamingScheme:
+        """How this branch names its manifests."""
+        return self._manifest_location.scheme
+
+    @property
+    def base(self) -> str:
+        """The key of the branch's root in the store."""
+        return branch_base(self.location, self.branch)
+
+    @property
+    def uri(self) -> str:
+        """The URI of the branch's root."""
+        return self.store.object_uri(self.base)
+
+    @cached_property
+    def transaction(self) -> pb.Transaction | None:
+        """The transaction that made this version, read from its own file where it is not inline; None if it is lost."""
+        return with_transaction(self.store, self.base, self.file).transaction
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema."""
+        return data.arrow_schema(self.manifest.fields, self.manifest.schema_metadata)
+
+    @property
+    def tags(self) -> Tags:
+        """The tags of the table."""
+        return Tags(self.store, self.location)
+
+    @property
+    def branches(self) -> Branches:
+        """The branches of the table."""
+        return Branches(self.store, self.location)
+
+    def history(self) -> list[HistoryEntry]:
+        """The versions of this branch that still exist, newest first, read in parallel.
+
+        A branch begins with the clone of the version that it was forked from; what was before that is its parent's.
+        """
+        entries = self.store.map(self._describe, list_versions(self.store, self.base)[::-1])
+        return [entry for entry in entries if entry is not None]
+
+    def to_pylance(self) -> lance.LanceDataset:
+        """Pylance's own handle on this version."""
+        return data.open_published(self.uri, self.version, self._storage_options)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.uri!r}, version={self.version})"
+
+    def _describe(self, location: ManifestLocation) -> HistoryEntry | None:
+        try:
+            file = read_manifest(self.store, location)
+        except NotFound:  # cleaned up since it was listed
+            return None
+        file = with_transaction(self.store, self.base, file)
+        read = None if file.transaction is None else file.transaction.read_version
+        return HistoryEntry(file.version, file.timestamp_ns, file.identity.transaction_uuid, file.operation, read)
+
+
+def _interpret(ref: Reference, current_branch: str | None, tags: Tags) -> tuple[str | None, int | None]:
+    """The branch (None is main) and the version number (None is the latest) that `ref` stands for."""
+    match ref:
+        case None | int():
+            return current_branch, ref
+        case str():
+            tag = tags.get(ref)
+            return tag.branch, tag.version
+        case (branch, number):
+            return None if branch == MAIN_BRANCH else branch, number
+
+
+def _read_found(store: ObjectStore, found: ManifestLocation) -> ManifestFile:
+    try:
+        return read_manifest(store, found)
+    except NotFound as error:
+        raise ReferenceNotFound(f"{store.object_uri(found.path)}: listed, and gone when it was read") from error
