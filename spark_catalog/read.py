@@ -1,0 +1,196 @@
+"""Tables as DataFrames, pinned: the versions are resolved once, then tasks open `uri + version` without the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import lance
+import pyarrow as pa
+from lance.file import LanceFileReader
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from spark_catalog.errors import InvalidWrite
+from spark_catalog.graph import Edge, Graph, Node, parse_properties
+from spark_catalog.server import CatalogServer, TableId, TableState
+from spark_catalog.staging import numbers
+
+_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSnapshot:
+    """The tables of one namespace at one catalog version: repeatable, and consistent with each other.
+
+    `versions` are the table versions that it pins. `graph` is what the tables' properties declare.
+    """
+
+    catalog_version: int
+    versions: Mapping[str, int]
+    graph: Graph
+    tables: Mapping[str, DataFrame]
+
+    @property
+    def nodes(self) -> dict[str, DataFrame]:
+        """The node tables."""
+        return {name: self.tables[name] for name in self.graph.nodes}
+
+    @property
+    def edges(self) -> dict[str, DataFrame]:
+        """The edge tables."""
+        return {name: self.tables[name] for name in self.graph.edges}
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """One version of one table, as tasks open it."""
+
+    uri: str
+    version: int
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+    def open(self) -> lance.LanceDataset:
+        """The dataset at that version."""
+        return lance.dataset(self.uri, version=self.version, storage_options=dict(self.storage_options))
+
+    def frame(
+        self, spark: SparkSession, columns: Sequence[str] | None = None, predicate: str | None = None
+    ) -> DataFrame:
+        """The rows, one task per group of fragments. Only `columns` are read; `predicate` is a Lance filter."""
+        dataset = self.open()
+        wanted = list(columns) if columns is not None else dataset.schema.names
+        unknown = [name for name in wanted if name not in dataset.schema.names]
+        if unknown or not wanted:
+            raise InvalidWrite(f"{self.uri}: expected columns among {dataset.schema.names}, found {wanted}")
+        stored = pa.schema([dataset.schema.field(name) for name in wanted])
+        ids = [fragment.fragment_id for fragment in dataset.get_fragments()]
+        shown = from_arrow_schema(_readable(stored))
+        arrow = to_arrow_schema(shown, timezone="UTC")
+
+        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            opened = self.open()
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    fragment = opened.get_fragment(ids[number])
+                    for rows in fragment.to_batches(columns=wanted, filter=predicate, batch_size=_BATCH_ROWS):
+                        yield _cast(rows, arrow)
+
+        return numbers(spark, len(ids)).mapInArrow(read, shown)
+
+
+def read_table(
+    spark: SparkSession,
+    server: CatalogServer | str,
+    table_id: Sequence[str],
+    *,
+    catalog_version: int | None = None,
+    columns: Sequence[str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """A table as of a catalog version (None: the newest), only the given columns.
+
+    The version is resolved when this is called; later commits do not change the DataFrame. Unsigned integers widen to
+    the next signed type, half floats to floats. Raises `InvalidWrite` if there is no such table, version or column.
+    """
+    with _connected(server) as catalog:
+        pins = catalog.pins(catalog_version)
+    state = pins.tables.get(tuple(table_id))
+    if state is None or state.version is None:
+        raise InvalidWrite(f"{'$'.join(table_id)}: no version of it in catalog version {pins.version}")
+    return PinnedTable(state.uri, state.version, dict(storage_options or {})).frame(spark, columns)
+
+
+def read_graph(
+    spark: SparkSession,
+    server: CatalogServer | str,
+    namespace: Sequence[str],
+    *,
+    catalog_version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> GraphSnapshot:
+    """All tables of a namespace as of one catalog version (None: the newest).
+
+    Their versions come from one answer of the server. Tables that are only declared are left out.
+    """
+    options = dict(storage_options or {})
+    nodes: dict[str, Node] = {}
+    edges: dict[str, Edge] = {}
+    frames: dict[str, DataFrame] = {}
+    versions: dict[str, int] = {}
+    with _connected(server) as catalog:
+        pins = catalog.pins(catalog_version)
+        for name, state in tables_in(pins.tables, namespace).items():
+            if state.version is None:
+                continue
+            described = catalog.table(state.id, at=pins.version)
+            declared = parse_properties(name, described.properties if described else {})
+            if isinstance(declared, Node):
+                nodes[name] = declared
+            elif declared is not None:
+                edges[name] = declared
+            versions[name] = state.version
+            frames[name] = PinnedTable(state.uri, state.version, options).frame(spark)
+    return GraphSnapshot(pins.version, versions, Graph(nodes, edges), frames)
+
+
+def tables_in(tables: Mapping[TableId, TableState], namespace: Sequence[str]) -> dict[str, TableState]:
+    """The tables directly in a namespace, by name."""
+    parent = tuple(namespace)
+    return {table_id[-1]: state for table_id, state in sorted(tables.items()) if table_id[:-1] == parent}
+
+
+def read_data_files(
+    spark: SparkSession, uri: str, files: Sequence[str], columns: Sequence[str], storage_options: Mapping[str, str]
+) -> DataFrame:
+    """Columns of data files that belong to no version yet. `files` are relative to `uri`; at least one."""
+    paths = [f"{uri}/{file}" for file in files]
+    options, wanted = dict(storage_options), list(columns)
+    stored = LanceFileReader(paths[0], storage_options=options, columns=wanted).read_range(0, 0).to_table().schema
+    shown = from_arrow_schema(_readable(stored))
+    arrow = to_arrow_schema(shown, timezone="UTC")
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                reader = LanceFileReader(paths[number], storage_options=options, columns=wanted)
+                for rows in reader.read_all(batch_size=_BATCH_ROWS).to_batches():
+                    yield _cast(rows, arrow)
+
+    return numbers(spark, len(paths)).mapInArrow(read, shown)
+
+
+def _connected(server: CatalogServer | str) -> CatalogServer:
+    return server if isinstance(server, CatalogServer) else CatalogServer(server)
+
+
+def _readable(schema: pa.Schema) -> pa.Schema:
+    """The schema with every type that Spark has no name for widened to one that it has."""
+    return pa.schema([field.with_type(_readable_type(field.type)).remove_metadata() for field in schema])
+
+
+def _readable_type(kind: pa.DataType) -> pa.DataType:
+    wider = {
+        pa.uint8(): pa.int16(),
+        pa.uint16(): pa.int32(),
+        pa.uint32(): pa.int64(),
+        pa.uint64(): pa.decimal128(20, 0),
+        pa.float16(): pa.float32(),
+        pa.date64(): pa.date32(),
+    }
+    if pa.types.is_struct(kind):
+        return pa.struct([item.with_type(_readable_type(item.type)) for item in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_readable_type(kind.value_type)))
+    return wider.get(kind, kind)
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Spark takes batches of exactly the schema that it announced."""
+    return pa.RecordBatch.from_arrays(
+        [
+            column if column.type == wanted.type else column.cast(wanted.type)
+            for column, wanted in zip(batch.columns, schema, strict=True)
+        ],
+        schema=schema,
+    )

@@ -1,0 +1,51 @@
+"""Settings without which Spark and Lance do not meet."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+
+def configure(
+    builder: SparkSession.Builder,
+    *,
+    loopback: bool = True,
+    ui: bool = False,
+    shuffle_partitions: int | None = None,
+    driver_memory: str | None = None,
+) -> SparkSession.Builder:
+    """Set what Lance staging needs on a session builder, and return it.
+
+    Workers run this interpreter with this package (they would start the first `python3` of the PATH otherwise).
+    `loopback` binds the driver to 127.0.0.1, for `local[*]` masters; leave it out on a cluster. `ui` switches the web
+    page and the console progress bar. Time stamps travel in UTC, so that what a reader gets does not depend on the
+    machine's time zone. Sets `PYSPARK_PYTHON` and `PYTHONPATH` of this process where they are not set for workers.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    _let_workers_import_us()
+    builder = (
+        builder.config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .config("spark.ui.enabled", str(ui).lower())
+        .config("spark.ui.showConsoleProgress", str(ui).lower())
+    )
+    if loopback:
+        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+    if shuffle_partitions is not None:
+        builder = builder.config("spark.sql.shuffle.partitions", str(shuffle_partitions))
+        builder = builder.config("spark.default.parallelism", str(shuffle_partitions))
+    if driver_memory is not None:
+        builder = builder.config("spark.driver.memory", driver_memory)
+    return builder
+
+
+def _let_workers_import_us() -> None:
+    """Staging functions are pickled by reference, so a worker has to find this package where the driver did."""
+    home = str(Path(__file__).resolve().parent.parent)
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if home not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([*filter(None, paths), home])
