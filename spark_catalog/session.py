@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -22,7 +23,8 @@ def configure(
     Workers run this interpreter with this package (they would start the first `python3` of the PATH otherwise).
     `loopback` binds the driver to 127.0.0.1, for `local[*]` masters; leave it out on a cluster. `ui` switches the web
     page and the console progress bar. Time stamps travel in UTC, so that what a reader gets does not depend on the
-    machine's time zone. Sets `PYSPARK_PYTHON` and `PYTHONPATH` of this process where they are not set for workers.
+    machine's time zone. Sets `PYSPARK_PYTHON`, `PYTHONPATH` and `SPARK_LOCAL_IP` of this process where they
+    are not set.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -34,6 +36,7 @@ def configure(
         .config("spark.ui.showConsoleProgress", str(ui).lower())
     )
     if loopback:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     if shuffle_partitions is not None:
         builder = builder.config("spark.sql.shuffle.partitions", str(shuffle_partitions))
@@ -41,6 +44,19 @@ def configure(
     if driver_memory is not None:
         builder = builder.config("spark.driver.memory", driver_memory)
     return builder
+
+
+def start(builder: SparkSession.Builder, *, log_level: str = "WARN") -> SparkSession:
+    """Start the session, or get the one that runs.
+
+    Starting Java forks this process and replaces the copy at once, which is no harm to Lance; its warning about forks
+    is held back here and only here.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="lance is not fork-safe", category=UserWarning)
+        session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel(log_level)
+    return session
 
 
 def _let_workers_import_us() -> None:

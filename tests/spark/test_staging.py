@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_catalog.errors import GraphCheckFailed, InvalidWrite, last_line
+from spark_catalog.staging import (
+    StagedFragments,
+    StagedUpsert,
+    StageTarget,
+    discard_files,
+    stage,
+    stage_deletes,
+    stage_partition,
+    stage_upsert,
+)
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
+
+
+def rows_of(uri: str, version: int | None = None) -> list[dict[str, object]]:
+    return sorted(lance.dataset(uri, version=version).to_table().to_pylist(), key=lambda row: row["id"])
+
+
+def create(uri: str, rows: list[dict[str, object]], schema: pa.Schema = SCHEMA, **options: object) -> None:
+    lance.write_dataset(pa.Table.from_pylist(rows, schema=schema), uri, **options)
+
+
+def data_files(uri: str) -> set[str]:
+    data = Path(uri.removeprefix("file://")) / "data"
+    return {f"data/{file.name}" for file in data.iterdir()} if data.exists() else set()
+
+
+def test_stages_files_of_a_new_table_that_nobody_sees(spark: SparkSession, uri: str) -> None:
+    df = spark.range(0, 1000, 1, 3).selectExpr("id", "concat('n', id) AS name")
+    staged = stage(df, StageTarget("t", uri, SCHEMA))
+    assert staged.rows == 1000
+    assert [(report.partition, report.attempt) for report in staged.reports] == [(0, 0), (1, 0), (2, 0)]
+    assert set(staged.files) == data_files(uri)
+    with pytest.raises(ValueError, match="not found"):
+        lance.dataset(uri)
+    lance.LanceDataset.commit(uri, lance.LanceOperation.Overwrite(SCHEMA, list(staged.fragments)))
+    assert rows_of(uri) == [{"id": n, "name": f"n{n}"} for n in range(1000)]
+
+
+def test_stages_an_append_in_the_stored_schema(spark: SparkSession, uri: str) -> None:
+    create(uri, [{"id": 1, "name": "a"}], data_storage_version="2.1")
+    narrow = spark.createDataFrame([("b", 2)], "name string, id int")  # other order, other width
+    staged = stage(narrow, StageTarget("t", uri, SCHEMA, read_version=1))
+    assert [file.file_minor_version for fragment in staged.fragments for file in fragment.files] == [1]
+    lance.LanceDataset.commit(uri, lance.LanceOperation.Append(list(staged.fragments)), read_version=1)
+    assert rows_of(uri) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+
+
+def test_time_stamps_keep_their_instant_whatever_the_session_zone(spark: SparkSession, uri: str) -> None:
+    schema = pa.schema([("at", pa.timestamp("us", tz="UTC"))])
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        df = spark.sql("SELECT timestamp'2013-01-01 06:00:00' AS at")
+        staged = stage(df, StageTarget("t", uri, schema))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    dataset = lance.LanceDataset.commit(uri, lance.LanceOperation.Overwrite(schema, list(staged.fragments)))
+    assert dataset.to_table()["at"].to_pylist()[0].astimezone(UTC) == datetime(
+        2013, 1, 1, 6, tzinfo=ZoneInfo("Europe/Berlin")
+    )
+
+
+def test_empty_partitions_report_nothing(spark: SparkSession, uri: str) -> None:
+    df = spark.range(0, 4, 1, 4).where("id = 2").selectExpr("id", "'x' AS name")
+    staged = stage(df, StageTarget("t", uri, SCHEMA))
+    assert [report.partition for report in staged.reports] == [2]
+    assert len(staged.fragments) == 1
+    assert stage(df.where("id > 5"), StageTarget("t", uri, SCHEMA)).fragments == ()
+
+
+def test_refuses_null_where_none_may_be(spark: SparkSession, uri: str) -> None:
+    df = spark.createDataFrame([(1, "a"), (None, "b")], "id long, name string").coalesce(1)
+    with pytest.raises(Exception, match="PythonException|Python worker") as caught:
+        stage(df, StageTarget("t", uri, SCHEMA))
+    assert last_line(caught.value).endswith("t.id: 1 nulls among 2 rows, expected none")
+
+
+def test_refuses_null_in_a_required_column() -> None:
+    batch = pa.RecordBatch.from_pylist([{"id": 1, "name": None}], schema=SCHEMA)
+    target = StageTarget("t", "memory://t", SCHEMA, required=("name",))
+    with pytest.raises(InvalidWrite, match=r"t\.name: 1 nulls among 1 rows"):
+        list(stage_partition(iter([batch]), target))
+
+
+def test_a_refusal_in_a_later_batch_keeps_its_type(uri: str) -> None:
+    batches = [pa.RecordBatch.from_pylist([{"id": n, "name": "x"}]) for n in range(3)]
+    batches.append(pa.RecordBatch.from_pylist([{"id": None, "name": "x"}], schema=pa.schema(list(SCHEMA))))
+    with pytest.raises(InvalidWrite, match=r"t\.id: 1 nulls"):
+        list(stage_partition(iter(batches), StageTarget("t", uri, SCHEMA)))
+
+
+def test_refuses_a_value_that_the_type_cannot_hold() -> None:
+    batch = pa.RecordBatch.from_pylist([{"id": 2**40}])
+    target = StageTarget("t", "memory://t", pa.schema([("id", pa.int16())]))
+    with pytest.raises(InvalidWrite, match=r"t\.id: expected int16: .*not in range"):
+        list(stage_partition(iter([batch]), target))
+
+
+def test_refuses_other_columns() -> None:
+    batch = pa.RecordBatch.from_pylist([{"id": 1, "nmae": "x"}])
+    with pytest.raises(InvalidWrite, match=r"missing \['name'\], surplus \['nmae'\]"):
+        list(stage_partition(iter([batch]), StageTarget("t", "memory://t", SCHEMA)))
+
+
+def test_one_report_per_partition_though_tasks_die_after_writing(java: str, tmp_path: Path) -> None:
+    """Half of the tasks fail after they wrote; the files of those attempts are not in the result."""
+    script = textwrap.dedent(
+        """
+        import json, os, sys
+        from pathlib import Path
+        import lance, pyarrow as pa
+        from pyspark import TaskContext
+        from pyspark.sql import SparkSession
+        from spark_catalog import staging
+        from spark_catalog.session import configure, start
+
+        uri = sys.argv[1]
+        builder = SparkSession.builder.master("local[2,3]")
+        spark = start(configure(builder, shuffle_partitions=2, driver_memory="1g"), log_level="OFF")
+        target = staging.StageTarget("t", uri, pa.schema([("id", pa.int64())]))
+
+        def dying(batches):
+            reports = list(staging.stage_partition(batches, target))
+            context = TaskContext.get()
+            if context.partitionId() % 2 and context.attemptNumber() == 0:
+                os._exit(1) if context.partitionId() == 3 else sys.exit("dies after writing, before reporting")
+            yield from reports
+
+        reports = staging.run_reporting(spark.range(0, 4000, 1, 4), dying)
+        fragments = [lance.FragmentMetadata.from_json(json.dumps(f)) for r in reports for f in r.payload]
+        lance.LanceDataset.commit(uri, lance.LanceOperation.Overwrite(target.schema, fragments))
+        ids = lance.dataset(uri).to_table()["id"].to_pylist()
+        written = len(list(Path(uri.removeprefix("file://"), "data").iterdir()))
+        print(json.dumps({
+            "reports": [[r.partition, r.attempt > 0] for r in reports],
+            "exact": sorted(ids) == list(range(4000)), "written": written, "referenced": len(fragments),
+        }))
+        spark.stop()
+        """
+    )
+    home = str(Path(__file__).resolve().parents[2])
+    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+    run = subprocess.run(
+        [sys.executable, "-c", script, (tmp_path / "t").as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        cwd=tmp_path,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    seen = json.loads(run.stdout.splitlines()[-1])
+    assert seen["reports"] == [[0, False], [1, True], [2, False], [3, True]]
+    assert seen["exact"]
+    assert seen["referenced"] == 4
+    assert seen["written"] > seen["referenced"]
+
+
+def test_deletes_are_staged_fragment_by_fragment(spark: SparkSession, uri: str) -> None:
+    create(uri, [{"id": n, "name": str(n)} for n in range(30)], max_rows_per_file=10)
+    staged = stage_deletes(spark, StageTarget("t", uri, SCHEMA, read_version=1), "id < 10 OR id = 15")
+    assert (staged.rows, staged.removed, [fragment.id for fragment in staged.updated]) == (11, (0,), [1])
+    assert lance.dataset(uri).count_rows() == 30
+    operation = lance.LanceOperation.Delete(list(staged.updated), list(staged.removed), "id < 10 OR id = 15")
+    lance.LanceDataset.commit(uri, operation, read_version=1)
+    assert [row["id"] for row in rows_of(uri)] == [*range(10, 15), *range(16, 30)]
+
+    again = stage_deletes(spark, StageTarget("t", uri, SCHEMA, read_version=2), "id IN (15, 16)")
+    assert (again.rows, again.removed, [fragment.id for fragment in again.updated]) == (1, (), [1])
+
+
+def test_deleting_nothing_stages_nothing(spark: SparkSession, uri: str) -> None:
+    create(uri, [{"id": 1, "name": "a"}])
+    staged = stage_deletes(spark, StageTarget("t", uri, SCHEMA, read_version=1), "id = 7")
+    assert (staged.rows, staged.updated, staged.removed, staged.files) == (0, (), (), ())
+
+
+def test_a_predicate_that_does_not_fit_is_refused_before_any_task(spark: SparkSession, uri: str) -> None:
+    create(uri, [{"id": 1, "name": "a"}])
+    with pytest.raises(InvalidWrite, match=r"t: predicate 'nosuch = 1': .*nosuch"):
+        stage_deletes(spark, StageTarget("t", uri, SCHEMA, read_version=1), "nosuch = 1")
+
+
+def test_an_upsert_is_merged_and_not_committed(spark: SparkSession, uri: str) -> None:
+    create(uri, [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
+    df = spark.createDataFrame([(2, "B"), (3, "C")], "id long, name string")
+    staged = stage_upsert(df, StageTarget("t", uri, SCHEMA, read_version=1), ["id"])
+    assert isinstance(staged, StagedUpsert)
+    assert (staged.rows, staged.updated, len(staged.new_files)) == (2, 1, 1)
+    assert lance.dataset(uri).version == 1
+    lance.LanceDataset.commit(uri, staged.operation, read_version=1)
+    assert [row["name"] for row in rows_of(uri)] == ["a", "B", "C"]
+
+
+def test_an_upsert_into_a_new_table_is_an_append(spark: SparkSession, uri: str) -> None:
+    df = spark.createDataFrame([(2, "B")], "id long, name string")
+    staged = stage_upsert(df, StageTarget("t", uri, SCHEMA), ["id"])
+    assert isinstance(staged, StagedFragments)
+    assert (staged.rows, set(staged.files)) == (1, data_files(uri))
+
+
+def test_an_upsert_of_two_rows_with_one_key_is_refused(spark: SparkSession, uri: str) -> None:
+    df = spark.createDataFrame([(2, "B"), (2, "C"), (3, "D")], "id long, name string")
+    with pytest.raises(GraphCheckFailed, match=r"t: more than one row for a key \(id\).*: 1 distinct.*2"):
+        stage_upsert(df, StageTarget("t", uri, SCHEMA), ["id"])
+
+
+def test_discards_only_what_is_named(spark: SparkSession, uri: str) -> None:
+    create(uri, [{"id": 1, "name": "a"}])
+    others = data_files(uri)
+    staged = stage(spark.range(3).selectExpr("id", "'x' AS name"), StageTarget("t", uri, SCHEMA, read_version=1))
+    assert discard_files(uri, staged.files, {}, never_published=False) == []
+    assert data_files(uri) == others
+    assert rows_of(uri) == [{"id": 1, "name": "a"}]
+
+
+def test_discarding_a_table_that_never_was_leaves_no_directory(spark: SparkSession, uri: str, tmp_path: Path) -> None:
+    staged = stage(spark.range(3).selectExpr("id", "'x' AS name"), StageTarget("t", uri, SCHEMA))
+    assert discard_files(uri, staged.files, {}, never_published=True) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_discarding_reports_what_it_could_not_delete(uri: str) -> None:
+    create(uri, [{"id": 1, "name": "a"}])
+    kept = discard_files(uri, ("data/never-written.lance",), {}, never_published=False)
+    assert len(kept) == 1
+    assert kept[0].startswith(f"{uri}/data/never-written.lance: ")
