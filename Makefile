@@ -21,10 +21,10 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup.sh
 	@touch $@
 
 demo: $(STAMP) ## publish a real graph atomically, then read it back
-	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME && $(PYTHON_) examples/nyc_flights.py
+	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) examples/nyc_flights.py
 
 test: $(STAMP) ## all tests
-	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME && $(PYTHON_) -m pytest -v --durations=15
+	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -v --durations=15
 
 check: $(STAMP) ## style, types, dependency directions, generated files
 	$(VENV)/bin/ruff check .
