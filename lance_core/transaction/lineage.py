@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
-
-TOMBSTONE = -2
-"""Stands in `DataFile.fields` for a column that the file no longer provides."""
+from lance_core.transaction.fields import TOMBSTONE
 
 _DISCARDING = frozenset({"overwrite", "restore"})
 _NOTHING: frozenset[int] = frozenset()

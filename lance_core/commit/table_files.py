@@ -1,0 +1,63 @@
+"""Reading what a commit needs to know of a table beyond its head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pyroaring import BitMap
+
+from lance_core.errors import NotFound, UnsupportedFeature
+from lance_core.format.deletion import decode_deletion_file, deletion_file_path
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.naming import NamingScheme, manifest_path
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.port import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """The files of one table or branch. `base` is the key of its root."""
+
+    store: ObjectStore
+    base: str
+
+    def deleted_rows(self, manifest: pb.Manifest, fragment: pb.DataFragment) -> BitMap:
+        """Row offsets that are deleted in `fragment`, a fragment of `manifest` or of a transaction upon it.
+
+        Raises `NotFound` when the deletion file is gone, `CorruptFile` when it is not one, and `UnsupportedFeature`
+        when it lies outside the store.
+        """
+        if not fragment.HasField("deletion_file"):
+            return BitMap()
+        message = fragment.deletion_file
+        base = self.base_key(manifest, message.base_id) if message.HasField("base_id") else self.base
+        data = self.store.get(deletion_file_path(base, fragment.id, message))
+        return decode_deletion_file(message, data)
+
+    def manifest(self, version: int) -> ManifestFile:
+        """A committed version, by its canonical name in either scheme. Raises `NotFound`, `CorruptFile`."""
+        try:
+            data = self.store.get(manifest_path(self.base, version, NamingScheme.V2))
+        except NotFound:
+            data = self.store.get(manifest_path(self.base, version, NamingScheme.V1))
+        return parse_manifest_file(data, expected_version=version)
+
+    def base_key(self, manifest: pb.Manifest, base_id: int) -> str:
+        """The key of the root that a base path names. Raises `UnsupportedFeature` unless it lies in the store."""
+        for entry in manifest.base_paths:
+            if entry.id == base_id:
+                key = self._relative(entry.path) if entry.is_dataset_root else None
+                if key is None:
+                    raise UnsupportedFeature(f"base path {base_id} ({entry.path}) is not a table in {self.store.uri}")
+                return key
+        raise UnsupportedFeature(f"version {manifest.version} has no base path {base_id}")
+
+    def _relative(self, path: str) -> str | None:
+        root = unquote(self.store.uri).rstrip("/")
+        path = unquote(path).rstrip("/") if "://" in path else path.rstrip("/")
+        if path == root:
+            return ""
+        if path.startswith(root + "/"):
+            return path[len(root) + 1 :]
+        return self.store.relative_path(path) if "://" not in path else None

@@ -1,0 +1,65 @@
+"""Schema fields as a manifest lists them: in pre-order, each naming its parent by id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+
+from lance_core.errors import InvalidTransaction
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.operations import MapUpdate
+
+TOP_LEVEL = -1
+"""Parent of a top-level field. (0 is the field with id 0.)"""
+
+TOMBSTONE = -2
+"""Stands in `DataFile.fields` for a column that the file no longer provides."""
+
+_PRIMARY_KEY = "lance-schema:unenforced-primary-key"
+_PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
+_CLUSTERING_KEY_POSITION = "lance-schema:unenforced-clustering-key:position"
+_TRUE = frozenset({"true", "1", "yes"})
+
+
+def check_schema(fields: Iterable[pb.Field]) -> None:
+    """Raise `InvalidTransaction` unless ids are unique, not negative, and parents come before their children."""
+    known: set[int] = set()
+    for field in fields:
+        if field.id < 0 or field.id in known:
+            raise InvalidTransaction(f"field {field.name!r} has id {field.id}: expected a fresh one from 0 upward")
+        if field.parent_id != TOP_LEVEL and field.parent_id not in known:
+            raise InvalidTransaction(f"field {field.name!r} comes before its parent {field.parent_id}")
+        known.add(field.id)
+    if not known:
+        raise InvalidTransaction("the schema has no field")
+
+
+def descendants(fields: Iterable[pb.Field], roots: AbstractSet[int]) -> frozenset[int]:
+    """`roots` and the ids of all fields below them."""
+    found = set(roots)
+    for field in fields:
+        if field.parent_id in found:
+            found.add(field.id)
+    return frozenset(found)
+
+
+def set_field_metadata(field: pb.Field, update: MapUpdate) -> None:
+    """Change a field's metadata, and what the message repeats of it: the unenforced primary and clustering keys."""
+    update.apply_to_bytes(field.metadata)
+    position = _position(field, _PRIMARY_KEY_POSITION)
+    marked = field.metadata.get(_PRIMARY_KEY, b"").decode().lower() in _TRUE
+    field.unenforced_primary_key = marked or position is not None
+    field.unenforced_primary_key_position = position or 0
+    position = _position(field, _CLUSTERING_KEY_POSITION)
+    field.unenforced_clustering_key = position is not None
+    field.unenforced_clustering_key_position = position or 0
+
+
+def _position(field: pb.Field, key: str) -> int | None:
+    value = field.metadata.get(key)
+    if value is None:
+        return None
+    text = value.decode()
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidTransaction(f"field {field.name!r}: metadata {key} is {text!r}, expected a number")
+    return int(text)

@@ -1,0 +1,94 @@
+"""The files that a transaction makes reachable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from lance_core.format.deletion import deletion_file_path
+from lance_core.format.manifest import ManifestFile
+from lance_core.format.naming import data_path, index_directory, join_key
+from lance_core.proto import lance_table_pb2 as pb
+
+
+def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile | None = None) -> list[str]:
+    """Store keys of the data, deletion and index files that `transaction` adds to the table or branch at `base`.
+
+    All of them must be durable before a version with this transaction is published (S1). Files under other base
+    paths are not ours to look after and are left out, and so is what the head has already, if it is given. Index
+    segments that do not list their files are not covered: see `unlisted_index_directories`.
+    """
+    keys = dict.fromkeys(_fragment_files(_fragments(transaction), base))
+    keys.update(dict.fromkeys(_loose_data_files(transaction, base)))
+    keys.update(dict.fromkeys(_index_files(transaction, base)))
+    if head is not None and transaction.WhichOneof("operation") in _LISTS_OLD_FILES:
+        for key in _fragment_files(head.manifest.fragments, base):
+            keys.pop(key, None)
+    return list(keys)
+
+
+def unlisted_index_directories(transaction: pb.Transaction, base: str) -> list[str]:
+    """Directories of index segments that `transaction` adds without saying which files they have (older writers)."""
+    created = [entry.uuid.uuid for entry in transaction.create_index.new_indices if not _has_files(entry)]
+    rewritten = [entry.new_id.uuid for entry in transaction.rewrite.rewritten_indices if not entry.new_index_files]
+    return [index_directory(base, uuid) for uuid in (*created, *rewritten)]
+
+
+def is_file_path(path: str) -> bool:
+    """Whether a path from a manifest stays below the directory that it is relative to."""
+    return not any(part in {"", ".", ".."} for part in path.split("/"))
+
+
+_LISTS_OLD_FILES = frozenset({"delete", "update", "merge"})
+"""Operations whose fragments also name files that were there before."""
+
+
+def _fragments(transaction: pb.Transaction) -> Iterator[pb.DataFragment]:
+    match transaction.WhichOneof("operation"):
+        case "append":
+            yield from transaction.append.fragments
+        case "overwrite":
+            yield from transaction.overwrite.fragments
+        case "delete":
+            yield from transaction.delete.updated_fragments
+        case "update":
+            yield from transaction.update.updated_fragments
+            yield from transaction.update.new_fragments
+        case "merge":
+            yield from transaction.merge.fragments
+        case "rewrite":
+            for group in transaction.rewrite.groups:
+                yield from group.new_fragments
+            yield from transaction.rewrite.new_fragments
+
+
+def _fragment_files(fragments: Iterable[pb.DataFragment], base: str) -> Iterator[str]:
+    for fragment in fragments:
+        for file in fragment.files:
+            if not file.HasField("base_id"):
+                yield data_path(base, file.path)
+        for overlay in fragment.overlays:
+            if not overlay.data_file.HasField("base_id"):
+                yield data_path(base, overlay.data_file.path)
+        if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
+            yield deletion_file_path(base, fragment.id, fragment.deletion_file)
+
+
+def _loose_data_files(transaction: pb.Transaction, base: str) -> Iterator[str]:
+    replaced = [group.new_file for group in transaction.data_replacement.replacements]
+    overlaid = [overlay.data_file for group in transaction.data_overlay.groups for overlay in group.overlays]
+    for file in (*replaced, *overlaid):
+        if not file.HasField("base_id"):
+            yield data_path(base, file.path)
+
+
+def _index_files(transaction: pb.Transaction, base: str) -> Iterator[str]:
+    for entry in transaction.create_index.new_indices:
+        if not entry.HasField("base_id"):
+            yield from (join_key(index_directory(base, entry.uuid.uuid), file.path) for file in entry.files)
+    for rewritten in transaction.rewrite.rewritten_indices:
+        directory = index_directory(base, rewritten.new_id.uuid)
+        yield from (join_key(directory, file.path) for file in rewritten.new_index_files)
+
+
+def _has_files(entry: pb.IndexMetadata) -> bool:
+    return bool(entry.files) or entry.HasField("base_id")

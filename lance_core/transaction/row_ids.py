@@ -1,0 +1,165 @@
+"""Stable row ids and the row versions that travel with them, as they stand in a fragment.
+
+A fragment of a table with stable row ids carries three sequences, one entry per physical row in order: the row's id,
+the version that created it and the version that last changed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.errors import CorruptFile, UnsupportedFeature
+from lance_core.proto import lance_table_pb2 as pb
+
+Numbers = npt.NDArray[np.uint64]
+
+UNKNOWN_CREATION = 1
+"""What readers report for a row whose creation was not recorded."""
+
+
+def row_ids(fragment: pb.DataFragment) -> Numbers:
+    """The row ids that the fragment carries: of all its rows, of the first ones, or none.
+
+    Raises `UnsupportedFeature` when they are in an external file, `CorruptFile` when they cannot be decoded.
+    """
+    if fragment.HasField("external_row_ids"):
+        raise UnsupportedFeature(f"fragment {fragment.id}: its row ids are in another file")
+    sequence = pb.RowIdSequence.FromString(fragment.inline_row_ids)
+    return _concatenate(_expand(segment) for segment in sequence.segments)
+
+
+def row_id_bounds(fragment: pb.DataFragment) -> tuple[int, int]:
+    """Smallest and largest row id that the fragment may carry, without expanding ranges. (1, 0) when it has none."""
+    low, high = [], []
+    for segment in pb.RowIdSequence.FromString(fragment.inline_row_ids).segments:
+        kind = segment.WhichOneof("segment")
+        if kind in {"range", "range_with_holes", "range_with_bitmap"}:
+            span = getattr(segment, kind)
+            if span.end > span.start:
+                low.append(span.start)
+                high.append(span.end - 1)
+        else:
+            values = _expand(segment)
+            if len(values):
+                low.append(int(values.min()))
+                high.append(int(values.max()))
+    return (min(low), max(high)) if low else (1, 0)
+
+
+def creation_versions(fragment: pb.DataFragment) -> Numbers:
+    """The version that created each physical row; `UNKNOWN_CREATION` where nothing is recorded."""
+    return _versions(fragment, fragment.inline_created_at_versions)
+
+
+def update_versions(fragment: pb.DataFragment) -> Numbers:
+    """The version that last changed each physical row; `UNKNOWN_CREATION` where nothing is recorded."""
+    return _versions(fragment, fragment.inline_last_updated_at_versions)
+
+
+def encode_row_id_range(start: int, end: int) -> bytes:
+    """The ids from `start` up to `end`, exclusive."""
+    return pb.RowIdSequence(segments=[_range(start, end)]).SerializeToString()
+
+
+def encode_row_ids(ids: Numbers) -> bytes:
+    """Any ids, in order, in the smallest of the usual forms."""
+    if len(ids) == 0:
+        return b""
+    ascending = bool(np.all(ids[1:] > ids[:-1]))
+    if ascending and int(ids[-1]) - int(ids[0]) + 1 == len(ids):
+        return encode_row_id_range(int(ids[0]), int(ids[-1]) + 1)
+    array = _encode_array(ids)
+    segment = pb.U64Segment(sorted_array=array) if ascending else pb.U64Segment(array=array)
+    return pb.RowIdSequence(segments=[segment]).SerializeToString()
+
+
+def encode_versions(versions: Numbers) -> bytes:
+    """One version per row, as runs over row offsets."""
+    sequence = pb.RowDatasetVersionSequence()
+    changes = np.flatnonzero(versions[1:] != versions[:-1]) + 1
+    bounds = [0, *changes.tolist(), len(versions)] if len(versions) else []
+    for start, end in pairwise(bounds):
+        sequence.runs.add(span=_range(start, end), version=int(versions[start]))
+    return sequence.SerializeToString()
+
+
+def encode_uniform_versions(rows: int, version: int) -> bytes:
+    """The same version for every row."""
+    runs = [pb.RowDatasetVersionRun(span=_range(0, rows), version=version)]
+    return pb.RowDatasetVersionSequence(runs=runs).SerializeToString()
+
+
+def _versions(fragment: pb.DataFragment, encoded: bytes) -> Numbers:
+    versions = np.full(fragment.physical_rows, UNKNOWN_CREATION, np.uint64)
+    begin = 0
+    for run in pb.RowDatasetVersionSequence.FromString(encoded).runs:
+        end = begin + len(_expand(run.span))
+        versions[begin:end] = run.version
+        begin = end
+    return versions
+
+
+def _range(start: int, end: int) -> pb.U64Segment:
+    return pb.U64Segment(range=pb.U64Segment.Range(start=start, end=end))
+
+
+def _expand(segment: pb.U64Segment) -> Numbers:
+    match segment.WhichOneof("segment"):
+        case "range":
+            return np.arange(segment.range.start, segment.range.end, dtype=np.uint64)
+        case "range_with_holes":
+            holed = segment.range_with_holes
+            span = np.arange(holed.start, holed.end, dtype=np.uint64)
+            return span[~np.isin(span, _decode_array(holed.holes))]
+        case "range_with_bitmap":
+            masked = segment.range_with_bitmap
+            span = np.arange(masked.start, masked.end, dtype=np.uint64)
+            # Least significant bit first, whatever the format's own comment says.
+            bits = np.unpackbits(np.frombuffer(masked.bitmap, np.uint8), bitorder="little")
+            if len(bits) < len(span):
+                raise CorruptFile(f"row id bitmap has {len(bits)} bits, expected {len(span)}")
+            kept: Numbers = span[bits[: len(span)].astype(bool)]
+            return kept
+        case "sorted_array":
+            return _decode_array(segment.sorted_array)
+        case "array":
+            return _decode_array(segment.array)
+    raise CorruptFile("row id segment is of no known kind")
+
+
+def _decode_array(array: pb.EncodedU64Array) -> Numbers:
+    match array.WhichOneof("array"):
+        case "u16_array":
+            return _unsigned(array.u16_array.offsets, "<u2") + np.uint64(array.u16_array.base)
+        case "u32_array":
+            return _unsigned(array.u32_array.offsets, "<u4") + np.uint64(array.u32_array.base)
+        case "u64_array":
+            return _unsigned(array.u64_array.values, "<u8")
+    return np.empty(0, np.uint64)
+
+
+def _unsigned(data: bytes, form: str) -> Numbers:
+    numbers: Numbers = np.frombuffer(data, form).astype(np.uint64)
+    return numbers
+
+
+def _encode_array(values: Numbers) -> pb.EncodedU64Array:
+    base = int(values.min())
+    offsets = values - np.uint64(base)
+    span = int(offsets.max())
+    if span <= np.iinfo(np.uint16).max:
+        u16 = pb.EncodedU64Array.U16Array(base=base, offsets=offsets.astype("<u2").tobytes())
+        return pb.EncodedU64Array(u16_array=u16)
+    if span <= np.iinfo(np.uint32).max:
+        u32 = pb.EncodedU64Array.U32Array(base=base, offsets=offsets.astype("<u4").tobytes())
+        return pb.EncodedU64Array(u32_array=u32)
+    return pb.EncodedU64Array(u64_array=pb.EncodedU64Array.U64Array(values=values.astype("<u8").tobytes()))
+
+
+def _concatenate(parts: Iterable[Numbers]) -> Numbers:
+    collected = list(parts)
+    return np.concatenate(collected) if collected else np.empty(0, np.uint64)
