@@ -91,6 +91,7 @@ def serve(
             lifespan="on",
             log_config=None,
             access_log=False,
+            proxy_headers=False,
             server_header=False,
         )
     ).run()

@@ -205,5 +205,8 @@ def _json_headers(body: bytes, catalog_version: int) -> list[tuple[bytes, bytes]
 
 
 async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    try:
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+    except (OSError, RuntimeError):  # uvloop raises RuntimeError on a connection that the client has closed
+        _log.debug("the client did not wait for its answer")

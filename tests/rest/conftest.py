@@ -1,0 +1,162 @@
+"""Servers for the tests: an echo for what goes over the wire, and the real catalog."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from lance_namespace.errors import LanceNamespaceError
+
+from namespace_server.app import create_app
+from namespace_server.rest.identity import Authenticator
+from namespace_server.rest.service import SERVED
+
+
+@dataclass(frozen=True, slots=True)
+class EchoAnswer:
+    body: dict[str, Any]
+    catalog_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class EchoCall:
+    operation: str
+    request: Mapping[str, Any]
+    idempotency_key: str | None
+    principal: str | None
+    batch_uuid: str
+
+
+class EchoCatalog:
+    """Answers every operation with what it was asked, at catalog version 7; a write makes that 8.
+
+    `failure` is raised, or answered for each call of a group, instead; `gate` holds commits back while it is clear.
+    """
+
+    READS = frozenset(item.operation for item in SERVED if item.operation.startswith(("describe", "list")))
+    READS |= {"namespace_exists", "table_exists"}
+    WRITES = frozenset(item.operation for item in SERVED) - READS
+
+    def __init__(self, *, local: bool = True) -> None:
+        self.local = local
+        self.failure: Exception | None = None
+        self.gate = threading.Event()
+        self.gate.set()
+        self.entered = threading.Semaphore(0)
+        self.prepared = threading.Semaphore(0)
+        self.groups: list[list[EchoCall]] = []
+        self.read_threads: set[str] = set()
+        self.closed = False
+
+    def read(self, operation: str, request: Mapping[str, Any], *, at: int | None = None) -> EchoAnswer:
+        self.read_threads.add(threading.current_thread().name)
+        if self.failure is not None:
+            raise self.failure
+        return EchoAnswer({"operation": operation, "request": dict(request)}, 7 if at is None else at)
+
+    def prepare(
+        self,
+        operation: str,
+        request: Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+        principal: str | None = None,
+    ) -> EchoCall:
+        self.prepared.release()
+        return EchoCall(operation, request, idempotency_key, principal, f"batch-{request.get('id')}")
+
+    def commit(self, calls: Sequence[EchoCall]) -> list[EchoAnswer | LanceNamespaceError]:
+        self.entered.release()
+        assert self.gate.wait(30)
+        self.groups.append(list(calls))
+        if isinstance(self.failure, LanceNamespaceError):
+            return [self.failure for _ in calls]
+        if self.failure is not None:
+            raise self.failure
+        return [
+            EchoAnswer(
+                {
+                    "operation": call.operation,
+                    "request": dict(call.request),
+                    "idempotency_key": call.idempotency_key,
+                    "principal": call.principal,
+                },
+                8,
+            )
+            for call in calls
+        ]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class RunningServer:
+    """An application behind uvicorn, in a thread of this process."""
+
+    def __init__(self, app: FastAPI) -> None:
+        config = uvicorn.Config(
+            app, port=0, loop="uvloop", http="httptools", ws="none", lifespan="on", log_config=None, access_log=False
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run)
+        self._thread.start()
+        while not self._server.started:
+            assert self._thread.is_alive(), "the server did not start"
+            self._thread.join(0.005)
+        host, port = self._server.servers[0].sockets[0].getsockname()[:2]
+        self.url = f"http://{host}:{port}"
+
+    def ask_to_stop(self) -> None:
+        self._server.should_exit = True
+
+    def stop(self) -> None:
+        self.ask_to_stop()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+
+Serve = Callable[..., RunningServer]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Start servers that end with the test: `serve(catalog, keys={...}, max_body=…, queue_capacity=…)`."""
+    with contextlib.ExitStack() as stack:
+
+        def start(catalog: Any, *, keys: Mapping[str, str] | None = None, **options: int) -> RunningServer:
+            server = RunningServer(create_app(catalog, Authenticator(keys or {}), **options))
+            stack.callback(server.stop)
+            return server
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def echo_server() -> Iterator[RunningServer]:
+    server = RunningServer(create_app(EchoCatalog(), Authenticator({})))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def http(echo_server: RunningServer) -> Iterator[httpx.Client]:
+    """A client of an echoing server."""
+    with httpx.Client(base_url=echo_server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def echo_catalog() -> EchoCatalog:
+    return EchoCatalog()
+
+
+@pytest.fixture
+def remote_echo_catalog() -> EchoCatalog:
+    return EchoCatalog(local=False)
