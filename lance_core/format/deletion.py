@@ -90,7 +90,7 @@ def _decode_arrow(data: bytes) -> BitMap:
 def _decode_bitmap(data: bytes) -> BitMap:
     try:
         rows = BitMap.deserialize(data)
-    except (ValueError, MemoryError) as error:
+    except (ValueError, IndexError, MemoryError) as error:
         raise CorruptFile(f"deletion file of {len(data)} bytes is not a Roaring bitmap: {error}") from error
     if len(rows.serialize()) != len(data):
         raise CorruptFile(f"deletion file has {len(data)} bytes, expected a bitmap of {len(rows.serialize())}")
