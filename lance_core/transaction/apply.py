@@ -9,18 +9,17 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from pyroaring import BitMap
 
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
+from lance_core.format.features import Feature
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import transaction_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import (
-    STABLE_ROW_IDS,
-    check_writable,
+    check_continuable,
     has_stable_row_ids,
     set_flags,
     writes_transaction_files,
 )
 from lance_core.transaction.fields import TOMBSTONE, check_schema, descendants, set_field_metadata
-from lance_core.transaction.files import is_file_path
 from lance_core.transaction.operations import (
     Append,
     Clone,
@@ -31,6 +30,7 @@ from lance_core.transaction.operations import (
     decode_operation,
     fragment_ids,
 )
+from lance_core.transaction.reachable import is_file_path
 from lance_core.transaction.stamps import stamp_moved_rows, stamp_new_rows, stamp_rewritten_columns
 
 WRITER_LIBRARY = "lance-namespace-server"
@@ -76,9 +76,9 @@ def apply_transaction(
         if branch is not None:
             manifest.branch = branch
         if stable_row_ids:
-            manifest.reader_feature_flags = manifest.writer_feature_flags = STABLE_ROW_IDS
+            manifest.reader_feature_flags = manifest.writer_feature_flags = int(Feature.STABLE_ROW_IDS)
     else:
-        check_writable(head.manifest)
+        check_continuable(head.manifest)
         manifest.CopyFrom(head.manifest)
         _clear_what_belongs_to_one_version(manifest)
     manifest.version = version

@@ -18,10 +18,14 @@ def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile |
     segments that do not list their files are not covered: see `unlisted_index_directories`.
     """
     keys = dict.fromkeys(_fragment_files(_fragments(transaction), base))
+    keys.update(dict.fromkeys(_deletion_files(_row_changes(transaction), base)))
     keys.update(dict.fromkeys(_loose_data_files(transaction, base)))
     keys.update(dict.fromkeys(_index_files(transaction, base)))
     if head is not None and transaction.WhichOneof("operation") in _LISTS_OLD_FILES:
-        for key in _fragment_files(head.manifest.fragments, base):
+        for key in (
+            *_fragment_files(head.manifest.fragments, base),
+            *_deletion_files(head.manifest.fragments, base),
+        ):
             keys.pop(key, None)
     return list(keys)
 
@@ -43,22 +47,31 @@ _LISTS_OLD_FILES = frozenset({"delete", "update", "merge"})
 
 
 def _fragments(transaction: pb.Transaction) -> Iterator[pb.DataFragment]:
+    """Fragments that may hold new data files."""
     match transaction.WhichOneof("operation"):
         case "append":
             yield from transaction.append.fragments
         case "overwrite":
             yield from transaction.overwrite.fragments
-        case "delete":
-            yield from transaction.delete.updated_fragments
         case "update":
-            yield from transaction.update.updated_fragments
             yield from transaction.update.new_fragments
+            if transaction.update.fields_modified:
+                yield from transaction.update.updated_fragments
         case "merge":
             yield from transaction.merge.fragments
         case "rewrite":
             for group in transaction.rewrite.groups:
                 yield from group.new_fragments
             yield from transaction.rewrite.new_fragments
+
+
+def _row_changes(transaction: pb.Transaction) -> Iterator[pb.DataFragment]:
+    """Fragments that may have a new deletion file."""
+    yield from transaction.delete.updated_fragments
+    yield from transaction.update.updated_fragments
+    yield from transaction.merge.fragments
+    for group in transaction.rewrite.groups:
+        yield from group.new_fragments
 
 
 def _fragment_files(fragments: Iterable[pb.DataFragment], base: str) -> Iterator[str]:
@@ -69,6 +82,10 @@ def _fragment_files(fragments: Iterable[pb.DataFragment], base: str) -> Iterator
         for overlay in fragment.overlays:
             if not overlay.data_file.HasField("base_id"):
                 yield data_path(base, overlay.data_file.path)
+
+
+def _deletion_files(fragments: Iterable[pb.DataFragment], base: str) -> Iterator[str]:
+    for fragment in fragments:
         if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
             yield deletion_file_path(base, fragment.id, fragment.deletion_file)
 

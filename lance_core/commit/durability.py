@@ -1,0 +1,34 @@
+"""What must survive a power loss before a manifest may say that it is there (S1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lance_core.errors import InvalidTransaction, NotFound
+from lance_core.format.manifest import ManifestFile
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.port import ObjectStore
+from lance_core.transaction.reachable import reachable_files, unlisted_index_directories
+
+
+def write_before_publishing(
+    store: ObjectStore,
+    base: str,
+    transaction: pb.Transaction,
+    head: ManifestFile | None,
+    files: Sequence[tuple[str, bytes]],
+) -> None:
+    """Write `files` and make them, and all that `transaction` adds to the table at `base`, durable.
+
+    Stock clients do not sync what they write, so data, deletion and index files are synced here, whoever wrote them.
+    Raises `InvalidTransaction` when one of them is missing, where the store can tell.
+    """
+    store.map(lambda file: store.put(file[0], file[1], durable=False), files)
+    keys = [key for key, _ in files]
+    keys += reachable_files(transaction, base, head)
+    for directory in unlisted_index_directories(transaction, base):
+        keys += [meta.path for meta in store.list(directory)]
+    try:
+        store.sync(dict.fromkeys(keys))
+    except NotFound as error:
+        raise InvalidTransaction(f"transaction {transaction.uuid} names a file that is not there: {error}") from error

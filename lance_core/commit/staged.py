@@ -1,0 +1,154 @@
+"""Two-phase commit of one table: build the next version where no reader looks, look at it, publish or discard it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from lance_core.commit.chain import Chain
+from lance_core.commit.durability import write_before_publishing
+from lance_core.commit.loop import Committed, prepare_on_head
+from lance_core.commit.prepare import PreparedCommit
+from lance_core.commit.slot import Lost, Unknown, claim_slot
+from lance_core.errors import CommitUnknown, InvalidTransaction, RetryableConflict
+from lance_core.format.manifest import ManifestFile
+from lance_core.format.naming import TRANSACTIONS_DIRECTORY, branch_base, join_key, manifest_path
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.port import ObjectStore
+
+if TYPE_CHECKING:
+    import lance
+
+STAGING_DIRECTORY = "_staging"
+"""At the root of the store, never below `_versions/`, where every writer looks for the newest version."""
+
+
+class State(Enum):
+    """How far a staged commit has come."""
+
+    STAGED = "staged"
+    PUBLISHED = "published"
+    DISCARDED = "discarded"
+    UNKNOWN = "unknown"
+    """An attempt to publish ended without an answer. It may be repeated; nothing may be discarded."""
+
+
+class StagedCommit:
+    """A version that is complete but for its name. `path` is where its manifest is staged."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        base: str,
+        prepared: PreparedCommit,
+        path: str,
+        target: str,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self.path = path
+        self.target = target
+        self.state = State.STAGED
+        self._store = store
+        self._base = base
+        self._prepared = prepared
+        self._storage_options = storage_options
+
+    @property
+    def version(self) -> int:
+        """The number that it will have."""
+        return self._prepared.version
+
+    @property
+    def file(self) -> ManifestFile:
+        """The manifest that will be published."""
+        return self._prepared.file
+
+    @property
+    def rebased(self) -> bool:
+        """Whether it stands on a newer version than the transaction had read."""
+        return self._prepared.rebased
+
+    def open(self) -> lance.LanceDataset:
+        """A pylance handle on the staged version, for reading and for staging more. It must never commit."""
+        from lance_core.data import open_staged
+
+        return open_staged(self._store.object_uri(self._base), self.file, self._storage_options)
+
+    def publish(self) -> Committed:
+        """Give the version its canonical name, if the head is still the one that it was built on.
+
+        Atomic. Raises `RetryableConflict` with the version that took the slot (stage the transaction again), or
+        `CommitUnknown`, after which only `publish` may be called again. Publishing twice is the same as once.
+        """
+        if self.state is State.DISCARDED:
+            raise InvalidTransaction(f"version {self.version} was staged at {self.path} and discarded")
+        self._store.map(lambda file: self._store.put(file[0], file[1]), _transaction_files(self._base, self._prepared))
+        outcome = claim_slot(self._store, self.target, self._prepared.manifest)
+        if isinstance(outcome, Lost):
+            self.state = State.STAGED
+            raise RetryableConflict(
+                self.version, f"the head moved since version {self.version} was staged on {self.version - 1}"
+            )
+        if isinstance(outcome, Unknown):
+            self.state = State.UNKNOWN
+            raise CommitUnknown(f"staged version {self.version} ({self.path}): {outcome.reason}")
+        self.state = State.PUBLISHED
+        self._store.delete(self.path)
+        return Committed(self.version, self.target, self.file, outcome.e_tag, self.rebased)
+
+    def discard(self) -> None:
+        """Remove what staging wrote: the manifest and deletion files, which have names of their own.
+
+        The data files belong to whoever wrote them. Raises `InvalidTransaction` for a version that was, or may have
+        been, published.
+        """
+        if self.state in {State.PUBLISHED, State.UNKNOWN}:
+            raise InvalidTransaction(f"version {self.version}, staged at {self.path}, is {self.state.value}")
+        for key, _ in _deletion_files(self._base, self._prepared):
+            self._store.delete(key)
+        self._store.delete(self.path)
+        self.state = State.DISCARDED
+
+
+def stage_commit(
+    store: ObjectStore,
+    base: str,
+    transaction: pb.Transaction,
+    *,
+    branch: str | None = None,
+    stable_row_ids: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> StagedCommit:
+    """Judge, rebase and build the next version of the table at key `base` without publishing it.
+
+    The manifest goes to `_staging/<fresh uuid>/<fresh uuid>/` at the root of the store (N5). All that it makes
+    reachable is durable when this returns; its transaction file is written by `publish`. `storage_options` are for
+    reading through pylance. Raises as `commit_transaction` does for what cannot be committed; `InvalidTransaction`
+    also for a transaction that is committed already.
+    """
+    chain = Chain(store, branch_base(base, branch))
+    found = prepare_on_head(chain, transaction, branch=branch, stable_row_ids=stable_row_ids)
+    if isinstance(found, Committed):
+        raise InvalidTransaction(f"transaction {transaction.uuid} is committed already, as version {found.version}")
+    prepared, head, scheme = found
+    target = manifest_path(chain.base, prepared.version, scheme)
+    path = join_key(STAGING_DIRECTORY, str(uuid.uuid4()), str(uuid.uuid4()), target.rpartition("/")[2])
+    assert prepared.file.transaction is not None
+    deletions = _deletion_files(chain.base, prepared)
+    write_before_publishing(store, chain.base, prepared.file.transaction, head, deletions)
+    store.put_if_absent(path, prepared.manifest)
+    return StagedCommit(store, chain.base, prepared, path, target, storage_options)
+
+
+def _is_transaction_file(base: str, key: str) -> bool:
+    return key.startswith(join_key(base, TRANSACTIONS_DIRECTORY) + "/")
+
+
+def _transaction_files(base: str, prepared: PreparedCommit) -> list[tuple[str, bytes]]:
+    return [file for file in prepared.files if _is_transaction_file(base, file[0])]
+
+
+def _deletion_files(base: str, prepared: PreparedCommit) -> list[tuple[str, bytes]]:
+    return [file for file in prepared.files if not _is_transaction_file(base, file[0])]
