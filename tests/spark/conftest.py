@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from pyspark.sql import SparkSession
 
 from spark_catalog.session import configure, start
