@@ -1,0 +1,123 @@
+"""The OpenAPI document, the routes, the stock client's models and the generated client say the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import lance_namespace_urllib3_client.models as stock
+import pytest
+import yaml
+from openapi_spec_validator import validate
+
+from namespace_server.rest import health
+from namespace_server.rest.endpoints import Body, Endpoint
+from namespace_server.rest.service import SERVED
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEC: dict[str, Any] = yaml.safe_load((ROOT / "openapi" / "lance-namespace.yaml").read_text())
+SCHEMAS: dict[str, Any] = SPEC["components"]["schemas"]
+OPERATIONS = {
+    (method.upper(), path): operation for path, item in SPEC["paths"].items() for method, operation in item.items()
+}
+
+# What this server adds to the published models.
+OURS = {
+    "CommitTableOperation": {"commit_transaction", "assert_table_version"},
+    "CommitTableResult": {"commit_transaction", "assert_table_version"},
+    "ErrorResponse": {"failures"},
+}
+
+
+def resolved(node: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in node:
+        found: Any = SPEC
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            found = found[part]
+        node = found
+    return node
+
+
+def parameters(operation: dict[str, Any], place: str) -> dict[str, dict[str, Any]]:
+    items = [resolved(item) for item in operation.get("parameters", ())]
+    return {item["name"]: resolved(item["schema"]) for item in items if item["in"] == place}
+
+
+def test_the_document_is_valid() -> None:
+    validate(SPEC)
+
+
+def test_it_describes_what_is_served_and_nothing_else() -> None:
+    probes = {(method, route.path) for route in health.router.routes for method in route.methods}
+    assert set(OPERATIONS) == {(item.method, item.path) for item in SERVED} | probes
+
+
+@pytest.mark.parametrize("endpoint", SERVED, ids=lambda item: item.operation)
+class TestEndpoints:
+    def test_have_their_operation_id(self, endpoint: Endpoint) -> None:
+        camel = "".join(word.capitalize() for word in endpoint.operation.split("_"))
+        assert OPERATIONS[endpoint.method, endpoint.path]["operationId"] == camel
+
+    def test_take_the_query_parameters_described(self, endpoint: Endpoint) -> None:
+        described = parameters(OPERATIONS[endpoint.method, endpoint.path], "query")
+        described.pop("delimiter", None)
+        samples = {"string": "x", "boolean": "true", "integer": "1"}
+        assert described.keys() == endpoint.parameters.keys()
+        for name, schema in described.items():
+            value = endpoint.parameters[name].parse(name, samples[schema["type"]])
+            assert type(value).__name__ == {"string": "str", "boolean": "bool", "integer": "int"}[schema["type"]]
+
+    def test_take_the_headers_described(self, endpoint: Endpoint) -> None:
+        described = set(parameters(OPERATIONS[endpoint.method, endpoint.path], "header"))
+        # The list of versions is the history itself: there is nothing to pin.
+        pinned = endpoint.operation.startswith(("describe_", "list_")) or endpoint.silent
+        pinned &= endpoint.operation not in {"list_catalog_versions", "describe_catalog_version"}
+        assert described == ({"x-lance-catalog-version"} if pinned else set()) | (
+            {"Idempotency-Key"} if endpoint.keyed else set()
+        )
+
+    def test_read_a_body_where_one_is_described(self, endpoint: Endpoint) -> None:
+        body = OPERATIONS[endpoint.method, endpoint.path].get("requestBody")
+        if endpoint.operation == "list_table_versions":  # described without: everything is in the query
+            assert (body, endpoint.body) == (None, Body.OPTIONAL)
+        else:
+            expected = {None: Body.NONE, True: Body.REQUIRED, False: Body.OPTIONAL}
+            assert endpoint.body is expected[body and body["required"]]
+
+    def test_answer_a_body_where_one_is_described(self, endpoint: Endpoint) -> None:
+        success = OPERATIONS[endpoint.method, endpoint.path]["responses"]["200"]
+        assert ("content" not in success) is endpoint.silent
+
+
+class TestModels:
+    @pytest.mark.parametrize("name", sorted(set(SCHEMAS) & set(vars(stock))))
+    def test_have_the_fields_of_the_published_ones(self, name: str) -> None:
+        fields = {info.alias or field: info for field, info in getattr(stock, name).model_fields.items()}
+        described = set(SCHEMAS[name].get("properties", {})) - OURS.get(name, set())
+        assert described <= set(fields)
+        assert {field for field, info in fields.items() if info.is_required()} <= described
+        if name.endswith("Request"):
+            assert described == set(fields)
+
+    def test_every_published_model_of_a_served_operation_is_there(self) -> None:
+        for operation in OPERATIONS.values():
+            for suffix in ("Request", "Response"):
+                name = operation["operationId"] + suffix
+                used = str(operation).count(f"/{name}'")
+                if hasattr(stock, name) and used == 0:
+                    # In the query, or an empty body, or, for all tables, the model of some.
+                    assert name in {
+                        "ListNamespacesRequest",
+                        "ListTablesRequest",
+                        "ListTableVersionsRequest",
+                        "NamespaceExistsResponse",
+                        "TableExistsResponse",
+                    }
+
+
+def test_the_generated_client_is_current() -> None:
+    script = ROOT / "scripts" / "generate_client.py"
+    run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
