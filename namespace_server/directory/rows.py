@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import orjson
 
@@ -196,9 +196,19 @@ def object_id_of(entry: Entry) -> str:
     return entry.object_id
 
 
+def parse_id(path: str) -> TableId:
+    """The components of a namespace's or table's object id."""
+    return tuple(path.split(DELIMITER))
+
+
 def escape_branch(branch: str) -> str:
     """A branch name as one component of an object id; reversible by percent-decoding."""
     return quote(branch, safe="")
+
+
+def unescape_branch(component: str) -> str:
+    """Inverse of `escape_branch`."""
+    return unquote(component)
 
 
 def version_object_id(table_id: TableId, branch: str | None, version: int) -> str:
@@ -242,9 +252,9 @@ def decode_row(row: Row) -> Entry | None:
     """
     path, kind, location, metadata = row
     if kind == TABLE:
-        return None if location is None else TableEntry(_parse_id(path), location, decode_properties(metadata))
+        return None if location is None else TableEntry(parse_id(path), location, decode_properties(metadata))
     if kind == NAMESPACE:
-        return NamespaceEntry(_parse_id(path), decode_properties(metadata))
+        return NamespaceEntry(parse_id(path), decode_properties(metadata))
     if kind == TABLE_VERSION:
         return decode_version(path, metadata)
     if kind == TRANSACTION and path.startswith(RECORD_PREFIX):
@@ -284,7 +294,7 @@ def decode_version(path: str, metadata: str | None, tables: Mapping[TableId, str
     chain, version = split
     identified = values.get("table_id")
     branch = _string(values.get("branch"))
-    table_id = tuple(map(str, identified)) if isinstance(identified, list) else _parse_id(chain)
+    table_id = tuple(map(str, identified)) if isinstance(identified, list) else parse_id(chain)
     if chain != chain_object_id(table_id, branch):
         return None
     directory, _, name = manifest.rpartition("/_versions/")
@@ -378,10 +388,6 @@ def _decode_record(batch_uuid: str, metadata: str | None) -> RecordEntry | None:
 
 def _is_branch(branch: str) -> bool:
     return branch != MAIN_BRANCH and not {"", ".", ".."}.intersection(branch.split("/"))
-
-
-def _parse_id(path: str) -> TableId:
-    return tuple(path.split(DELIMITER))
 
 
 def _load_object(metadata: str | None) -> dict[str, Any]:

@@ -1,0 +1,251 @@
+"""Row changes on a catalog's state: values in, a new state out."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from namespace_server.directory.rows import (
+    Changes,
+    NamespaceEntry,
+    RecordEntry,
+    TableEntry,
+    TableId,
+    VersionEntry,
+    parse_id,
+    version_object_id,
+)
+from namespace_server.directory.state import (
+    NO_CHILDREN,
+    CatalogState,
+    Children,
+    StoredNamespace,
+    StoredRecord,
+    StoredTable,
+    VersionKey,
+)
+from namespace_server.directory.versions import NOT_STORED, Chain
+
+NO_SERIALS: Final[Mapping[str, int]] = {}
+
+
+def apply_changes(state: CatalogState, changes: Changes, serials: Mapping[str, int] = NO_SERIALS) -> CatalogState:
+    """The state after these changes. `serials` gives the addresses of the rows put, where they are on disk.
+
+    A version row whose table does not exist or has another location becomes a stray (N1).
+    """
+    editor = _Editor(state, serials)
+    editor.remove(changes.removes)
+    editor.put(changes)
+    return editor.finish()
+
+
+class _Editor:
+    """One edit. The maps are immutable; the editor holds the newest of each."""
+
+    def __init__(self, state: CatalogState, serials: Mapping[str, int]) -> None:
+        self.before = state
+        self.serials = serials
+        self.namespaces = state.namespaces
+        self.tables = state.tables
+        self.locations = state.locations
+        self.records = state.records
+        self.keys = state.keys
+        self.requests = state.requests
+        self.open_records = state.open_records
+        self.strays = state.strays
+        self.touched: set[TableId] = set()
+
+    def remove(self, object_ids: Iterable[str]) -> None:
+        """Remove rows, versions before their tables: what a table leaves behind becomes strays."""
+        versions: defaultdict[tuple[TableId, str | None], set[int]] = defaultdict(set)
+        tables: list[StoredTable] = []
+        for object_id in object_ids:
+            if self.strays and object_id in self.strays:
+                self.strays = self.strays.delete(object_id)
+            holder = self.before.resolve(object_id)
+            if isinstance(holder, VersionKey):
+                versions[holder[:2]].add(holder.version)
+            elif isinstance(holder, StoredTable):
+                tables.append(holder)
+            elif isinstance(holder, StoredNamespace):
+                self._remove_namespace(holder.entry.id)
+            elif isinstance(holder, StoredRecord):
+                self._remove_record(holder.entry)
+        for (table_id, branch), numbers in versions.items():
+            table = self.tables[table_id]
+            chain = table.chain(branch)
+            if chain is not None:
+                self.tables = self.tables.set(table_id, table.with_chain(branch, chain.without(numbers)))
+        for table in tables:
+            self._remove_table(table.entry.id)
+
+    def put(self, changes: Changes) -> None:
+        """Put rows, tables before their versions."""
+        versions: defaultdict[tuple[TableId, str | None], list[VersionEntry]] = defaultdict(list)
+        records: list[RecordEntry] = []
+        for object_id, entry in changes.puts.items():
+            if self.strays and object_id in self.strays:
+                self.strays = self.strays.delete(object_id)
+            if isinstance(entry, VersionEntry):
+                self._vacate(parse_id(object_id))
+                versions[entry.table_id, entry.branch].append(entry)
+            elif isinstance(entry, RecordEntry):
+                records.append(entry)
+            else:
+                self._vacate_version(object_id)
+                if isinstance(entry, TableEntry):
+                    self._put_table(object_id, entry)
+                else:
+                    self._put_namespace(object_id, entry)
+        for (table_id, branch), entries in versions.items():
+            self._put_versions(table_id, branch, entries)
+        for record in records:
+            self._put_record(record)
+
+    def finish(self) -> CatalogState:
+        """The new state, with the lists of children brought up to date."""
+        children, detached = self.before.children, self.before.detached
+        namespaces: defaultdict[TableId, set[str]] = defaultdict(set)
+        for path in self.touched:
+            if path:
+                namespaces[path[:-1]].add(path[-1])
+        for parent, names in namespaces.items():
+            old: Children = children.get(parent, NO_CHILDREN)
+            new = Children(
+                _update_names(old.namespaces, names, {name for name in names if (*parent, name) in self.namespaces}),
+                _update_names(old.tables, names, {name for name in names if (*parent, name) in self.tables}),
+            )
+            if new != NO_CHILDREN:
+                children = children.set(parent, new)
+            elif parent in children:
+                children = children.delete(parent)
+        for path in {*namespaces, *self.touched}:
+            if path and path in children and path not in self.namespaces:
+                detached |= {path}
+            elif path in detached:
+                detached -= {path}
+        return CatalogState(
+            self.namespaces,
+            self.tables,
+            children,
+            self.locations,
+            self.records,
+            self.keys,
+            self.requests,
+            self.open_records,
+            self.strays,
+            detached,
+        )
+
+    def _serial(self, object_id: str) -> int:
+        return self.serials.get(object_id, NOT_STORED)
+
+    def _stray(self, object_id: str, serial: int) -> None:
+        self.strays = self.strays.set(object_id, (*self.strays.get(object_id, ()), serial))
+
+    def _vacate(self, path: TableId) -> None:
+        """An object id names one row: what had it before goes."""
+        if path in self.tables:
+            self._remove_table(path)
+        elif path in self.namespaces:
+            self._remove_namespace(path)
+
+    def _vacate_version(self, object_id: str) -> None:
+        key = self.before.resolve_version(object_id)
+        table = None if key is None else self.tables.get(key.table_id)
+        chain = None if key is None or table is None else table.chain(key.branch)
+        if key is not None and table is not None and chain is not None:
+            left = chain.without({key.version})
+            self.tables = self.tables.set(key.table_id, table.with_chain(key.branch, left))
+
+    def _put_namespace(self, object_id: str, entry: NamespaceEntry) -> None:
+        if entry.id in self.tables:
+            self._remove_table(entry.id)
+        if entry.id not in self.namespaces:
+            self.touched.add(entry.id)
+        self.namespaces = self.namespaces.set(entry.id, StoredNamespace(entry, self._serial(object_id)))
+
+    def _remove_namespace(self, path: TableId) -> None:
+        self.namespaces = self.namespaces.delete(path)
+        self.touched.add(path)
+
+    def _put_table(self, object_id: str, entry: TableEntry) -> None:
+        if entry.id in self.namespaces:
+            self._remove_namespace(entry.id)
+        old = self.tables.get(entry.id)
+        if old is not None and old.entry.location != entry.location:
+            self._remove_table(entry.id)
+            old = None
+        self.tables = self.tables.set(
+            entry.id, StoredTable(entry, self._serial(object_id), () if old is None else old.chains)
+        )
+        if old is None:
+            self.touched.add(entry.id)
+            self.locations = self.locations.set(entry.location, entry.id)
+
+    def _remove_table(self, path: TableId) -> None:
+        table = self.tables[path]
+        for chain in table.chains:
+            for version in chain.numbers():
+                serial = chain.serial(version)
+                if serial is not None:
+                    self._stray(version_object_id(path, chain.branch, version), serial)
+        self.tables = self.tables.delete(path)
+        self.touched.add(path)
+        if self.locations.get(table.entry.location) == path:
+            self.locations = self.locations.delete(table.entry.location)
+
+    def _put_versions(self, table_id: TableId, branch: str | None, entries: list[VersionEntry]) -> None:
+        table = self.tables.get(table_id)
+        visible = [entry for entry in entries if table is not None and entry.location == table.entry.location]
+        if len(visible) < len(entries):
+            for entry in entries:
+                if entry not in visible:
+                    self._stray(entry.object_id, self._serial(entry.object_id))
+        if table is None or not visible:
+            return
+        visible.sort(key=lambda entry: entry.version)
+        serials = [self._serial(entry.object_id) for entry in visible] if self.serials else [NOT_STORED] * len(visible)
+        chain = table.chain(branch)
+        chain = (
+            Chain(branch, (), tuple(visible), tuple(serials)).packed()
+            if chain is None
+            else chain.with_entries(visible, serials)
+        )
+        self.tables = self.tables.set(table_id, table.with_chain(branch, chain))
+
+    def _put_record(self, record: RecordEntry) -> None:
+        old = self.records.get(record.batch_uuid)
+        if old is not None:
+            self._remove_record(old.entry)
+        self.records = self.records.set(record.batch_uuid, StoredRecord(record, self._serial(record.object_id)))
+        if record.idempotency_key is not None:
+            self.keys = self.keys.set(record.idempotency_key, record.batch_uuid)
+        if record.request_hash and (old is None or record.request_hash not in self.requests):
+            self.requests = self.requests.set(record.request_hash, record.batch_uuid)
+        if record.state == "open":
+            self.open_records = self.open_records.set(record.batch_uuid, None)
+
+    def _remove_record(self, record: RecordEntry) -> None:
+        self.records = self.records.delete(record.batch_uuid)
+        if record.idempotency_key is not None and self.keys.get(record.idempotency_key) == record.batch_uuid:
+            self.keys = self.keys.delete(record.idempotency_key)
+        if record.request_hash and self.requests.get(record.request_hash) == record.batch_uuid:
+            self.requests = self.requests.delete(record.request_hash)
+        if record.batch_uuid in self.open_records:
+            self.open_records = self.open_records.delete(record.batch_uuid)
+
+
+def _update_names(old: tuple[str, ...], names: set[str], present: set[str]) -> tuple[str, ...]:
+    """A sorted tuple of names in which, of `names`, exactly those `present` are."""
+    if len(names) > 1:
+        return tuple(sorted({*(name for name in old if name not in names), *present}))
+    (name,) = names
+    at = bisect_left(old, name)
+    found = at < len(old) and old[at] == name
+    if found == bool(present):
+        return old
+    return old[:at] + old[at + 1 :] if found else (*old[:at], name, *old[at:])

@@ -1,0 +1,140 @@
+"""The maps that make up a catalog snapshot, and what they hold."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from immutables import Map
+
+from namespace_server.directory.rows import (
+    RECORD_PREFIX,
+    NamespaceEntry,
+    RecordEntry,
+    TableEntry,
+    TableId,
+    parse_id,
+    split_version_id,
+    unescape_branch,
+)
+from namespace_server.directory.versions import NOT_STORED, Chain
+
+
+class StoredNamespace(NamedTuple):
+    """A namespace and the serial of its row."""
+
+    entry: NamespaceEntry
+    serial: int
+
+
+class StoredRecord(NamedTuple):
+    """A batch record and the serial of its row."""
+
+    entry: RecordEntry
+    serial: int
+
+
+class StoredTable:
+    """A table, the serial of its row, and its chains: main first, then branches by name. Immutable."""
+
+    __slots__ = ("chains", "entry", "serial")
+
+    def __init__(self, entry: TableEntry, serial: int, chains: tuple[Chain, ...] = ()) -> None:
+        self.entry = entry
+        self.serial = serial
+        self.chains = chains
+
+    def chain(self, branch: str | None) -> Chain | None:
+        """The chain of a branch (None is main)."""
+        for chain in self.chains:
+            if chain.branch == branch:
+                return chain
+        return None
+
+    def with_chain(self, branch: str | None, chain: Chain | None) -> StoredTable:
+        """The table with this chain in the place of the branch's; None removes it."""
+        chains = [other for other in self.chains if other.branch != branch]
+        if chain is not None:
+            chains.append(chain)
+            if len(chains) > 1:
+                chains.sort(key=lambda each: each.branch or "")
+        return StoredTable(self.entry, self.serial, tuple(chains))
+
+
+class Children(NamedTuple):
+    """The names directly below a namespace, sorted as UTF-8 bytes (the order of Python's strings)."""
+
+    namespaces: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+
+
+class CatalogState(NamedTuple):
+    """The maps behind a snapshot."""
+
+    namespaces: Map[TableId, StoredNamespace] = Map()
+    tables: Map[TableId, StoredTable] = Map()
+    children: Map[TableId, Children] = Map()
+    locations: Map[str, TableId] = Map()
+    records: Map[str, StoredRecord] = Map()
+    keys: Map[str, str] = Map()
+    """Idempotency key -> batch uuid."""
+    requests: Map[str, str] = Map()
+    """Request hash -> uuid of the latest batch that had it."""
+    open_records: Map[str, None] = Map()
+    strays: Map[str, tuple[int, ...]] = Map()
+    """Rows that mean nothing here, or are shadowed: object id -> serials. They stay on disk until the id is put."""
+    detached: frozenset[TableId] = frozenset()
+    """Parents that have children and are no namespace: other writers do not check for one."""
+
+    def serials(self, object_id: str) -> tuple[int, ...]:
+        """The serials of all rows on disk that have this object id: normally one or none."""
+        found = tuple(serial for serial in self.strays.get(object_id, ()) if serial != NOT_STORED)
+        holder = self.resolve(object_id)
+        serial: int | None
+        if holder is None:
+            return found
+        if isinstance(holder, VersionKey):
+            chain = self.tables[holder.table_id].chain(holder.branch)
+            serial = None if chain is None else chain.serial(holder.version)
+        else:
+            serial = holder.serial
+        return found if serial is None or serial == NOT_STORED else (*found, serial)
+
+    def resolve(self, object_id: str) -> StoredNamespace | StoredTable | StoredRecord | VersionKey | None:
+        """What an object id names. Of the readings of an id with digits at its end, the one that exists."""
+        if object_id.startswith(RECORD_PREFIX):
+            record: StoredRecord | None = self.records.get(object_id[len(RECORD_PREFIX) :])
+            if record is not None:
+                return record
+        path = parse_id(object_id)
+        table: StoredTable | None = self.tables.get(path)
+        if table is not None:
+            return table
+        namespace: StoredNamespace | None = self.namespaces.get(path)
+        return self.resolve_version(object_id) if namespace is None else namespace
+
+    def resolve_version(self, object_id: str) -> VersionKey | None:
+        """The version that an object id names, if it exists."""
+        split = split_version_id(object_id)
+        if split is None:
+            return None
+        path = parse_id(split[0])
+        readings: tuple[tuple[TableId, str | None], ...] = ((path, None),)
+        if len(path) > 1:
+            readings = ((path, None), (path[:-1], unescape_branch(path[-1])))
+        for table_id, branch in readings:
+            table = self.tables.get(table_id)
+            chain = None if table is None else table.chain(branch)
+            if chain is not None and chain.serial(split[1]) is not None:
+                return VersionKey(table_id, branch, split[1])
+        return None
+
+
+class VersionKey(NamedTuple):
+    """Names one version of a chain."""
+
+    table_id: TableId
+    branch: str | None
+    version: int
+
+
+NO_CHILDREN: Final = Children()
