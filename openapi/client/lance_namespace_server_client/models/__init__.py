@@ -61,7 +61,7 @@ from .register_table_request import RegisterTableRequest
 from .register_table_response import RegisterTableResponse
 from .rename_table_request import RenameTableRequest
 from .rename_table_response import RenameTableResponse
-from .storage_options import StorageOptions
+from .table_basic_stats import TableBasicStats
 from .table_exists_request import TableExistsRequest
 from .table_version import TableVersion
 from .table_version_metadata import TableVersionMetadata
@@ -129,7 +129,7 @@ __all__ = (
     "RegisterTableResponse",
     "RenameTableRequest",
     "RenameTableResponse",
-    "StorageOptions",
+    "TableBasicStats",
     "TableExistsRequest",
     "TableVersion",
     "TableVersionMetadata",

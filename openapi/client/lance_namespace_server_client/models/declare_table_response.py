@@ -10,7 +10,6 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.properties import Properties
-    from ..models.storage_options import StorageOptions
 
 
 T = TypeVar("T", bound="DeclareTableResponse")
@@ -22,14 +21,12 @@ class DeclareTableResponse:
     Attributes:
         transaction_id (str | Unset):
         location (str | Unset): URI of the table.
-        storage_options (StorageOptions | Unset): Options for opening the location with Lance.
         properties (Properties | Unset): Names and values that the catalog keeps.
         managed_versioning (bool | Unset): True if versions are committed through this server.
     """
 
     transaction_id: str | Unset = UNSET
     location: str | Unset = UNSET
-    storage_options: StorageOptions | Unset = UNSET
     properties: Properties | Unset = UNSET
     managed_versioning: bool | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -38,10 +35,6 @@ class DeclareTableResponse:
         transaction_id = self.transaction_id
 
         location = self.location
-
-        storage_options: dict[str, Any] | Unset = UNSET
-        if not isinstance(self.storage_options, Unset):
-            storage_options = self.storage_options.to_dict()
 
         properties: dict[str, Any] | Unset = UNSET
         if not isinstance(self.properties, Unset):
@@ -56,8 +49,6 @@ class DeclareTableResponse:
             field_dict["transaction_id"] = transaction_id
         if location is not UNSET:
             field_dict["location"] = location
-        if storage_options is not UNSET:
-            field_dict["storage_options"] = storage_options
         if properties is not UNSET:
             field_dict["properties"] = properties
         if managed_versioning is not UNSET:
@@ -68,19 +59,11 @@ class DeclareTableResponse:
     @classmethod
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         from ..models.properties import Properties
-        from ..models.storage_options import StorageOptions
 
         d = dict(src_dict)
         transaction_id = d.pop("transaction_id", UNSET)
 
         location = d.pop("location", UNSET)
-
-        _storage_options = d.pop("storage_options", UNSET)
-        storage_options: StorageOptions | Unset
-        if isinstance(_storage_options, Unset):
-            storage_options = UNSET
-        else:
-            storage_options = StorageOptions.from_dict(_storage_options)
 
         _properties = d.pop("properties", UNSET)
         properties: Properties | Unset
@@ -94,7 +77,6 @@ class DeclareTableResponse:
         declare_table_response = cls(
             transaction_id=transaction_id,
             location=location,
-            storage_options=storage_options,
             properties=properties,
             managed_versioning=managed_versioning,
         )

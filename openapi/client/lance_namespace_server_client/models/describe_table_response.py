@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..models.describe_table_response_metadata import DescribeTableResponseMetadata
     from ..models.json_arrow_schema import JsonArrowSchema
     from ..models.properties import Properties
-    from ..models.storage_options import StorageOptions
+    from ..models.table_basic_stats import TableBasicStats
 
 
 T = TypeVar("T", bound="DescribeTableResponse")
@@ -28,7 +28,7 @@ class DescribeTableResponse:
         location (str | Unset): URI of the table.
         table_uri (str | Unset):
         schema (JsonArrowSchema | Unset):
-        storage_options (StorageOptions | Unset): Options for opening the location with Lance.
+        stats (TableBasicStats | Unset):
         metadata (DescribeTableResponseMetadata | Unset): Metadata kept in the table itself.
         properties (Properties | Unset): Names and values that the catalog keeps.
         managed_versioning (bool | Unset): True if versions are committed through this server.
@@ -41,7 +41,7 @@ class DescribeTableResponse:
     location: str | Unset = UNSET
     table_uri: str | Unset = UNSET
     schema: JsonArrowSchema | Unset = UNSET
-    storage_options: StorageOptions | Unset = UNSET
+    stats: TableBasicStats | Unset = UNSET
     metadata: DescribeTableResponseMetadata | Unset = UNSET
     properties: Properties | Unset = UNSET
     managed_versioning: bool | Unset = UNSET
@@ -65,9 +65,9 @@ class DescribeTableResponse:
         if not isinstance(self.schema, Unset):
             schema = self.schema.to_dict()
 
-        storage_options: dict[str, Any] | Unset = UNSET
-        if not isinstance(self.storage_options, Unset):
-            storage_options = self.storage_options.to_dict()
+        stats: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.stats, Unset):
+            stats = self.stats.to_dict()
 
         metadata: dict[str, Any] | Unset = UNSET
         if not isinstance(self.metadata, Unset):
@@ -96,8 +96,8 @@ class DescribeTableResponse:
             field_dict["table_uri"] = table_uri
         if schema is not UNSET:
             field_dict["schema"] = schema
-        if storage_options is not UNSET:
-            field_dict["storage_options"] = storage_options
+        if stats is not UNSET:
+            field_dict["stats"] = stats
         if metadata is not UNSET:
             field_dict["metadata"] = metadata
         if properties is not UNSET:
@@ -114,7 +114,7 @@ class DescribeTableResponse:
         from ..models.describe_table_response_metadata import DescribeTableResponseMetadata
         from ..models.json_arrow_schema import JsonArrowSchema
         from ..models.properties import Properties
-        from ..models.storage_options import StorageOptions
+        from ..models.table_basic_stats import TableBasicStats
 
         d = dict(src_dict)
         table = d.pop("table", UNSET)
@@ -134,12 +134,12 @@ class DescribeTableResponse:
         else:
             schema = JsonArrowSchema.from_dict(_schema)
 
-        _storage_options = d.pop("storage_options", UNSET)
-        storage_options: StorageOptions | Unset
-        if isinstance(_storage_options, Unset):
-            storage_options = UNSET
+        _stats = d.pop("stats", UNSET)
+        stats: TableBasicStats | Unset
+        if isinstance(_stats, Unset):
+            stats = UNSET
         else:
-            storage_options = StorageOptions.from_dict(_storage_options)
+            stats = TableBasicStats.from_dict(_stats)
 
         _metadata = d.pop("metadata", UNSET)
         metadata: DescribeTableResponseMetadata | Unset
@@ -166,7 +166,7 @@ class DescribeTableResponse:
             location=location,
             table_uri=table_uri,
             schema=schema,
-            storage_options=storage_options,
+            stats=stats,
             metadata=metadata,
             properties=properties,
             managed_versioning=managed_versioning,
