@@ -36,14 +36,19 @@ def encode_rows(table: pa.Table, version: str = DATA_STORAGE_VERSION) -> bytes:
     """The bytes of a data file that holds `table`, made in memory and not compressed. Thread-safe.
 
     Compression is left out because training a compressor costs ten times as much as writing a small file. Field
-    metadata that asks for a compression is kept.
+    metadata that asks for a compression is kept. Raises `UnsupportedFeature` for a type that the format does not have.
     """
     session = _memory_session()
     name = f"{next(_file_numbers)}.lance"
     schema = pa.schema([_uncompressed(field) for field in table.schema], metadata=table.schema.metadata)
-    writer = session.open_writer(name, schema=schema, version=version)
-    writer.write_batch(table.cast(schema))
-    writer.close()
+    try:
+        writer = session.open_writer(name, schema=schema, version=version)
+        writer.write_batch(table.cast(schema))
+        writer.close()
+    except BaseException as error:
+        if _is_refusal(error):
+            raise UnsupportedFeature(f"rows cannot be encoded: {error}") from error
+        raise
     try:
         return bytes(session.read_range(name, 0, writer.size_bytes))
     finally:

@@ -1,0 +1,171 @@
+import json
+from pathlib import Path
+
+import lance
+import pytest
+
+from lance_core.dataset import Dataset
+from lance_core.errors import AlreadyExists, CorruptFile, OutcomeUnknown, ReferenceNotFound
+from lance_core.format.manifest import encode_manifest_file
+from lance_core.format.naming import manifest_path
+from lance_core.format.refs import branch_path, tag_path
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.refs import Tags
+from lance_core.storage.memory import MemoryStore
+
+
+def test_tags_of_pylance_are_listed(table: Path) -> None:
+    tags = Dataset.open(str(table)).tags
+    assert {name: (tag.branch, tag.version) for name, tag in tags.list().items()} == {
+        "on-dev": ("dev", 3),
+        "two": (None, 2),
+    }
+    assert tags.get("two") == tags.list()["two"]
+
+
+def test_tags_of_ours_are_those_of_pylance(table: Path) -> None:
+    tags = Dataset.open(str(table)).tags
+    tags.create("three", 3, metadata={"k": "v"})
+    tags.create("ours-on-dev", 2, "dev")
+    tags.create("ours-on-main", 2, "main")
+    stock = lance.dataset(str(table))
+    listed = stock.tags.list()
+    assert (listed["three"]["version"], listed["three"]["metadata"]) == (3, {"k": "v"})
+    assert (listed["ours-on-dev"]["branch"], listed["ours-on-main"]["branch"]) == ("dev", None)
+    assert stock.checkout_version("three").version == 3
+    stock.tags.create("theirs", 3)
+    ours, theirs = (json.loads((table / tag_path("", name)).read_text()) for name in ("three", "theirs"))
+    assert ours.keys() == theirs.keys()
+    assert ours["manifestSize"] == theirs["manifestSize"]
+    assert len(ours["createdAt"]) == len(theirs["createdAt"])
+    stock.tags.update("three", 1)
+    assert tags.get("three").version == 1
+
+
+def test_a_tag_is_created_once(table: Path) -> None:
+    tags = Dataset.open(str(table)).tags
+    with pytest.raises(AlreadyExists, match="tag two"):
+        tags.create("two", 1)
+    assert tags.get("two").version == 2
+
+
+@pytest.mark.parametrize(("version", "branch"), [(9, None), (1, "dev"), (1, "nope"), (0, None)])
+def test_a_tag_names_a_version_that_exists(table: Path, version: int, branch: str | None) -> None:
+    tags = Dataset.open(str(table)).tags
+    with pytest.raises(ReferenceNotFound, match=f"version {version} of"):
+        tags.create("new", version, branch)
+    with pytest.raises(ReferenceNotFound, match=f"version {version} of"):
+        tags.update("two", version, branch)
+    assert tags.get("two").version == 2
+    assert "new" not in tags.list()
+
+
+def test_updating_a_tag_keeps_when_it_was_made(table: Path) -> None:
+    tags = Dataset.open(str(table)).tags
+    before = tags.create("t", 1, metadata={"k": "v"})
+    after = tags.update("t", 3, "dev")
+    assert tags.get("t") == after
+    assert (after.version, after.branch, after.metadata) == (3, "dev", {"k": "v"})
+    assert after.created_at == before.created_at
+    assert after.updated_at is not None
+    assert before.updated_at is not None
+    assert after.updated_at > before.updated_at
+    assert after.manifest_size == Dataset.open(str(table), ("dev", 3)).file.identity.size
+    assert lance.dataset(str(table), version="t").to_table()["a"].to_pylist() == [2, 3, 4, 5]
+
+
+def test_a_deleted_tag_is_gone(table: Path) -> None:
+    tags = Dataset.open(str(table)).tags
+    tags.delete("two")
+    assert "two" not in lance.dataset(str(table)).tags.list()
+    for act in (tags.delete, tags.get, lambda name: tags.update(name, 1)):
+        with pytest.raises(ReferenceNotFound, match="tag two"):
+            act("two")
+
+
+def test_names_that_stock_clients_refuse_are_not_written(table: Path) -> None:
+    dataset = Dataset.open(str(table))
+    with pytest.raises(ValueError, match=r"'\.\./x'"):
+        dataset.tags.create("../x", 1)
+    with pytest.raises(ValueError, match="main"):
+        dataset.branches.create("main", 1)
+
+
+def test_a_damaged_ref_is_named(table: Path) -> None:
+    (table / tag_path("", "two")).write_text("{")
+    (table / branch_path("", "dev")).write_text("[]")
+    dataset = Dataset.open(str(table))
+    with pytest.raises(CorruptFile, match=r"two\.json"):
+        dataset.tags.list()
+    with pytest.raises(CorruptFile, match=r"dev\.json"):
+        dataset.branches.get("dev")
+
+
+def test_branches_of_pylance_are_listed(table: Path) -> None:
+    branches = Dataset.open(str(table)).branches
+    assert {name: (branch.parent_branch, branch.parent_version) for name, branch in branches.list().items()} == {
+        "dev": (None, 2),
+        "dev/nested": ("dev", 3),
+    }
+    with pytest.raises(ReferenceNotFound, match="branch nope"):
+        branches.get("nope")
+
+
+def test_a_branch_of_ours_is_recorded_as_pylance_records_it(table: Path) -> None:
+    branches = Dataset.open(str(table)).branches
+    theirs = branches.get("dev/nested")
+    path = table / branch_path("", "dev/nested")
+    path.unlink()
+    ours = branches.create("dev/nested", 3, "dev", metadata={"k": "v"})
+    assert branches.get("dev/nested") == ours
+    assert (ours.parent_branch, ours.parent_version, ours.manifest_size) == (
+        theirs.parent_branch,
+        theirs.parent_version,
+        theirs.manifest_size,
+    )
+    assert ours.identifier is not None
+    assert theirs.identifier is not None
+    assert ours.identifier[:-1] == theirs.identifier[:-1]
+    assert ours.identifier[-1][0] == 3
+    stock = lance.dataset(str(table))
+    assert stock.branches.list()["dev/nested"]["metadata"] == {"k": "v"}
+    assert stock.checkout_version(("dev/nested", None)).count_rows() == 4
+    with pytest.raises(AlreadyExists, match="branch dev/nested"):
+        branches.create("dev/nested", 3, "dev")
+
+
+def test_a_branch_needs_its_first_version_and_its_parent(table: Path) -> None:
+    branches = Dataset.open(str(table)).branches
+    for name, version, parent in (("new", 2, None), ("new", 2, "nope"), ("dev", 9, None), ("dev", 1, None)):
+        with pytest.raises(ReferenceNotFound):
+            branches.create(name, version, parent)
+
+
+class Silent(MemoryStore):
+    """A store that loses the answer to every put-if-absent, applied or not."""
+
+    applies = True
+
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str:
+        if self.applies:
+            super().put_if_absent(path, data, durable=durable)
+        raise OutcomeUnknown(path)
+
+
+@pytest.fixture
+def silent() -> Silent:
+    store = Silent()
+    store.put(manifest_path("t", 1), encode_manifest_file(pb.Manifest(version=1), None))
+    return store
+
+
+def test_a_lost_answer_is_looked_up(silent: Silent) -> None:
+    tags = Tags(silent, "t")
+    created = tags.create("x", 1)
+    assert tags.get("x") == created
+
+
+def test_no_answer_at_all_is_no_refusal(silent: Silent) -> None:
+    silent.applies = False
+    with pytest.raises(OutcomeUnknown, match="tag x"):
+        Tags(silent, "t").create("x", 1)
