@@ -27,6 +27,9 @@ def lineage_break(head: ManifestFile, proposed: ManifestFile) -> str | None:
     names changes only as such a transaction can: deletions grow, a data file leaves only when its columns were
     rewritten or dropped. Every fragment that the head does not have is named, or new: its id is above the head's
     high-water mark. The numbers of the two versions are not compared.
+
+    A fragment that a Delete or Update removes is named by its id alone: whether the writer saw the same fragment
+    cannot be told from the manifests.
     """
     before, after = head.manifest, proposed.manifest
     operation = proposed.operation

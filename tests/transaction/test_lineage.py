@@ -1,0 +1,285 @@
+"""P3: what descends from the head, and what only has the right number."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from lance.lance import DatasetBasePath
+
+from lance_core.format.manifest import ManifestFile, encode_manifest_file, parse_manifest_file
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.lineage import lineage_break
+from tests.transaction.tables import Table, make_table, rows
+
+
+def work(table: Table) -> None:
+    """Every kind of commit that pylance makes, on a table of three fragments."""
+    dataset = table.open()
+    dataset.delete("id = 3")
+    dataset.delete("id = 4 or id >= 20")
+    dataset.update({"x": "x + 1"}, where="id < 6")
+    upsert(dataset, rows(8, 14))
+    rewrite_columns(dataset, rows(1, 3))
+    rewrite_columns(dataset, rows(0, 19))
+    table.open().optimize.compact_files()
+    dataset = table.open()
+    dataset.add_columns({"y": "x * 2"})
+    dataset.alter_columns({"path": "y", "data_type": pa.float32()})
+    dataset.alter_columns({"path": "s", "name": "s2"})
+    dataset.drop_columns(["y"])
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.update_config({"a": "b"})
+    dataset.update_metadata({"k": "v"})
+    dataset.update_schema_metadata({"k": "v"})
+    dataset.update_field_metadata({"id": {"k": "v"}})
+    lance.write_dataset(rows(50, 60).rename_columns(["id", "x", "s2"]), table.uri, mode="append")
+    dataset = table.open()
+    dataset.optimize.optimize_indices()
+    dataset.drop_index("id_idx")
+    dataset.add_bases([DatasetBasePath(str(table.root / "elsewhere"), name="elsewhere")])
+    dataset.delete("id = 52")
+    replace_data(table)
+    table.open(12).restore()
+    lance.write_dataset(rows(0, 5), table.uri, mode="overwrite")
+    table.open().delete("true")
+    lance.write_dataset(rows(0, 1).slice(0, 0), table.uri, mode="overwrite")
+    lance.write_dataset(rows(0, 5), table.uri, mode="append")
+
+
+def upsert(dataset: lance.LanceDataset, table: pa.Table) -> None:
+    dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(table)
+
+
+def rewrite_columns(dataset: lance.LanceDataset, table: pa.Table) -> None:
+    dataset.merge_insert("id").when_matched_update_all().execute(table.drop(["s"]))
+
+
+def replace_data(table: Table) -> None:
+    dataset = table.open()
+    dataset.add_columns(pa.field("late", pa.int64()))
+    dataset = table.open()
+    fragment = dataset.get_fragments()[0]
+    column = pa.table({"late": pa.array(range(fragment.physical_rows), pa.int64())})
+    from lance.file import LanceFileWriter
+    from lance.fragment import DataFile
+
+    with LanceFileWriter(f"{table.uri}/data/late.lance", column.schema, version="2.2") as writer:
+        writer.write_batch(column)
+    group = lance.LanceOperation.DataReplacementGroup(fragment.fragment_id, DataFile.create(dataset, "late.lance"))
+    lance.LanceDataset.commit(dataset, lance.LanceOperation.DataReplacement([group]), read_version=dataset.version)
+
+
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+def test_every_commit_of_pylance_descends_from_the_one_before(tmp_path: Path, stable_row_ids: bool) -> None:
+    table = make_table(tmp_path, (0, 10), (10, 20), (20, 30), stable_row_ids=stable_row_ids)
+    work(table)
+    chain = list(table.manifests().values())
+    breaks = {
+        f"{after.version} {after.operation}": reason
+        for before, after in zip(chain, chain[1:], strict=False)
+        if (reason := lineage_break(before, after)) is not None
+    }
+    assert breaks == {}
+    assert {file.operation for file in chain} >= {
+        "append",
+        "create_index",
+        "data_replacement",
+        "delete",
+        "merge",
+        "overwrite",
+        "project",
+        "reserve_fragments",
+        "restore",
+        "rewrite",
+        "update",
+        "update_bases",
+        "update_config",
+    }
+
+
+def test_commits_that_were_rebased_descend(tmp_path: Path) -> None:
+    table = make_table(tmp_path, (0, 10), (10, 20))
+    stale = [table.open() for _ in range(3)]
+    table.open().delete("id = 1")
+    stale[0].delete("id = 2")
+    stale[1].update({"x": "0"}, where="id = 3")
+    lance.write_dataset(rows(20, 30), stale[2], mode="append")
+    chain = list(table.manifests().values())
+    assert [lineage_break(before, after) for before, after in zip(chain, chain[1:], strict=False)] == [None] * 5
+
+
+def compact(dataset: lance.LanceDataset) -> None:
+    dataset.optimize.compact_files()
+
+
+def drop_column(dataset: lance.LanceDataset) -> None:
+    dataset.drop_columns(["s"])
+
+
+ON_TOP: dict[str, Callable[[lance.LanceDataset], object]] = {
+    "append": lambda dataset: lance.write_dataset(rows(90, 95), dataset, mode="append"),
+    "delete elsewhere": lambda dataset: dataset.delete("id = 1"),
+    "delete in the other's rows": lambda dataset: dataset.delete("id = 31"),
+    "update": lambda dataset: dataset.update({"x": "7"}, where="id = 31"),
+    "merge_insert": lambda dataset: upsert(dataset, rows(31, 33)),
+    "rewrite columns": lambda dataset: rewrite_columns(dataset, rows(1, 3)),
+    "add columns": lambda dataset: dataset.add_columns({"y": "x"}),
+    "drop columns": drop_column,
+    "index": lambda dataset: dataset.create_scalar_index("id", "BTREE"),
+    "config": lambda dataset: dataset.update_config({"a": "b"}),
+}
+
+
+@pytest.mark.parametrize("usurper", ["append", "delete", "update"])
+@pytest.mark.parametrize("name", ON_TOP)
+def test_a_commit_on_a_foreign_version_is_refused(tmp_path: Path, usurper: str, name: str) -> None:
+    """Our version 3 and a foreign version 3 grew from version 2; pylance builds version 4 on the foreign one."""
+    ours = make_table(tmp_path / "a", (0, 10), (10, 20))
+    theirs = ours.copy(tmp_path / "b")
+    lance.write_dataset(rows(20, 30), ours.uri, mode="append")
+    foreign = theirs.open()
+    match usurper:
+        case "append":
+            lance.write_dataset(rows(30, 40), foreign, mode="append")
+        case "delete":
+            foreign.delete("id = 2")
+        case "update":
+            foreign.update({"x": "0"}, where="id = 12")
+    ON_TOP[name](theirs.open())
+    proposed = theirs.head()
+    assert proposed.version == 4
+    assert lineage_break(theirs.manifests()[3], proposed) is None
+    assert lineage_break(ours.head(), proposed) is not None
+
+
+def test_a_compaction_of_foreign_rows_is_refused(tmp_path: Path) -> None:
+    ours = make_table(tmp_path / "a", (0, 10), (10, 20))
+    theirs = ours.copy(tmp_path / "b")
+    lance.write_dataset(rows(20, 30), ours.uri, mode="append")
+    ours.open().update_config({"a": "b"})
+    lance.write_dataset(rows(30, 40), theirs.uri, mode="append")
+    compact(theirs.open())
+    assert theirs.head().operation == "rewrite"
+    reason = lineage_break(ours.head(), theirs.head())
+    assert reason == "it rewrites another fragment 2 than that of version 4"
+
+
+@pytest.mark.parametrize("kind", ["overwrite", "restore"])
+def test_overwrite_and_restore_discard_by_design(tmp_path: Path, kind: str) -> None:
+    ours = make_table(tmp_path / "a", (0, 10), (10, 20))
+    theirs = ours.copy(tmp_path / "b")
+    lance.write_dataset(rows(20, 30), ours.uri, mode="append")
+    lance.write_dataset(rows(30, 40), theirs.uri, mode="append")
+    if kind == "overwrite":
+        lance.write_dataset(rows(0, 1), theirs.uri, mode="overwrite")
+    else:
+        theirs.open(1).restore()
+    assert lineage_break(ours.head(), theirs.head()) is None
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> tuple[ManifestFile, ManifestFile]:
+    """A head with deletions, and an append on it."""
+    table = make_table(tmp_path, (0, 10), (10, 20))
+    table.open().delete("id = 3")
+    lance.write_dataset(rows(20, 30), table.uri, mode="append")
+    manifests = table.manifests()
+    return manifests[3], manifests[4]
+
+
+def edited(file: ManifestFile, edit: Callable[[pb.Manifest], object]) -> ManifestFile:
+    manifest = pb.Manifest.FromString(file.manifest.SerializeToString())
+    edit(manifest)
+    return parse_manifest_file(encode_manifest_file(manifest, file.transaction, file.indices))
+
+
+def swap_file(manifest: pb.Manifest) -> None:
+    manifest.fragments[1].files[0].path = "other.lance"
+
+
+def drop_first(manifest: pb.Manifest) -> None:
+    del manifest.fragments[0]
+
+
+def double_last(manifest: pb.Manifest) -> None:
+    manifest.fragments.append(manifest.fragments[-1])
+
+
+def reuse_id(manifest: pb.Manifest) -> None:
+    manifest.fragments[2].id = 1
+
+
+EDITS: dict[str, tuple[Callable[[pb.Manifest], object], str]] = {
+    "fragment dropped": (drop_first, "fragment 0 of version 3 is missing"),
+    "fragment twice": (double_last, "it has fragment 2 twice"),
+    "id used again": (reuse_id, "it has fragment 1 twice"),
+    "other data file": (swap_file, "no longer provides field 0"),
+    "deletions undone": (lambda m: m.fragments[0].ClearField("deletion_file"), "its deletion file changed"),
+    "other deletions": (lambda m: setattr(m.fragments[0].deletion_file, "id", 1), "its deletion file changed"),
+    "rows": (lambda m: setattr(m.fragments[1], "physical_rows", 11), "it has 11 rows, not 10"),
+    "fragment mark": (lambda m: setattr(m, "max_fragment_id", 0), "went back from 1 to 0"),
+    "branch": (lambda m: setattr(m, "branch", "dev"), "it belongs to branch dev, the head to main"),
+    "data file added": (
+        lambda m: m.fragments[1].files.add(path="more.lance", fields=[7]),
+        "data file more.lance was added",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_what_an_append_cannot_do_is_refused(chain: tuple[ManifestFile, ManifestFile], name: str) -> None:
+    head, proposed = chain
+    edit, expected = EDITS[name]
+    assert lineage_break(head, proposed) is None
+    reason = lineage_break(head, edited(proposed, edit))
+    assert reason is not None
+    assert expected in reason
+
+
+def test_row_ids_do_not_go_back(tmp_path: Path) -> None:
+    table = make_table(tmp_path, (0, 10), (10, 20), stable_row_ids=True)
+    head, proposed = table.manifests().values()
+    assert lineage_break(head, edited(proposed, lambda m: setattr(m, "next_row_id", 9))) is not None
+    reason = lineage_break(head, edited(proposed, lambda m: setattr(m.fragments[0], "inline_row_ids", b"")))
+    assert reason == "fragment 0 is not that of version 1: its row ids changed"
+
+
+def test_a_fragment_is_new_only_above_the_mark(tmp_path: Path) -> None:
+    table = make_table(tmp_path, (0, 10), (10, 20))
+    table.open().delete("id >= 10")  # fragment 1 is gone, its id is used up
+    lance.write_dataset(rows(20, 30), table.uri, mode="append")
+    head, proposed = list(table.manifests().values())[-2:]
+    assert lineage_break(head, proposed) is None
+    reused = edited(proposed, lambda m: setattr(m.fragments[1], "id", 1))
+    assert lineage_break(head, reused) == "fragment 1 is neither in version 3 nor new nor named"
+
+
+def test_a_delete_may_not_shrink_the_deletions(tmp_path: Path) -> None:
+    table = make_table(tmp_path, (0, 10))
+    table.open().delete("id in (1, 2, 3)")
+    table.open().delete("id = 4")
+    head, proposed = list(table.manifests().values())[-2:]
+    shrunk = edited(proposed, lambda m: setattr(m.fragments[0].deletion_file, "num_deleted_rows", 2))
+    assert lineage_break(head, proposed) is None
+    assert lineage_break(head, shrunk) == "fragment 0 is not that of version 2: its deletion file changed"
+
+
+def test_a_clone_only_begins_a_chain(tmp_path: Path) -> None:
+    table = make_table(tmp_path, (0, 10))
+    table.open().create_branch("dev")
+    clone = table.branch("dev").head()
+    assert clone.operation == "clone"
+    assert lineage_break(table.head(), clone) == "a Clone can only be the first version of a branch or table"
+    shutil.rmtree(table.path)
+
+
+def test_without_a_transaction_nothing_is_named(tmp_path: Path) -> None:
+    table = make_table(tmp_path, (0, 10))
+    table.open().delete("id = 1")
+    head, proposed = table.manifests().values()
+    bare = parse_manifest_file(encode_manifest_file(proposed.manifest, None))
+    assert lineage_break(head, proposed) is None
+    assert lineage_break(head, bare) is not None
