@@ -1,0 +1,441 @@
+"""GraphWrite against a real server: what becomes visible, and when nothing does."""
+
+# ruff: noqa: PT012 - leaving the block is what raises
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import lance
+import pytest
+from lance.namespace import RestNamespace
+from lance_namespace import DeclareTableRequest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from spark_catalog import (
+    CatalogServer,
+    Edge,
+    Graph,
+    GraphCheckFailed,
+    GraphConflict,
+    GraphWrite,
+    InvalidWrite,
+    Node,
+    ServerUnreachable,
+    StagedTable,
+    StagingFailed,
+    WriteRejected,
+    WriteUnknown,
+    read_graph,
+    read_table,
+)
+from tests.spark.lossy_proxy import LossyProxy
+
+pytestmark = pytest.mark.spark
+
+GRAPH = Graph(nodes={"person": Node("id")}, edges={"knows": Edge("person", "person", src="a", dst="b")})
+
+
+class Social:
+    """A small graph in a namespace of its own."""
+
+    def __init__(self, spark: SparkSession, catalog: CatalogServer, namespace: list[str]) -> None:
+        self.spark = spark
+        self.catalog = catalog
+        self.namespace = namespace
+
+    def write(self, server: CatalogServer | str | None = None, **options: object) -> GraphWrite:
+        options = {"graph": GRAPH} | options
+        return GraphWrite(self.spark, server or self.catalog, namespace=self.namespace, **options)
+
+    def people(self, *ids: int | None, name: str = "p") -> DataFrame:
+        return self.spark.createDataFrame([(n, f"{name}{n}") for n in ids], "id long, name string").coalesce(1)
+
+    def pairs(self, *pairs: tuple[int, int]) -> DataFrame:
+        return self.spark.createDataFrame(list(pairs), "a long, b long").coalesce(1)
+
+    def load(self) -> None:
+        with self.write() as tx:
+            tx.append("person", self.people(1, 2, 3))
+            tx.append("knows", self.pairs((1, 2), (2, 3)))
+
+    def open(self, name: str, catalog_version: int | None = None) -> lance.LanceDataset:
+        state = self.catalog.pins(catalog_version).tables[(*self.namespace, name)]
+        dataset = lance.dataset(state.uri, version=state.version)
+        dataset.validate()
+        return dataset
+
+    def people_now(self) -> dict[int, str]:
+        return {row["id"]: row["name"] for row in self.open("person").to_table().to_pylist()}
+
+    def pairs_now(self) -> list[tuple[int, int]]:
+        return sorted((row["a"], row["b"]) for row in self.open("knows").to_table().to_pylist())
+
+    def files(self) -> set[Path]:
+        """Every file in the directories of this namespace's tables, whether the catalog knows them or not."""
+        root = Path(urlsplit(self.catalog.state().root).path)
+        return {path for path in root.glob(f"*_{self.namespace[0]}$*/**/*") if path.is_file()}
+
+
+@pytest.fixture
+def social(spark: SparkSession, catalog: CatalogServer, namespace: list[str]) -> Social:
+    return Social(spark, catalog, namespace)
+
+
+# -- published
+
+
+def test_new_tables_appear_together(social: Social) -> None:
+    told: list[StagedTable] = []
+    before = social.catalog.state().version
+    with social.write(message="first", progress=told.append) as tx:
+        tx.append("person", social.people(1, 2, 3))
+        tx.append("knows", social.pairs((1, 2)))
+        assert (*social.namespace, "person") not in social.catalog.pins().tables
+    result = tx.result
+    assert result.catalog_version == before + 1 == social.catalog.state().version
+    assert {name: (t.version, t.rows, t.new, t.rebased) for name, t in result.tables.items()} == {
+        "person": (1, 3, True, False),
+        "knows": (1, 1, True, False),
+    }
+    assert set(result.milliseconds) == {"stage", "check", "publish"}
+    assert sorted((table.name, table.rows, table.files) for table in told) == [("knows", 1, 1), ("person", 3, 1)]
+    assert social.people_now() == {1: "p1", 2: "p2", 3: "p3"}
+    assert social.open("person").read_transaction(1).transaction_properties == {"__lance_commit_message": "first"}
+    assert not social.open("person").schema.field("id").nullable
+
+
+def test_the_declaration_is_stored_and_used_by_later_writes(social: Social) -> None:
+    social.load()
+    state = social.catalog.table((*social.namespace, "knows"))
+    assert state is not None
+    assert state.properties == GRAPH.edges["knows"].properties()
+    with pytest.raises(GraphCheckFailed, match="knows: end points"), social.write(graph=None, check="full") as tx:
+        tx.append("knows", social.pairs((1, 9)))
+
+
+def test_append_upsert_and_delete_in_one_batch(social: Social) -> None:
+    social.load()
+    with social.write() as tx:
+        tx.upsert("person", social.people(2, 4, name="q"), on="id")
+        tx.delete("knows", "a = 1")
+        tx.append("visits", social.pairs((7, 8)))
+        tx.append("visits", social.pairs((9, 9)))
+    assert {name: (t.change, t.version, t.rows) for name, t in tx.result.tables.items()} == {
+        "person": ("upsert", 2, 2),
+        "knows": ("delete", 2, 1),
+        "visits": ("append", 1, 2),
+    }
+    assert social.people_now() == {1: "p1", 2: "q2", 3: "p3", 4: "q4"}
+    assert social.pairs_now() == [(2, 3)]
+    assert social.open("visits").count_rows() == 2
+
+
+def test_overwrite_replaces_rows_and_schema(social: Social) -> None:
+    social.load()
+    with social.write() as tx:
+        tx.overwrite("person", social.spark.createDataFrame([(1, 2.5)], "id long, score double"))
+        tx.append("person", social.spark.createDataFrame([(2, 0.5)], "id long, score double"))
+    assert social.open("person").version == 2
+    rows = social.open("person").to_table().to_pylist()
+    assert sorted(rows, key=lambda row: row["id"]) == [{"id": 1, "score": 2.5}, {"id": 2, "score": 0.5}]
+
+
+def test_an_append_of_no_rows_commits_nothing_and_creates_an_empty_table(social: Social) -> None:
+    with social.write() as tx:
+        tx.append("person", social.people(1).where("id > 1"))
+    assert tx.result.tables["person"].version == 1
+    assert social.people_now() == {}
+    before = social.catalog.state().version
+    with social.write() as tx:
+        tx.append("person", social.people(1).where("id > 1"))
+    assert (tx.result.tables["person"].version, tx.result.catalog_version) == (1, before)
+    assert social.catalog.state().version == before
+
+
+def test_a_table_that_was_only_declared_gets_its_first_version(social: Social) -> None:
+    namespace = RestNamespace(uri=social.catalog.url)
+    namespace.declare_table(DeclareTableRequest(id=[*social.namespace, "person"]))
+    with social.write() as tx:
+        tx.append("person", social.people(1))
+    assert (tx.result.tables["person"].new, tx.result.tables["person"].version) == (False, 1)
+    assert social.people_now() == {1: "p1"}
+
+
+def test_a_competing_stock_writer_is_rebased_over(social: Social) -> None:
+    social.load()
+    stock = RestNamespace(uri=social.catalog.url)
+    with social.write() as tx:
+        tx.append("knows", social.pairs((3, 1)))
+        tx.upsert("person", social.people(2, name="ours"), on="id")
+        person = lance.dataset(namespace_client=stock, table_id=[*social.namespace, "person"])
+        person.update({"name": "'theirs'"}, where="id = 3")
+        knows = lance.dataset(namespace_client=stock, table_id=[*social.namespace, "knows"])
+        rows = social.pairs((1, 3)).toArrow().cast(knows.schema)
+        lance.write_dataset(rows, namespace_client=stock, table_id=[*social.namespace, "knows"], mode="append")
+    assert {name: (t.version, t.rebased) for name, t in tx.result.tables.items()} == {
+        "knows": (3, True),
+        "person": (3, True),
+    }
+    assert social.people_now() == {1: "p1", 2: "ours2", 3: "theirs"}
+    assert social.pairs_now() == [(1, 2), (1, 3), (2, 3), (3, 1)]
+
+
+# -- nothing visible
+
+
+def test_an_exception_in_the_block_leaves_nothing(social: Social) -> None:
+    social.load()
+    before, files = social.catalog.state().version, social.files()
+    with pytest.raises(ZeroDivisionError), social.write() as tx:
+        tx.append("person", social.people(4))
+        tx.append("visits", social.pairs((1, 2)))
+        tx.upsert("knows", social.pairs((1, 2)), on=["a", "b"])
+        raise ZeroDivisionError
+    assert social.catalog.state().version == before
+    assert social.files() == files
+    assert not list(Path(urlsplit(social.catalog.state().root).path).glob(f"*_{social.namespace[0]}$visits"))
+
+
+def test_a_failing_job_takes_the_others_with_it(social: Social) -> None:
+    social.load()
+    before, files = social.catalog.state().version, social.files()
+    broken = social.people(5).withColumn("name", F.raise_error(F.lit("bad record")))
+    with pytest.raises(StagingFailed, match=r"person: .*bad record") as caught, social.write() as tx:
+        tx.append("knows", social.pairs((3, 1)))
+        tx.append("person", broken)
+    assert list(caught.value.failures) == ["person"]
+    assert social.catalog.state().version == before
+    assert social.files() == files
+
+
+def test_a_null_key_is_refused_by_the_task(social: Social) -> None:
+    with pytest.raises(StagingFailed, match=r"person\.id: 1 nulls among 2 rows"), social.write() as tx:
+        tx.append("person", social.people(1, None))
+    assert social.files() == set()
+
+
+def test_a_conflict_on_the_same_row_is_typed_and_the_block_can_run_again(social: Social) -> None:
+    social.load()
+    files = social.files()
+    late = social.write()
+    with pytest.raises(GraphConflict) as caught, late as tx:
+        tx.upsert("person", social.people(2, name="late"), on="id")
+        tx.append("knows", social.pairs((1, 3)))
+        with social.write() as first:
+            first.upsert("person", social.people(2, name="first"), on="id")
+        files = social.files()
+    assert caught.value.code == 14
+    assert caught.value.failures[0]["id"] == [*social.namespace, "person"]
+    assert social.people_now()[2] == "first2"
+    assert social.pairs_now() == [(1, 2), (2, 3)]
+    assert {path for path in social.files() if path.suffix in (".lance", ".arrow", ".bin")} <= files
+    with social.write() as again:
+        again.upsert("person", social.people(2, name="late"), on="id")
+        again.append("knows", social.pairs((1, 3)))
+    assert social.people_now()[2] == "late2"
+
+
+def test_serializable_is_refused_where_snapshot_is_rebased(social: Social) -> None:
+    social.load()
+    with pytest.raises(GraphConflict), social.write(isolation="serializable", check="full") as tx:
+        tx.append("knows", social.pairs((3, 1)))
+        with social.write() as other:
+            other.append("person", social.people(9))  # only read by the first write
+    assert social.pairs_now() == [(1, 2), (2, 3)]
+    with social.write(isolation="serializable", check="full") as tx:
+        tx.append("knows", social.pairs((9, 1)))
+    assert social.pairs_now() == [(1, 2), (2, 3), (9, 1)]
+
+
+def test_a_namespace_that_is_not_there_is_refused_by_the_server(social: Social) -> None:
+    elsewhere = GraphWrite(social.spark, social.catalog, namespace=[social.namespace[0], "nowhere"])
+    with pytest.raises(WriteRejected) as caught, elsewhere as tx:
+        tx.append("person", social.people(1))
+    assert caught.value.code == 1
+    assert social.files() == set()
+
+
+# -- checks
+
+
+def test_a_repeated_key_is_refused_with_count_and_samples(social: Social) -> None:
+    with (
+        pytest.raises(GraphCheckFailed, match=r"person: more than one row for a key \(id\)") as caught,
+        social.write() as tx,
+    ):
+        tx.append("person", social.people(1, 2, 2, 3, 3))
+    assert (caught.value.count, sorted(caught.value.samples)) == (2, [2, 3])
+    assert social.files() == set()
+
+
+def test_check_none_lets_everything_through(social: Social) -> None:
+    with social.write(check="none") as tx:
+        tx.append("person", social.people(1, 1))
+        tx.append("knows", social.pairs((1, 77)))
+    assert tx.result.tables["person"].rows == 2
+
+
+def test_full_refuses_an_appended_key_that_the_table_holds(social: Social) -> None:
+    social.load()
+    with pytest.raises(GraphCheckFailed, match="holds already") as caught, social.write(check="full") as tx:
+        tx.append("person", social.people(3, 4))
+    assert (caught.value.count, caught.value.samples) == (1, (3,))
+
+
+def test_full_finds_end_points_among_stored_and_staged_nodes(social: Social) -> None:
+    social.load()
+    with social.write(check="full") as tx:
+        tx.append("person", social.people(4))
+        tx.append("knows", social.pairs((1, 4)))
+    rule = r"knows: end points \(a, b\) that are not in person"
+    with pytest.raises(GraphCheckFailed, match=rule) as caught, social.write(check="full") as tx:
+        tx.append("knows", social.pairs((1, 8), (9, 4)))
+    assert (caught.value.count, sorted(caught.value.samples)) == (2, [8, 9])
+
+
+def test_full_refuses_to_delete_a_node_that_edges_need(social: Social) -> None:
+    social.load()
+    with pytest.raises(GraphCheckFailed, match="knows: end points") as caught, social.write(check="full") as tx:
+        tx.delete("person", "id = 3")
+    assert caught.value.samples == (3,)
+    with social.write(check="full") as tx:
+        tx.delete("person", "id = 3")
+        tx.delete("knows", "a = 3 OR b = 3")
+    assert sorted(social.people_now()) == [1, 2]
+    assert social.pairs_now() == [(1, 2)]
+
+
+# -- lost answers
+
+
+def test_a_lost_answer_is_asked_for_again_and_applied_once(social: Social, proxy: LossyProxy) -> None:
+    social.load()
+    before = social.catalog.state().version
+    proxy.lose = 1
+    with social.write(proxy.url) as tx:
+        tx.append("person", social.people(4))
+    assert tx.result.tables["person"].version == 2
+    assert social.catalog.state().version == before + 1
+    assert proxy.keys == [tx.idempotency_key] * 2
+    assert sorted(social.people_now()) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_an_unknown_outcome_deletes_nothing_and_can_be_sent_again(
+    social: Social, proxy: LossyProxy, forward: bool
+) -> None:
+    social.load()
+    proxy.lose, proxy.forward = 2, forward
+    files = social.files()
+    with CatalogServer(proxy.url, retries=1) as server:
+        with pytest.raises(WriteUnknown, match="Idempotency-Key graph-write-") as caught, social.write(server) as tx:
+            tx.append("person", social.people(4))
+        assert caught.value.idempotency_key == tx.idempotency_key
+        assert {path for path in social.files() - files if path.suffix == ".lance"}
+        result = tx.resend()
+    assert result.tables["person"].version == 2
+    assert sorted(social.people_now()) == [1, 2, 3, 4]
+    with pytest.raises(InvalidWrite, match="nothing to send again"):
+        tx.resend()
+
+
+def test_a_server_that_was_never_reached_is_no_unknown_outcome(social: Social, proxy: LossyProxy) -> None:
+    social.load()
+    files = social.files()
+    with CatalogServer(proxy.url, retries=0) as server, pytest.raises(ServerUnreachable), social.write(server) as tx:
+        tx.append("person", social.people(4))
+        server._client.get_httpx_client().base_url = "http://127.0.0.1:9"  # the discard port: nobody listens
+    assert social.files() == files
+
+
+# -- calls that make no sense
+
+
+def test_a_second_change_of_a_table_must_be_an_append(social: Social) -> None:
+    social.load()
+    with pytest.raises(InvalidWrite, match="person: append after upsert in one write"), social.write() as tx:
+        tx.upsert("person", social.people(1), on="id")
+        tx.append("person", social.people(4))
+
+
+def test_columns_are_compared_before_any_job_runs(social: Social) -> None:
+    social.load()
+    with pytest.raises(InvalidWrite, match=r"person: .*missing \['name'\]"), social.write() as tx:
+        tx.append("person", social.people(1).drop("name"))
+    with pytest.raises(InvalidWrite, match=r"the declared graph needs columns \['id'\]"), social.write() as tx:
+        tx.overwrite("person", social.people(1).drop("id"))
+
+
+@pytest.mark.parametrize(
+    ("on", "message"),
+    [("nosuch", r"expected columns among \['id', 'name'\]"), ("name", r"the declared key is \['id'\]")],
+)
+def test_an_upsert_goes_by_the_key(social: Social, on: str, message: str) -> None:
+    social.load()
+    with pytest.raises(InvalidWrite, match=message), social.write() as tx:
+        tx.upsert("person", social.people(1), on=on)
+
+
+def test_a_table_that_is_not_there_has_nothing_to_delete(social: Social) -> None:
+    with pytest.raises(InvalidWrite, match="person: no version of it to delete from"), social.write() as tx:
+        tx.delete("person", "id = 1")
+
+
+def test_a_declaration_that_differs_from_the_stored_one_is_refused(social: Social) -> None:
+    social.load()
+    with (
+        pytest.raises(InvalidWrite, match="person: declared as"),
+        social.write(graph=Graph({"person": Node("name")})) as tx,
+    ):
+        tx.append("person", social.people(4))
+
+
+def test_a_write_is_used_once_and_inside_its_block(social: Social) -> None:
+    with social.write() as tx:
+        tx.append("person", social.people(1))
+    with pytest.raises(InvalidWrite, match="inside the `with` block"):
+        tx.append("person", social.people(2))
+    with pytest.raises(InvalidWrite, match="used once"), tx:
+        pass
+    unused = social.write()
+    with pytest.raises(InvalidWrite, match="not been published"):
+        _ = unused.result
+
+
+# -- reading
+
+
+def test_a_graph_is_read_as_of_a_catalog_version(social: Social) -> None:
+    social.load()
+    first = social.catalog.state().version
+    with social.write() as tx:
+        tx.append("person", social.people(4))
+        tx.delete("knows", "a = 1")
+    then = read_graph(social.spark, social.catalog, social.namespace, catalog_version=first)
+    now = read_graph(social.spark, social.catalog.url, social.namespace)
+    assert (then.catalog_version, now.catalog_version) == (first, tx.result.catalog_version)
+    assert then.graph == now.graph == GRAPH
+    assert (then.versions, now.versions) == ({"knows": 1, "person": 1}, {"knows": 2, "person": 2})
+    assert (then.nodes["person"].count(), now.nodes["person"].count()) == (3, 4)
+    assert sorted(map(tuple, then.edges["knows"].collect())) == [(1, 2), (2, 3)]
+    assert sorted(map(tuple, now.edges["knows"].collect())) == [(2, 3)]
+
+
+def test_a_table_is_read_in_part_and_stays_what_it_was(social: Social) -> None:
+    social.load()
+    names = read_table(social.spark, social.catalog, [*social.namespace, "person"], columns=["name"])
+    with social.write() as tx:
+        tx.delete("person", "id = 1")
+    assert names.columns == ["name"]
+    assert sorted(row.name for row in names.collect()) == ["p1", "p2", "p3"]
+
+
+def test_reading_what_is_not_there_is_refused(social: Social) -> None:
+    social.load()
+    with pytest.raises(InvalidWrite, match="nosuch: no version of it in catalog version"):
+        read_table(social.spark, social.catalog, [*social.namespace, "nosuch"])
+    with pytest.raises(InvalidWrite, match=r"expected columns among \['id', 'name'\]"):
+        read_table(social.spark, social.catalog, [*social.namespace, "person"], columns=["nmae"])
