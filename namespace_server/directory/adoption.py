@@ -1,0 +1,86 @@
+"""Turn a root that stock clients made into a managed catalog, in one flip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lance_namespace.errors import InvalidInputError
+
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.names import join
+from namespace_server.directory.operations import ObjectId
+from namespace_server.directory.rows import Changes, TableEntry, changes_of
+from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.verification import dataset_versions
+
+MANAGED = {
+    "table_version_management": "true",
+    "lance.namespace.manifest.writer_feature_flags": str(1 << 32),
+}
+"""Table metadata of a managed `__manifest`: the catalog holds the versions, and other writers must keep off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What was adopted: tables with the number of their versions, and the catalog version that holds them."""
+
+    catalog_version: int
+    tables: tuple[tuple[ObjectId, int], ...]
+    already_managed: bool
+
+
+def adopt_root(catalog: Catalog, *, strict: bool) -> Adoption:
+    """See `DirectoryNamespace.adopt`."""
+    found: list[tuple[ObjectId, int]] = []
+    snapshot = catalog.snapshot()
+    if snapshot.managed and not strict:
+        return Adoption(snapshot.version, (), already_managed=True)
+    already = snapshot.managed
+
+    def plan(current: CatalogSnapshot) -> Changes:
+        found.clear()
+        if current.managed:
+            return Changes()
+        _refuse_tables_below_tables(current)
+        tables = [table for table_id in current.all_tables() if (table := current.table(table_id)) is not None]
+        unlisted = _unlisted_tables(catalog.store, current)
+        changes = changes_of(unlisted)
+        for table in [*tables, *unlisted]:
+            versions = dataset_versions(catalog.store, table)
+            found.append((table.id, len(versions)))
+            changes = changes.then(changes_of(versions))
+        return changes
+
+    flipped = catalog.committer.flip(plan, table_metadata=MANAGED, strict=strict)
+    return Adoption(flipped.version, tuple(found), already_managed=already)
+
+
+def _refuse_tables_below_tables(snapshot: CatalogSnapshot) -> None:
+    """Stock servers do not check parents; such a table's id could collide with a version row's (N4)."""
+    below = [
+        join(table_id)
+        for table_id in snapshot.all_tables()
+        if any(snapshot.table(table_id[:depth]) is not None for depth in range(1, len(table_id)))
+    ]
+    if below:
+        raise InvalidInputError(f"these tables lie below another table's id, rename them first: {', '.join(below)}")
+
+
+def _unlisted_tables(store: ObjectStore, snapshot: CatalogSnapshot) -> list[TableEntry]:
+    """Root tables that directory-listing clients made without a row: `<name>.lance` with at least one version."""
+    created: set[str] = set()
+    deregistered: set[str] = set()
+    for meta in store.list(""):
+        location, _, rest = meta.path.partition("/")
+        if location.endswith(".lance") and rest.startswith("_versions/"):
+            created.add(location)
+        elif rest == ".lance-deregistered":
+            deregistered.add(location)
+    return [
+        TableEntry((location.removesuffix(".lance"),), location)
+        for location in sorted(created - deregistered)
+        if snapshot.table_at(location) is None
+        and snapshot.table((location.removesuffix(".lance"),)) is None
+        and snapshot.namespace((location.removesuffix(".lance"),)) is None
+    ]

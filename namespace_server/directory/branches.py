@@ -1,0 +1,93 @@
+"""Branches between their first version and their ref file, and after a client deleted them (M8)."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from datetime import UTC, datetime, timedelta
+
+from lance_core.errors import AlreadyExists, NotFound
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.refs import BranchContents, branch_path, decode_branch, encode_branch
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.manifests import ManifestCache
+from namespace_server.directory.operations import ObjectId
+from namespace_server.directory.promotion import Promoter
+from namespace_server.directory.rows import VersionEntry
+from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.verification import list_canonical
+
+logger = logging.getLogger(__name__)
+
+_FORMING = timedelta(seconds=60)
+
+
+class Branches:
+    """Completes branches whose creator died before writing the ref, by the store's clock a minute after."""
+
+    def __init__(self, store: ObjectStore, promoter: Promoter, manifests: ManifestCache) -> None:
+        self._store = store
+        self._promoter = promoter
+        self._manifests = manifests
+
+    def complete(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> bool:
+        """Write the ref of a forming branch if its time has come. True when nothing is left to do."""
+        table = snapshot.table(table_id)
+        first = next(snapshot.versions(table_id, branch), None)
+        if table is None or first is None:
+            return True
+        path = branch_path(table.location, branch)
+        try:
+            self._store.head(path)
+        except NotFound:
+            pass
+        else:
+            return True
+        try:
+            written = self._store.head(first.canonical_path).last_modified
+        except NotFound:
+            return False
+        if datetime.now(UTC) - written < _FORMING:
+            return False
+        return self._write(first, path, int(written.timestamp()))
+
+    def _write(self, first: VersionEntry, path: str, created_at: int) -> bool:
+        transaction = self._manifest(first).transaction
+        if transaction is None or transaction.WhichOneof("operation") != "clone":
+            return True
+        parent = transaction.clone.ref_name or None
+        above: tuple[tuple[int, str], ...] = ()
+        if parent is not None:
+            try:
+                above = decode_branch(self._store.get(branch_path(first.location, parent))).identifier or ()
+            except NotFound:
+                return False
+        contents = BranchContents(
+            parent_version=first.version,
+            manifest_size=first.size,
+            parent_branch=parent,
+            identifier=(*above, (first.version, uuid.uuid4().hex)),
+            created_at=created_at,
+        )
+        try:
+            self._store.put_if_absent(path, encode_branch(contents))
+        except AlreadyExists:
+            return True
+        logger.warning("branch %s was left without its ref file %s: written", first.branch, path)
+        return True
+
+    def _manifest(self, entry: VersionEntry) -> ManifestFile:
+        return self._manifests.get(entry) or parse_manifest_file(self._promoter.read(entry))
+
+    def is_deleted(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> bool:
+        """Whether a client deleted the branch: its ref and all its manifests are gone."""
+        head = snapshot.head(table_id, branch)
+        if head is None or not self._promoter.is_promoted(head, snapshot):
+            return False
+        if list_canonical(self._store, head.base):
+            return False
+        try:
+            self._store.head(branch_path(head.location, branch))
+        except NotFound:
+            return True
+        return False

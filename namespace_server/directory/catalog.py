@@ -1,0 +1,192 @@
+"""A catalog: one root, its `__manifest`, and the parts that commit, promote, repair and sweep."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundError
+
+from lance_core.errors import LanceCoreError, ReferenceNotFound
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.branches import Branches
+from namespace_server.directory.committer import Committer, Pending
+from namespace_server.directory.draft import Plan
+from namespace_server.directory.foreign import ForeignFiles
+from namespace_server.directory.manifest_table import ManifestTable
+from namespace_server.directory.manifests import ManifestCache
+from namespace_server.directory.operations import Batch, ObjectId
+from namespace_server.directory.promotion import Promoter, open_versions
+from namespace_server.directory.rows import VersionEntry
+from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.upkeep import Upkeep
+from namespace_server.directory.verification import Verifier
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogOptions:
+    """What may be set. `sweep_interval` 0 means that nothing happens in the background."""
+
+    group_limit: int = 64
+    tries: int = 20
+    sweep_interval: timedelta = timedelta(seconds=2)
+    stage_max_age: timedelta = timedelta(days=3)
+    record_retention: timedelta = timedelta(days=1)
+    record_limit: int = 100_000
+    manifest_cache_bytes: int = 64 << 20
+
+
+class Catalog:
+    """The catalog below a store's root. Opening does no I/O; nothing is written before the first commit.
+
+    Thread-safe. Several processes may have the same root open.
+    """
+
+    def __init__(self, store: ObjectStore, options: CatalogOptions | None = None) -> None:
+        self.store = store
+        self.options = options or CatalogOptions()
+        self.table = ManifestTable(store)
+        self.manifests = ManifestCache(self.options.manifest_cache_bytes)
+        self.promoter = Promoter(store, self._repair)
+        self.upkeep = Upkeep(self.promoter.forget)
+        self.foreign = ForeignFiles(store, self.table.refresh, self.upkeep.report)
+        self.branches = Branches(store, self.promoter, self.manifests)
+        self.committer = Committer(
+            store,
+            self.table,
+            Verifier(store, stage_max_age=self.options.stage_max_age),
+            self.promoter,
+            self.manifests,
+            group_limit=self.options.group_limit,
+            tries=self.options.tries,
+            upkeep=self.upkeep,
+        )
+        self._forming: set[tuple[ObjectId, str]] | None = None
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._closed = False
+        self._sweeper: threading.Thread | None = None
+        self._last_commit = 0.0
+        self._last_expiry = time.monotonic()
+
+    def snapshot(self, at: int | None = None) -> CatalogSnapshot:
+        """The newest snapshot, in one request, or the one of catalog version `at`.
+
+        Raises TableVersionNotFoundError (11) for a catalog version that is not, or no longer, there.
+        """
+        self._start()
+        if at is None:
+            return self.table.refresh()
+        try:
+            return self.table.at(at)
+        except ReferenceNotFound as error:
+            raise TableVersionNotFoundError(f"catalog version {at} does not exist or is no longer kept") from error
+
+    def commit(self, batches: Sequence[Batch]) -> list[Pending]:
+        """Commit batches as a group; see `Committer.commit`."""
+        self._start()
+        decided = self.committer.commit(batches)
+        self._last_commit = time.monotonic()
+        if self._forming is not None:
+            for pending in decided:
+                if isinstance(pending.verdict, Plan):
+                    self._note_forks(pending.verdict)
+        return decided
+
+    def flip_upkeep(self) -> None:
+        """Do the waiting upkeep now, in a flip of its own."""
+        while self.upkeep.waiting:
+            before = self.upkeep.waiting
+            self.committer.flip(self.upkeep.plan)
+            if self.upkeep.waiting >= before:
+                return
+
+    def sweep(self) -> None:
+        """Finish what is open: promote, make durable, remove staged names, close and expire records (M7, M8, A2).
+
+        Raises nothing but what the operating system does to it; problems are logged and met again next time.
+        """
+        try:
+            snapshot = self.table.refresh()
+            records = [record for record in snapshot.open_records() if not self.upkeep.is_settled(record)]
+            self.promoter.promote(open_versions(records, snapshot))
+            self.upkeep.settle(self.promoter.settle(records, snapshot))
+            self._complete_branches(snapshot)
+            self._expire(snapshot)
+            for pending in self.commit(batches) if (batches := self.foreign.recommits()) else ():
+                logger.warning("%s: %s", pending.batch.message, _outcome(pending))
+            idle = time.monotonic() - self._last_commit > self.options.sweep_interval.total_seconds()
+            if snapshot.managed and idle:
+                self.flip_upkeep()
+        except (LanceCoreError, LanceNamespaceError) as error:
+            logger.warning("sweep: %s", error)
+
+    def close(self) -> None:
+        """Stop the sweeper after a last sweep and release the store."""
+        with self._lock:
+            self._closed = True
+        self._wake.set()
+        if self._sweeper is not None:
+            self._sweeper.join()
+        self.store.close()
+
+    def _repair(self, entry: VersionEntry, ours: bytes, theirs: bytes) -> None:
+        self.foreign.repair(entry, ours, theirs)
+
+    def _note_forks(self, plan: Plan) -> None:
+        forks = {
+            (version.entry.table_id, version.entry.branch)
+            for version in plan.published
+            if version.entry.branch is not None and version.file.operation == "clone"
+        }
+        if forks and self._forming is not None:
+            with self._lock:
+                self._forming |= forks
+
+    def _complete_branches(self, snapshot: CatalogSnapshot) -> None:
+        if self._forming is None:  # the first sweep of this process: anything may have been left behind
+            found = {(table, branch) for table in snapshot.all_tables() for branch in snapshot.branches(table)}
+            with self._lock:
+                self._forming = found
+        for table_id, branch in list(self._forming):
+            if self.branches.complete(snapshot, table_id, branch):
+                with self._lock:
+                    self._forming.discard((table_id, branch))
+
+    def _expire(self, snapshot: CatalogSnapshot) -> None:
+        """Old records of finished batches go, and the oldest beyond the limit; a minute apart, for it looks at all."""
+        if time.monotonic() - self._last_expiry < 60:
+            return
+        self._last_expiry = time.monotonic()
+        closed = sorted(
+            (record.timestamp_ms, record.object_id) for record in snapshot.records() if record.state == "closed"
+        )
+        before = time.time_ns() // 1_000_000 - self.options.record_retention // timedelta(milliseconds=1)
+        surplus = len(closed) - self.options.record_limit
+        self.upkeep.remove(
+            object_id for number, (time_ms, object_id) in enumerate(closed) if time_ms < before or number < surplus
+        )
+
+    def _start(self) -> None:
+        if self._sweeper is not None or not self.options.sweep_interval:
+            return
+        with self._lock:
+            if self._sweeper is None and not self._closed:
+                self._sweeper = threading.Thread(target=self._run, name="catalog-sweep", daemon=True)
+                self._sweeper.start()
+
+    def _run(self) -> None:
+        while not self._closed:
+            self.sweep()
+            self._wake.wait(self.options.sweep_interval.total_seconds())
+        self.sweep()
+
+
+def _outcome(pending: Pending) -> str:
+    return "committed" if isinstance(pending.verdict, Plan) else f"not committed, kept aside: {pending.verdict}"

@@ -1,0 +1,347 @@
+"""The one writer of a catalog in this process: queue, group commit, compare-and-set, retry.
+
+Whoever finds nobody flipping leads: it takes what queued meanwhile, plans each batch on the overlay of those before
+it, stages, flips, and promotes. Several processes on one root are safe: only the compare-and-set decides.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
+
+from lance_core.errors import LanceCoreError
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.batch import plan_batch, replay, require_managed
+from namespace_server.directory.chains import adopt_found
+from namespace_server.directory.draft import Finding, NeedsPromotion, Plan
+from namespace_server.directory.errors import CatalogBusy, CommitOutcomeUnknown
+from namespace_server.directory.manifest_table import Committed, Flip, ManifestTable, UnknownOutcome
+from namespace_server.directory.manifests import ManifestCache, PlanningWorld
+from namespace_server.directory.operations import Batch
+from namespace_server.directory.promotion import Promoter
+from namespace_server.directory.rows import Changes, changes_of
+from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.upkeep import Upkeep
+from namespace_server.directory.verification import Chain, FoundVersion, Verifier, chains_of
+
+logger = logging.getLogger(__name__)
+
+Verdict = Plan | LanceNamespaceError
+Found = Mapping[Chain, list[FoundVersion]]
+
+_NOTHING_FOUND: Found = {}
+
+
+@dataclass(slots=True)
+class Pending:
+    """A batch on its way. `verdict` is final once `decided` is set; `snapshot` is where it was decided."""
+
+    batch: Batch
+    findings: Mapping[int, Finding]
+    chains: frozenset[Chain]
+    verdict: Verdict | None = None
+    snapshot: CatalogSnapshot | None = None
+    decided: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One try at a group: where it stands, what it changes, and what each batch would be told.
+
+    `final[i]`: verdict i rests on the committed snapshot alone, so it holds whatever becomes of the flip (P7).
+    """
+
+    snapshot: CatalogSnapshot
+    world: PlanningWorld
+    overlay: CatalogSnapshot
+    changes: Changes = field(default_factory=Changes)
+    verdicts: list[Verdict | None] = field(default_factory=list)
+    final: list[bool] = field(default_factory=list)
+
+
+class Committer:
+    """Commits batches in groups of at most `group_limit`, without waiting for groups to form.
+
+    `tries` bounds how often a group may lose the compare-and-set before it is answered "busy" (F5).
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        table: ManifestTable,
+        verifier: Verifier,
+        promoter: Promoter,
+        manifests: ManifestCache,
+        *,
+        group_limit: int = 64,
+        tries: int = 20,
+        upkeep: Upkeep,
+        on_group: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._store = store
+        self._table = table
+        self._verifier = verifier
+        self._promoter = promoter
+        self._manifests = manifests
+        self._group_limit = group_limit
+        self._tries = tries
+        self._upkeep = upkeep
+        self._on_group = on_group
+        self._queue: deque[Pending] = deque()
+        self._queue_lock = threading.Lock()
+        self._flip_lock = threading.Lock()
+
+    def commit(self, batches: Sequence[Batch]) -> list[Pending]:
+        """Commit batches; returns when each has its verdict and what it published is promoted as far as possible.
+
+        Batches are independent: each is all or nothing, and one's rejection never fails another. Raises
+        `StorageError` only when nothing was decided because storage could not be read.
+        """
+        snapshot = self._table.current
+        if not all(self._knows(snapshot, batch) for batch in batches):
+            snapshot = self._table.refresh()
+        findings = self._verifier.verify(batches, snapshot)
+        mine = [
+            Pending(batch, found, frozenset(chains_of(batch.operations)))
+            for batch, found in zip(batches, findings, strict=True)
+        ]
+        with self._queue_lock:
+            self._queue.extend(mine)
+        while not all(pending.decided.is_set() for pending in mine):
+            with self._flip_lock:
+                group = self._take()
+                published = self._lead(group)
+            if not group:  # others lead what is ours
+                for pending in mine:
+                    pending.decided.wait()
+            while self._finish(group, published):
+                group = [pending for pending in group if pending.verdict is None]
+                with self._flip_lock:
+                    published = self._lead(group)
+        return mine
+
+    def _finish(self, group: list[Pending], published: list[Plan]) -> bool:
+        """Promote what was committed, then let the decided go. True when batches of the group still wait."""
+        entries = [version.entry for plan in published for version in plan.published]
+        if entries:
+            self._promoter.promote(entries)
+        for pending in group:
+            if pending.verdict is not None:
+                pending.decided.set()
+        return any(pending.verdict is None for pending in group)
+
+    def flip(
+        self,
+        plan: Callable[[CatalogSnapshot], Changes],
+        *,
+        table_metadata: Mapping[str, str] | None = None,
+        strict: bool = False,
+    ) -> CatalogSnapshot:
+        """Commit changes that are no batch: upkeep, or the adoption of a root. Lost flips are planned again.
+
+        Without changes and metadata nothing happens. Raises `CommitOutcomeUnknown`, `CatalogBusy`, `StorageError`.
+        """
+        attempt = str(uuid.uuid4())
+        with self._flip_lock:
+            for tries in range(1, self._tries + 1):
+                snapshot = self._table.refresh()
+                changes = plan(snapshot)
+                if not changes and table_metadata is None:
+                    return snapshot
+                attempt = str(uuid.uuid4())
+                flip = self._table.prepare(
+                    snapshot, changes, attempt=attempt, table_metadata=table_metadata, strict=strict
+                )
+                self._table.stage(flip)
+                outcome = self._table.commit(flip)
+                if isinstance(outcome, Committed):
+                    self._upkeep.done(outcome.snapshot)
+                    return outcome.snapshot
+                if isinstance(outcome, UnknownOutcome):
+                    raise CommitOutcomeUnknown(attempt, outcome.reason)
+                _back_off(tries)
+        raise CatalogBusy(attempt, self._tries)
+
+    @staticmethod
+    def _knows(snapshot: CatalogSnapshot, batch: Batch) -> bool:
+        return all(snapshot.table(table_id) is not None for table_id, _ in chains_of(batch.operations))
+
+    def _take(self) -> list[Pending]:
+        with self._queue_lock:
+            return [self._queue.popleft() for _ in range(min(self._group_limit, len(self._queue)))]
+
+    def _lead(self, group: list[Pending]) -> list[Plan]:
+        """Decide a group; returns the plans that this flip committed.
+
+        A batch that has to wait for the promotion of another one of the group is left without a verdict.
+        """
+        try:
+            return self._decide(group)
+        except LanceCoreError as error:
+            logger.exception("a group of %d batches was not committed", len(group))
+            for pending in group:
+                pending.verdict = pending.verdict or ServiceUnavailableError(f"storage cannot be used: {error}")
+            return []
+        except BaseException:
+            for pending in group:
+                pending.verdict = pending.verdict or CommitOutcomeUnknown(pending.batch.uuid, "the committer stopped")
+                pending.decided.set()
+            raise
+
+    def _decide(self, group: list[Pending]) -> list[Plan]:
+        undecided = group
+        snapshot, found = self._table.current, _NOTHING_FOUND
+        tries = 0
+        while undecided:
+            tries += 1
+            if tries > self._tries:
+                self._give_up(undecided, snapshot)
+                break
+            attempt = self._plan(undecided, snapshot, found)
+            flip = self._prepare(attempt)
+            newest, above = self._stage(attempt, flip, undecided)
+            if newest.version != snapshot.version:
+                snapshot, found = newest, _NOTHING_FOUND
+                continue
+            if _counts(above) != _counts(found):
+                found = above
+                continue
+            _decide_final(undecided, attempt)
+            if flip is None:
+                _decide_all(undecided, attempt, snapshot)
+                break
+            outcome = self._table.commit(flip)
+            if isinstance(outcome, Committed):
+                self._on_group(len(undecided))
+                self._upkeep.done(outcome.snapshot)
+                return self._committed(undecided, attempt, outcome.snapshot)
+            undecided = [pending for pending in undecided if pending.verdict is None]
+            if isinstance(outcome, UnknownOutcome):
+                for pending in undecided:
+                    pending.verdict = CommitOutcomeUnknown(pending.batch.uuid, outcome.reason)
+                break
+            _back_off(tries)
+            snapshot, found = self._table.refresh(), _NOTHING_FOUND
+        return []
+
+    def _committed(self, group: Sequence[Pending], attempt: _Attempt, snapshot: CatalogSnapshot) -> list[Plan]:
+        _decide_all(group, attempt, snapshot)
+        plans = [verdict for verdict in attempt.verdicts if isinstance(verdict, Plan) and verdict.published]
+        for plan in plans:
+            self._promoter.expect(plan.published)
+            self._manifests.keep(plan.published)
+        return plans
+
+    def _give_up(self, group: Sequence[Pending], snapshot: CatalogSnapshot) -> None:
+        """Every try was lost. "Busy" is no verdict: look for the record first, another copy may have committed (F5)."""
+        for pending in group:
+            try:
+                replayed = replay(pending.batch, snapshot, pending.findings)
+            except LanceNamespaceError as error:
+                pending.verdict = error
+            else:
+                pending.verdict = replayed or CatalogBusy(pending.batch.uuid, self._tries)
+            pending.snapshot = snapshot
+
+    def _plan(self, group: Sequence[Pending], snapshot: CatalogSnapshot, found: Found) -> _Attempt:
+        """Plan each batch on the overlay of those before it."""
+        attempt = _Attempt(snapshot, PlanningWorld(self._store, self._manifests, self._promoter, snapshot), snapshot)
+        for pending in group:
+            self._adopt(attempt, pending, found)
+            final = attempt.overlay is snapshot
+            verdict = self._plan_one(attempt, pending)
+            if isinstance(verdict, Plan) and verdict.changes:
+                self._lay_over(attempt, verdict.changes)
+                attempt.world.learn(verdict.published)
+                final = False
+            attempt.verdicts.append(verdict)
+            attempt.final.append(final and verdict is not None)
+        return attempt
+
+    def _plan_one(self, attempt: _Attempt, pending: Pending) -> Verdict | None:
+        """The verdict of one batch; None if it must wait until another one of the group is promoted."""
+        try:
+            require_managed(attempt.snapshot)
+            for _ in range(2):
+                try:
+                    return plan_batch(pending.batch, attempt.overlay, pending.findings, attempt.world)
+                except NeedsPromotion as need:
+                    if not all(attempt.world.is_committed(entry) for entry in need.entries):
+                        return None
+                    self._promoter.promote(need.entries, attempt.snapshot)
+        except LanceNamespaceError as error:
+            return error
+        except LanceCoreError as error:
+            return ServiceUnavailableError(f"batch {pending.batch.uuid}: storage cannot be used: {error}")
+        return ServiceUnavailableError(
+            f"batch {pending.batch.uuid}: versions that it builds on or removes cannot be promoted now; repeat it"
+        )
+
+    def _adopt(self, attempt: _Attempt, pending: Pending, found: Found) -> None:
+        """Rows for what others committed above the heads that a batch names, rejected or not (P5)."""
+        for chain in pending.chains:
+            table = attempt.overlay.table(chain[0])
+            if chain not in found or table is None:
+                continue
+            entries = adopt_found(attempt.overlay, table, chain[1], found[chain], attempt.world)
+            if entries:
+                logger.info("%s: adopting versions %d to %d", table.location, entries[0].version, entries[-1].version)
+                self._lay_over(attempt, changes_of(entries))
+
+    @staticmethod
+    def _lay_over(attempt: _Attempt, changes: Changes) -> None:
+        attempt.overlay = attempt.overlay.apply(changes)
+        attempt.changes = attempt.changes.then(changes)
+
+    def _prepare(self, attempt: _Attempt) -> Flip | None:
+        """The flip of an attempt, upkeep included; None when there is nothing to flip."""
+        if not attempt.changes:
+            return None
+        changes = self._upkeep.plan(attempt.snapshot).then(attempt.changes)
+        return self._table.prepare(attempt.snapshot, changes, attempt=attempt.world.attempt)
+
+    def _stage(self, attempt: _Attempt, flip: Flip | None, group: Sequence[Pending]) -> tuple[CatalogSnapshot, Found]:
+        """Write what the flip makes reachable and look at storage beside it, in one parallel step.
+
+        Returns the newest snapshot, and what stands above the heads under canonical names (P5, P9).
+        """
+        chains = {chain for pending in group for chain in pending.chains}
+        objects = [item for verdict in attempt.verdicts if isinstance(verdict, Plan) for item in verdict.staged]
+        writes: list[Callable[[], object]] = [partial(self._store.put, *item, durable=False) for item in objects]
+        if flip is not None:
+            writes.append(partial(self._table.stage, flip))
+        looks: list[Callable[[], Any]] = [self._table.refresh, partial(self._verifier.probe, attempt.snapshot, chains)]
+        newest, above, *_ = self._store.gather([*looks, *writes])
+        self._store.sync([key for key, _ in objects])
+        return newest, above
+
+
+def _decide_final(group: Sequence[Pending], attempt: _Attempt) -> None:
+    for pending, verdict, final in zip(group, attempt.verdicts, attempt.final, strict=True):
+        if final:
+            pending.verdict, pending.snapshot = verdict, attempt.snapshot
+
+
+def _decide_all(group: Sequence[Pending], attempt: _Attempt, snapshot: CatalogSnapshot) -> None:
+    for pending, verdict in zip(group, attempt.verdicts, strict=True):
+        if pending.verdict is None:
+            pending.verdict, pending.snapshot = verdict, snapshot
+
+
+def _counts(found: Found) -> dict[Chain, int]:
+    return {chain: len(versions) for chain, versions in found.items()}
+
+
+def _back_off(tries: int) -> None:
+    """Wait a moment with full jitter, at most a quarter of a second."""
+    time.sleep(random.uniform(0, min(0.25, 0.002 * 2**tries)))  # noqa: S311

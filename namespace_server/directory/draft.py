@@ -1,0 +1,214 @@
+"""A plan in the making: what a batch found, what it has made of it so far, and what it may ask of storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+from lance_namespace.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceNotFoundError,
+    TableNotFoundError,
+)
+
+from lance_core.commit.prepare import PreparedCommit
+from lance_core.format.manifest import ManifestFile
+from lance_core.proto import lance_table_pb2 as pb
+from namespace_server.directory.names import join
+from namespace_server.directory.operations import Batch, ObjectId
+from namespace_server.directory.rows import (
+    Changes,
+    Entry,
+    Participant,
+    RecordEntry,
+    TableEntry,
+    VersionEntry,
+    changes_of,
+)
+from namespace_server.directory.snapshot import CatalogSnapshot
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedManifest:
+    """A client's staged manifest as it was verified: parsed, of the stated size and version, and durable."""
+
+    key: str
+    data: bytes
+    file: ManifestFile
+    e_tag: str | None
+
+
+Finding = StagedManifest | LanceNamespaceError | tuple[VersionEntry, ...]
+"""What storage says about one operation: its staged manifest, why that cannot be used, or a dataset's versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedVersion:
+    """A version row to be, and its manifest: the bytes, and parsed."""
+
+    entry: VersionEntry
+    data: bytes
+    file: ManifestFile
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a batch changes, the manifests it publishes, and the answer that it will get.
+
+    Paths in `results` are store keys. `staged` are the objects that must be written before the flip.
+    `replayed`: the batch is already in the catalog, and `results` is its answer.
+    """
+
+    batch: Batch
+    transaction_id: str
+    changes: Changes
+    results: tuple[Result, ...]
+    published: tuple[PlannedVersion, ...] = ()
+    staged: tuple[tuple[str, bytes], ...] = ()
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a transaction is rebased onto: the version it read (if it is still there), the head, and all between."""
+
+    read: VersionEntry | None
+    head: VersionEntry | None
+    concurrent: tuple[VersionEntry, ...]
+
+
+class NeedsPromotion(Exception):
+    """The plan removes rows whose manifests have only their staged name: promote these first (P6, M1)."""
+
+    def __init__(self, entries: Sequence[VersionEntry]) -> None:
+        super().__init__(f"{len(entries)} versions are not promoted yet")
+        self.entries = tuple(entries)
+
+
+class World(Protocol):
+    """What planning may ask while it runs."""
+
+    attempt: str
+    now_ms: int
+
+    def manifest(self, entry: VersionEntry) -> ManifestFile:
+        """The manifest of a row, from the cache or from storage (M4)."""
+
+    def prepare(
+        self,
+        transaction: pb.Transaction,
+        table: TableEntry,
+        branch: str | None,
+        basis: Basis,
+    ) -> PreparedCommit:
+        """Build the next manifest on the head, or raise the engine's conflict."""
+
+    def is_promoted(self, entry: VersionEntry) -> bool:
+        """Whether the row is committed and its canonical file is known to be the row's."""
+
+    def is_committed(self, entry: VersionEntry) -> bool:
+        """Whether the row is in the catalog already, not only in the overlay of this group."""
+
+
+def version_result(entry: VersionEntry) -> Result:
+    """The answer about one table version; `manifest_path` is the canonical store key."""
+    version: Result = {
+        "version": entry.version,
+        "manifest_path": entry.canonical_path,
+        "manifest_size": entry.size,
+        "timestamp_millis": entry.timestamp_ms,
+    }
+    if entry.e_tag is not None:
+        version["e_tag"] = entry.e_tag
+    if entry.metadata:
+        version["metadata"] = dict(entry.metadata)
+    return {"version": version}
+
+
+@dataclass(slots=True)
+class Draft:
+    """A plan in the making. `base` is what the batch found, `work` what it has made of it so far."""
+
+    batch: Batch
+    base: CatalogSnapshot
+    work: CatalogSnapshot
+    findings: Mapping[int, Finding]
+    world: World
+    changes: Changes = field(default_factory=Changes)
+    results: list[Result] = field(default_factory=list)
+    published: list[PlannedVersion] = field(default_factory=list)
+    staged: list[tuple[str, bytes]] = field(default_factory=list)
+
+    def change(self, puts: Sequence[Entry] = (), removes: Sequence[str] = ()) -> None:
+        """Put and remove entries, visible to the operations that follow."""
+        step = changes_of(tuple(puts), frozenset(removes))
+        self.changes = self.changes.then(step)
+        self.work = self.work.apply(step)
+
+    def table(self, table_id: ObjectId) -> TableEntry:
+        """The table, or TableNotFoundError (4)."""
+        table = self.work.table(table_id)
+        if table is None:
+            raise TableNotFoundError(f"table {join(table_id)} does not exist")
+        return table
+
+    def require_parent(self, object_id: ObjectId) -> None:
+        """A parent must exist and be a namespace; nothing is created below a table (N4)."""
+        parent = object_id[:-1]
+        if self.work.namespace(parent) is not None:
+            return
+        if self.work.table(parent) is not None:
+            raise InvalidInputError(f"{join(object_id)}: {join(parent)} is a table, expected a namespace")
+        raise NamespaceNotFoundError(f"namespace {join(parent)}, the parent of {join(object_id)}, does not exist")
+
+    def rows_of(self, table_id: ObjectId) -> list[VersionEntry]:
+        """All version rows of a table, of all branches."""
+        chains = (None, *self.work.branches(table_id))
+        return [entry for branch in chains for entry in self.work.versions(table_id, branch, descending=False)]
+
+    def require_promoted(self, entries: Sequence[VersionEntry]) -> None:
+        """Raise NeedsPromotion unless every row is promoted, or made by this very batch (P6)."""
+        waiting = [entry for entry in entries if not self.world.is_promoted(entry)]
+        mine = {planned.entry for planned in self.published}
+        if any(entry in mine for entry in waiting):
+            raise InvalidInputError("a batch cannot remove a version or table that it publishes itself")
+        if waiting:
+            raise NeedsPromotion(waiting)
+
+    def require_head_promoted(self, head: VersionEntry) -> None:
+        """Raise NeedsPromotion for a committed head that has only its staged name (M1)."""
+        if self.world.is_committed(head) and not self.world.is_promoted(head):
+            raise NeedsPromotion([head])
+
+    def finish(self) -> Plan:
+        """The plan, with the batch's own record (one per batch, in the same flip)."""
+        record = RecordEntry(
+            batch_uuid=self.batch.uuid,
+            state="open" if self.published else "closed",
+            request_hash=self.batch.request_hash,
+            idempotency_key=self.batch.idempotency_key,
+            principal=self.batch.principal,
+            message=self.batch.message,
+            timestamp_ms=self.world.now_ms,
+            attempt=self.world.attempt,
+            participants=tuple(
+                Participant(entry.table_id, entry.branch, entry.version, entry.location, entry.staged_path or "")
+                for entry in (planned.entry for planned in self.published)
+            ),
+            results=orjson.dumps(self.results),
+        )
+        if self.changes or self.batch.idempotency_key is not None:
+            self.change([record])
+        return Plan(
+            self.batch,
+            self.batch.uuid,
+            self.changes,
+            tuple(self.results),
+            tuple(self.published),
+            tuple(self.staged),
+        )

@@ -1,0 +1,111 @@
+"""Manifests of table heads: a cache by identity, and what planning may ask while it runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from lance_core.commit.prepare import PreparedCommit, TableFiles, prepare_commit
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.naming import branch_base
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.draft import Basis, PlannedVersion
+from namespace_server.directory.promotion import Promoter, key_of
+from namespace_server.directory.rows import TableEntry, VersionEntry
+from namespace_server.directory.snapshot import CatalogSnapshot
+
+_CacheKey = tuple[str, str | None, int, str]
+
+
+class ManifestCache:
+    """Parsed manifests by location, branch, version and hash, least recently used first out.
+
+    `limit` is in bytes of manifest files. What is in it never changes, so it decides nothing.
+    """
+
+    def __init__(self, limit: int = 64 << 20) -> None:
+        self._limit = limit
+        self._size = 0
+        self._lock = threading.Lock()
+        self._files: OrderedDict[_CacheKey, ManifestFile] = OrderedDict()
+
+    def get(self, entry: VersionEntry) -> ManifestFile | None:
+        """The manifest of a row, if it is kept."""
+        key = (*key_of(entry), entry.sha256)
+        with self._lock:
+            file = self._files.get(key)
+            if file is not None:
+                self._files.move_to_end(key)
+            return file
+
+    def put(self, entry: VersionEntry, file: ManifestFile) -> None:
+        """Keep the manifest of a row."""
+        key = (*key_of(entry), entry.sha256)
+        with self._lock:
+            if key in self._files:
+                return
+            self._files[key] = file
+            self._size += file.identity.size
+            while self._size > self._limit and len(self._files) > 1:
+                _, dropped = self._files.popitem(last=False)
+                self._size -= dropped.identity.size
+
+    def keep(self, planned: Iterable[PlannedVersion]) -> None:
+        """Keep manifests that have just become heads."""
+        for version in planned:
+            self.put(version.entry, version.file)
+
+
+class PlanningWorld:
+    """What one attempt at a group may ask: it reads, and builds; it writes nothing."""
+
+    def __init__(
+        self, store: ObjectStore, manifests: ManifestCache, promoter: Promoter, snapshot: CatalogSnapshot
+    ) -> None:
+        self.attempt = str(uuid.uuid4())
+        self.now_ms = time.time_ns() // 1_000_000
+        self._store = store
+        self._manifests = manifests
+        self._promoter = promoter
+        self._snapshot = snapshot
+        self._planned: dict[_CacheKey, ManifestFile] = {}
+
+    def learn(self, planned: Iterable[PlannedVersion]) -> None:
+        """Manifests of batches planned before, which the next ones of the group may build on."""
+        for version in planned:
+            self._planned[(*key_of(version.entry), version.entry.sha256)] = version.file
+
+    def manifest(self, entry: VersionEntry) -> ManifestFile:
+        """The manifest of a row: of this group, from the cache, or read from storage (M4). Raises `NotFound`."""
+        file = self._planned.get((*key_of(entry), entry.sha256)) or self._manifests.get(entry)
+        if file is None:
+            file = parse_manifest_file(self._promoter.read(entry), expected_version=entry.version)
+            self._manifests.put(entry, file)
+        return file
+
+    def prepare(
+        self, transaction: pb.Transaction, table: TableEntry, branch: str | None, basis: Basis
+    ) -> PreparedCommit:
+        """Build the next manifest on the head, anew at every attempt (P2). Raises the engine's conflicts."""
+        read = basis.read if basis.concurrent else None
+        return prepare_commit(
+            transaction,
+            None if basis.head is None else self.manifest(basis.head),
+            [self.manifest(entry) for entry in basis.concurrent],
+            TableFiles(self._store, branch_base(table.location, branch)),
+            now_ns=time.time_ns(),
+            branch=branch,
+            read=None if read is None else self.manifest(read),
+        )
+
+    def is_promoted(self, entry: VersionEntry) -> bool:
+        """Whether the row is committed and its canonical file is known to be the row's."""
+        return self.is_committed(entry) and self._promoter.is_promoted(entry, self._snapshot)
+
+    def is_committed(self, entry: VersionEntry) -> bool:
+        """Whether the row is in the catalog already, not only in the overlay of this group."""
+        return self._snapshot.version_entry(entry.table_id, entry.branch, entry.version) is not None

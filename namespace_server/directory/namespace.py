@@ -1,0 +1,307 @@
+"""`DirectoryNamespace`: the catalog as a `lance_namespace.LanceNamespace`, and as plain JSON for the REST server."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar, TypeVar
+
+import lance_namespace as models
+from lance_namespace import LanceNamespace
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError
+
+from lance_core.storage.opening import open_store
+from namespace_server.directory import requests
+from namespace_server.directory.adoption import Adoption, adopt_root
+from namespace_server.directory.answers import answer_call
+from namespace_server.directory.catalog import Catalog, CatalogOptions
+from namespace_server.directory.draft import Plan
+from namespace_server.directory.operations import Batch, Operation
+from namespace_server.directory.reads import READS, Body
+from namespace_server.directory.requests import PathResolver, Request
+
+R = TypeVar("R")
+_MAX_KEY = 255
+
+_SINGLE: Mapping[str, Callable[[Request, PathResolver], Operation]] = {
+    "create_namespace": requests.create_namespace,
+    "drop_namespace": requests.drop_namespace,
+    "declare_table": requests.declare_table,
+    "register_table": requests.register_table,
+    "deregister_table": requests.deregister_table,
+    "drop_table": requests.drop_table,
+    "rename_table": requests.rename_table,
+    "create_table_version": requests.create_table_version,
+    "batch_delete_table_versions": requests.delete_table_versions,
+}
+_MANY: Mapping[str, Callable[[Request, PathResolver], tuple[Operation, ...]]] = {
+    "batch_commit_tables": requests.batch_operations,
+    "batch_create_table_versions": requests.version_entries,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A JSON-ready body with the wire's names, and the catalog version that it was answered at."""
+
+    body: Body
+    catalog_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A change that was checked for form and waits to be committed."""
+
+    operation: str
+    batch: Batch
+
+    @property
+    def batch_uuid(self) -> str:
+        """Names the batch, also when its outcome is unknown."""
+        return self.batch.uuid
+
+
+class DirectoryNamespace(LanceNamespace):
+    """The catalog of one directory or bucket.
+
+    Properties (strings, as `lance_namespace.connect` passes them):
+
+    * `root` (required): a path or URI; `storage.*`: options of its object store, by Lance's names;
+    * `durability`: `fsync` (default) or `none`: whether a local commit survives a power loss;
+    * `sweep_interval_seconds` (2): how often unfinished promotions are looked for; 0 switches it off;
+    * `commit_tries` (20), `group_limit` (64): see `CatalogOptions`;
+    * `stage_max_age_seconds` (3 days), `record_retention_seconds` (1 day).
+
+    An opened `catalog` takes the place of all these. Constructing reads and writes nothing. Every change is a batch: all or nothing. Raises the errors of
+    `lance_namespace.errors`. Thread-safe.
+    """
+
+    READS: ClassVar[frozenset[str]] = frozenset(READS)
+    WRITES: ClassVar[frozenset[str]] = frozenset(_SINGLE) | frozenset(_MANY)
+
+    def __init__(self, *, catalog: Catalog | None = None, **properties: str) -> None:
+        self.catalog = catalog if catalog is not None else _open_catalog(properties)
+        self._paths = PathResolver(self.catalog.store.relative_path, self.catalog.store.uri)
+
+    @property
+    def local(self) -> bool:
+        """Whether reads take microseconds."""
+        return self.catalog.store.local
+
+    def read(self, operation: str, request: Request, *, at: int | None = None) -> Answer:
+        """Answer a read operation, as of catalog version `at` or the newest (one storage round trip)."""
+        if operation == "describe_catalog_version":
+            at = requests.integer(request, "version", required=True)
+        snapshot = self.catalog.snapshot(at)
+        return Answer(READS[operation](self.catalog, snapshot, request), snapshot.version)
+
+    def prepare(
+        self,
+        operation: str,
+        request: Request,
+        *,
+        idempotency_key: str | None = None,
+        principal: str | None = None,
+    ) -> Call:
+        """Check the form of a change; no I/O. Raises InvalidInputError (13), UnsupportedOperationError (0)."""
+        if idempotency_key is not None and not 0 < len(idempotency_key) <= _MAX_KEY:
+            raise InvalidInputError(
+                f"idempotency key: expected 1 to {_MAX_KEY} characters, found {len(idempotency_key)}"
+            )
+        many = _MANY.get(operation)
+        operations = (_SINGLE[operation](request, self._paths),) if many is None else many(request, self._paths)
+        context = requests.string_map(request, "context")
+        batch = Batch(
+            uuid=str(uuid.uuid4()),
+            operations=operations,
+            request_hash=requests.request_hash(operation, request),
+            idempotency_key=idempotency_key,
+            principal=principal,
+            message=context.get("message"),
+        )
+        return Call(operation, batch)
+
+    def commit(self, calls: Sequence[Call]) -> list[Answer | LanceNamespaceError]:
+        """Commit calls as a group: each has its own verdict, what is committed is so in one flip where possible.
+
+        Blocking; returns one answer or error per call, in order.
+        """
+        decided = self.catalog.commit([call.batch for call in calls])
+        answers: list[Answer | LanceNamespaceError] = []
+        for call, pending in zip(calls, decided, strict=True):
+            if isinstance(pending.verdict, Plan):
+                snapshot = pending.snapshot or self.catalog.table.current
+                answers.append(
+                    Answer(answer_call(self.catalog, call.operation, pending.verdict, snapshot), snapshot.version)
+                )
+            elif pending.verdict is not None:
+                answers.append(pending.verdict)
+        return answers
+
+    def commit_batch(self, request: Request, *, idempotency_key: str | None = None) -> Body:
+        """BatchCommitTables with our operations too; request and answer as on the wire."""
+        return self._write("batch_commit_tables", request, idempotency_key=idempotency_key)
+
+    def adopt(self, *, strict: bool = False) -> Adoption:
+        """Make a root of stock clients a managed one, in one flip; versions found on storage become rows.
+
+        `strict` also sets a writer flag in the Lance manifest, which stops plain dataset writes to `__manifest`.
+        Adopting a managed root changes nothing but that flag. Raises InvalidInputError naming tables below tables (N4).
+        """
+        return adopt_root(self.catalog, strict=strict)
+
+    def close(self) -> None:
+        """Finish what is open and release the store."""
+        self.catalog.close()
+
+    def namespace_id(self) -> str:
+        """A readable name of this namespace."""
+        return f"DirectoryNamespace {{ root: '{self.catalog.store.uri}' }}"
+
+    def create_namespace(self, request: models.CreateNamespaceRequest) -> models.CreateNamespaceResponse:
+        """Make a namespace; mode create, exist_ok or overwrite."""
+        return _made(models.CreateNamespaceResponse, self._write("create_namespace", request))
+
+    def list_namespaces(self, request: models.ListNamespacesRequest) -> models.ListNamespacesResponse:
+        """Names of the child namespaces."""
+        return _made(models.ListNamespacesResponse, self._read("list_namespaces", request))
+
+    def describe_namespace(self, request: models.DescribeNamespaceRequest) -> models.DescribeNamespaceResponse:
+        """Properties of a namespace."""
+        return _made(models.DescribeNamespaceResponse, self._read("describe_namespace", request))
+
+    def drop_namespace(self, request: models.DropNamespaceRequest) -> models.DropNamespaceResponse:
+        """Remove a namespace; behavior restrict or cascade."""
+        return _made(models.DropNamespaceResponse, self._write("drop_namespace", request))
+
+    def namespace_exists(self, request: models.NamespaceExistsRequest) -> models.NamespaceExistsResponse:
+        """Raise NamespaceNotFoundError unless it exists."""
+        return _made(models.NamespaceExistsResponse, self._read("namespace_exists", request))
+
+    def list_tables(self, request: models.ListTablesRequest) -> models.ListTablesResponse:
+        """Names of the tables in a namespace."""
+        return _made(models.ListTablesResponse, self._read("list_tables", request))
+
+    def list_all_tables(self, request: models.ListTablesRequest) -> models.ListTablesResponse:
+        """Ids of all tables."""
+        return _made(models.ListTablesResponse, self._read("list_all_tables", request))
+
+    def describe_table(self, request: models.DescribeTableRequest) -> models.DescribeTableResponse:
+        """Where a table is and what is known of it."""
+        return _made(models.DescribeTableResponse, self._read("describe_table", request))
+
+    def table_exists(self, request: models.TableExistsRequest) -> models.TableExistsResponse:
+        """Raise TableNotFoundError unless it exists."""
+        return _made(models.TableExistsResponse, self._read("table_exists", request))
+
+    def declare_table(self, request: models.DeclareTableRequest) -> models.DeclareTableResponse:
+        """Reserve a name and a location."""
+        return _made(models.DeclareTableResponse, self._write("declare_table", request))
+
+    def register_table(self, request: models.RegisterTableRequest) -> models.RegisterTableResponse:
+        """Put an existing dataset under a name."""
+        return _made(models.RegisterTableResponse, self._write("register_table", request))
+
+    def deregister_table(self, request: models.DeregisterTableRequest) -> models.DeregisterTableResponse:
+        """Forget a table; its files stay."""
+        return _made(models.DeregisterTableResponse, self._write("deregister_table", request))
+
+    def drop_table(self, request: models.DropTableRequest) -> models.DropTableResponse:
+        """Forget a table for good."""
+        return _made(models.DropTableResponse, self._write("drop_table", request))
+
+    def rename_table(self, request: models.RenameTableRequest) -> models.RenameTableResponse:
+        """Give a table another name, in the same or another namespace."""
+        return _made(models.RenameTableResponse, self._write("rename_table", request))
+
+    def list_table_versions(self, request: models.ListTableVersionsRequest) -> models.ListTableVersionsResponse:
+        """Versions of a table on a branch."""
+        return _made(models.ListTableVersionsResponse, self._read("list_table_versions", request))
+
+    def describe_table_version(
+        self, request: models.DescribeTableVersionRequest
+    ) -> models.DescribeTableVersionResponse:
+        """One version, or the head."""
+        return _made(models.DescribeTableVersionResponse, self._read("describe_table_version", request))
+
+    def create_table_version(self, request: models.CreateTableVersionRequest) -> models.CreateTableVersionResponse:
+        """Publish a staged manifest."""
+        return _made(models.CreateTableVersionResponse, self._write("create_table_version", request))
+
+    def batch_create_table_versions(
+        self, request: models.BatchCreateTableVersionsRequest
+    ) -> models.BatchCreateTableVersionsResponse:
+        """Publish staged manifests of several tables, all or none."""
+        return _made(models.BatchCreateTableVersionsResponse, self._write("batch_create_table_versions", request))
+
+    def batch_delete_table_versions(
+        self, request: models.BatchDeleteTableVersionsRequest
+    ) -> models.BatchDeleteTableVersionsResponse:
+        """Remove versions of a table; never its head."""
+        return _made(models.BatchDeleteTableVersionsResponse, self._write("batch_delete_table_versions", request))
+
+    def batch_commit_tables(self, request: models.BatchCommitTablesRequest) -> models.BatchCommitTablesResponse:
+        """Operations on many tables, all or none. `commit_batch` also takes the operations that are ours."""
+        return _made(models.BatchCommitTablesResponse, self._write("batch_commit_tables", request))
+
+    def _read(self, operation: str, request: Any) -> Body:
+        return self.read(operation, _plain(request)).body
+
+    def _write(self, operation: str, request: Any, *, idempotency_key: str | None = None) -> Body:
+        [answer] = self.commit([self.prepare(operation, _plain(request), idempotency_key=idempotency_key)])
+        if isinstance(answer, LanceNamespaceError):
+            raise answer
+        return answer.body
+
+
+def _plain(request: Any) -> Request:
+    """A request as JSON: a model, or the mapping that pylance's native code passes."""
+    if isinstance(request, Mapping):
+        return request
+    plain: Request = request.to_dict()
+    return plain
+
+
+def _made(response: type[R], body: Body) -> R:
+    made: R = response.from_dict(body)  # type: ignore[attr-defined]
+    return made
+
+
+def _open_catalog(properties: Mapping[str, str]) -> Catalog:
+    settings = {key: str(value) for key, value in properties.items()}
+    root = settings.pop("root", None)
+    if not root:
+        raise ValueError("property 'root' is required: the directory or bucket of the catalog")
+    prefix = "storage."
+    storage = {key[len(prefix) :]: settings.pop(key) for key in list(settings) if key.startswith(prefix)}
+    durability = settings.pop("durability", "fsync")
+    if durability not in {"fsync", "none"}:
+        raise ValueError(f"durability: expected fsync or none, found {durability!r}")
+    options = _options(settings)
+    return Catalog(open_store(root, storage, durability="fsync" if durability == "fsync" else "none"), options)
+
+
+def _options(settings: dict[str, str]) -> CatalogOptions:
+    defaults = CatalogOptions()
+    readers: dict[str, Callable[[str], Any]] = {
+        "sweep_interval_seconds": lambda value: timedelta(seconds=float(value)),
+        "stage_max_age_seconds": lambda value: timedelta(seconds=float(value)),
+        "record_retention_seconds": lambda value: timedelta(seconds=float(value)),
+        "commit_tries": int,
+        "group_limit": int,
+    }
+    unknown = settings.keys() - readers.keys()
+    if unknown:
+        raise ValueError(
+            f"unknown properties {', '.join(sorted(unknown))}; known: root, durability, storage.*, {', '.join(readers)}"
+        )
+    given = {key: readers[key](value) for key, value in settings.items()}
+    return CatalogOptions(
+        group_limit=given.get("group_limit", defaults.group_limit),
+        tries=given.get("commit_tries", defaults.tries),
+        sweep_interval=given.get("sweep_interval_seconds", defaults.sweep_interval),
+        stage_max_age=given.get("stage_max_age_seconds", defaults.stage_max_age),
+        record_retention=given.get("record_retention_seconds", defaults.record_retention),
+    )

@@ -1,0 +1,163 @@
+"""The operations that a batch is made of, as plain values.
+
+Every change of the catalog is a batch: the single calls of the namespace API are batches of one operation. An
+operation holds what was asked for, checked for form only; whether it can be done is decided by `batch.plan`
+against a snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from lance_core.proto import lance_table_pb2 as pb
+
+ObjectId = tuple[str, ...]
+
+
+class CreateMode(Enum):
+    """What creating does when the name is taken."""
+
+    CREATE = "create"
+    EXIST_OK = "exist_ok"
+    OVERWRITE = "overwrite"
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNamespace:
+    """Make a namespace. OVERWRITE drops the existing one with all that it holds."""
+
+    id: ObjectId
+    properties: Mapping[str, str]
+    mode: CreateMode
+
+
+@dataclass(frozen=True, slots=True)
+class DropNamespace:
+    """Remove a namespace; with `cascade` all below it. `skip_missing`: absence is success."""
+
+    id: ObjectId
+    skip_missing: bool
+    cascade: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareTable:
+    """Reserve a name and a location, which is never used by another incarnation of a table (N1)."""
+
+    id: ObjectId
+    location: str
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTable:
+    """Put an existing dataset under a name, with the versions that it has on storage."""
+
+    id: ObjectId
+    location: str
+    properties: Mapping[str, str]
+    overwrite: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeregisterTable:
+    """Forget a table; its files stay."""
+
+    id: ObjectId
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """Forget a table for good; its files are left to the collector."""
+
+    id: ObjectId
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """Give a table another name; its location stays."""
+
+    id: ObjectId
+    new_id: ObjectId
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableVersion:
+    """Publish a manifest that the client staged.
+
+    `manifest_path` is the store key of the staged manifest; None when the path sent lies outside the root.
+    """
+
+    id: ObjectId
+    branch: str | None
+    version: int
+    manifest_path: str | None
+    path_as_sent: str
+    manifest_size: int | None
+    e_tag: str | None
+    naming_scheme: str
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTableVersions:
+    """Remove version rows. Ranges are half-open; a negative end means up to the head, exclusive (N2)."""
+
+    id: ObjectId
+    branch: str | None
+    ranges: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTransaction:
+    """Commit a Lance transaction onto the head, rebased by us where the conflict rules allow."""
+
+    id: ObjectId
+    branch: str | None
+    transaction: pb.Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class AssertTableVersion:
+    """Fail the batch unless `version` is the head at the flip (0: there is no version yet)."""
+
+    id: ObjectId
+    branch: str | None
+    version: int
+
+
+Operation = (
+    CreateNamespace
+    | DropNamespace
+    | DeclareTable
+    | RegisterTable
+    | DeregisterTable
+    | DropTable
+    | RenameTable
+    | CreateTableVersion
+    | DeleteTableVersions
+    | CommitTransaction
+    | AssertTableVersion
+)
+
+TableOperation = CreateTableVersion | DeleteTableVersions | CommitTransaction | AssertTableVersion
+"""The operations that concern a chain of versions, and so need its storage looked at first (P5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Operations that happen all or not at all.
+
+    `uuid` names the batch for ever; it is the `transaction_id` of the answer. `request_hash` is the SHA-256 (hex) of
+    the request, so that a repeated request can be told from another one under the same idempotency key (A1).
+    """
+
+    uuid: str
+    operations: tuple[Operation, ...]
+    request_hash: str
+    idempotency_key: str | None = None
+    principal: str | None = None
+    message: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,245 @@
+"""Give committed manifests their canonical names.
+
+The rows are the truth; promotion follows the flip and may be finished by anyone (M7). It goes upward per chain (M1),
+never uses a store's copy (M2), and believes a canonical name only when the bytes behind it are the row's (M3).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from itertools import groupby
+
+from lance_core.errors import AlreadyExists, NotFound, StorageError
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.draft import PlannedVersion
+from namespace_server.directory.rows import Participant, RecordEntry, VersionEntry
+from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.verification import list_canonical
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[str, str | None, int]
+"""Location, branch and version: names a manifest for ever (N1, N2)."""
+
+Repair = Callable[[VersionEntry, bytes, bytes], None]
+
+
+class State(Enum):
+    """What is known of a row's manifest."""
+
+    PROMOTED = "promoted"
+    UNPROMOTED = "unpromoted"
+    GONE = "gone"
+
+
+class Promoter:
+    """Promotes versions and remembers, while their records are open, which are done.
+
+    `repair(entry, ours, theirs)` is called when a foreign file stands under a row's canonical name (M6). Nothing
+    here decides a batch: a failure leaves the version to the next attempt.
+    """
+
+    def __init__(self, store: ObjectStore, repair: Repair) -> None:
+        self._store = store
+        self._repair = repair
+        self._lock = threading.Lock()
+        self._promoted: dict[Key, str] = {}
+        self._pending: dict[Key, bytes] = {}
+        self._open: tuple[CatalogSnapshot | None, Mapping[Key, str | None]] = (None, {})
+
+    def expect(self, planned: Iterable[PlannedVersion]) -> None:
+        """Remember the bytes of versions that a flip has just committed, until they are promoted."""
+        with self._lock:
+            for version in planned:
+                self._pending[key_of(version.entry)] = version.data
+
+    def is_promoted(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
+        """Whether the canonical file of a committed row was seen to be the row's: promoted here, or record closed."""
+        return key_of(entry) in self._promoted or key_of(entry) not in self._open_paths(snapshot)
+
+    def locate(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> VersionEntry:
+        """The entry with its full staged path, which the open record has."""
+        path = self._open_paths(snapshot).get(key_of(entry))
+        return entry if path is None or path == entry.staged_path else replace(entry, staged_path=path)
+
+    def _open_paths(self, snapshot: CatalogSnapshot) -> Mapping[Key, str | None]:
+        """What the open records of a snapshot published, and from where; made once per snapshot."""
+        seen, paths = self._open
+        if seen is not snapshot:
+            parties = (party for record in snapshot.open_records() for party in record.participants)
+            paths = {party_key(party): party.staged_path for party in parties}
+            self._open = (snapshot, paths)
+        return paths
+
+    def promote(self, entries: Iterable[VersionEntry], snapshot: CatalogSnapshot | None = None) -> None:
+        """Promote versions: chains in parallel, each upward; a failure ends its chain for now (M1).
+
+        With a `snapshot` also what lies unpromoted below them, and staged paths come from its open records. Raises
+        nothing: what could not be done is logged, and `is_promoted` stays false.
+        """
+        wanted = list(entries) if snapshot is None else self._with_those_below(entries, snapshot)
+        ordered = sorted(wanted, key=lambda entry: (entry.location, entry.branch or "", entry.version))
+        chains = [list(group) for _, group in groupby(ordered, key=lambda entry: (entry.location, entry.branch))]
+        self._store.map(self._promote_chain, chains)
+
+    def _with_those_below(self, entries: Iterable[VersionEntry], snapshot: CatalogSnapshot) -> list[VersionEntry]:
+        tops = {(entry.location, entry.branch): 0 for entry in entries}
+        for entry in entries:
+            chain = (entry.location, entry.branch)
+            tops[chain] = max(tops[chain], entry.version)
+        below = [
+            row
+            for record in snapshot.open_records()
+            for party in record.participants
+            if party.version <= tops.get((party.location, party.branch), 0)
+            and party_key(party) not in self._promoted
+            and (row := participant_entry(party, snapshot)) is not None
+        ]
+        return list({key_of(entry): entry for entry in below}.values())
+
+    def _promote_chain(self, chain: Sequence[VersionEntry]) -> None:
+        for entry in chain:
+            if key_of(entry) in self._promoted:
+                continue
+            try:
+                state = self._promote_one(entry)
+            except StorageError as error:
+                logger.warning("promotion of %s is left to the sweep: %s", entry.canonical_path, error)
+                return
+            if state is State.UNPROMOTED:
+                return
+            with self._lock:
+                self._promoted[key_of(entry)] = entry.canonical_path
+                self._pending.pop(key_of(entry), None)
+
+    def _promote_one(self, entry: VersionEntry) -> State:
+        data = self._pending.get(key_of(entry))
+        if data is None:
+            data = self._recover(entry)
+            if data is None:
+                return self.look(entry)
+        try:
+            if entry.staged_path is None:
+                self._store.put_if_absent(entry.canonical_path, data, durable=False)
+            else:
+                self._store.publish(entry.staged_path, entry.canonical_path, data, durable=False)
+        except AlreadyExists:
+            self._compare(entry, data)
+        except NotFound:  # the staged name is gone: a client or another server was faster, or removed it
+            self._put(entry, data)
+        return State.PROMOTED
+
+    def _put(self, entry: VersionEntry, data: bytes) -> None:
+        try:
+            self._store.put_if_absent(entry.canonical_path, data, durable=True)
+        except AlreadyExists:
+            self._compare(entry, data)
+
+    def _compare(self, entry: VersionEntry, ours: bytes) -> None:
+        theirs = self._store.get(entry.canonical_path)
+        if theirs != ours:
+            self._repair(entry, ours, theirs)
+
+    def _recover(self, entry: VersionEntry) -> bytes | None:
+        """The row's bytes from its staged name; None if they are there no more or are not the row's."""
+        if entry.staged_path is None:
+            return None
+        try:
+            data = self._store.get(entry.staged_path)
+        except NotFound:
+            return None
+        if not is_row(entry, data):
+            logger.error("%s is not the manifest that was committed from it", entry.staged_path)
+            return None
+        return data
+
+    def read(self, entry: VersionEntry) -> bytes:
+        """The manifest of a row: canonical, then staged, then canonical again (M4). Raises `NotFound`."""
+        data = self._pending.get(key_of(entry))
+        if data is not None:
+            return data
+        for path in (entry.canonical_path, entry.staged_path, entry.canonical_path):
+            if path is None:
+                continue
+            try:
+                data = self._store.get(path)
+            except NotFound:
+                continue
+            if is_row(entry, data):
+                return data
+        raise NotFound(f"version {entry.version} at {entry.canonical_path}")
+
+    def look(self, entry: VersionEntry) -> State:
+        """Judge a row whose staged file is of no help: promoted, waiting, or removed by a client's cleanup (M5)."""
+        try:
+            theirs = self._store.get(entry.canonical_path)
+        except NotFound:
+            newest = max((version for version, _ in list_canonical(self._store, entry.base)), default=0)
+            if newest > entry.version:
+                return State.GONE
+            logger.error("no manifest of %s is left under any name", entry.canonical_path)
+            return State.UNPROMOTED
+        if is_row(entry, theirs):
+            return State.PROMOTED
+        logger.error("%s holds foreign bytes, and ours are under no other name", entry.canonical_path)
+        return State.UNPROMOTED
+
+    def settle(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[RecordEntry]:
+        """Make promotions durable, then remove the staged names (S1, M2); returns the records that may be closed."""
+        done = [record for record in records if self._is_done(record, snapshot)]
+        parties = [party for record in done for party in record.participants]
+        promoted = [path for party in parties if (path := self._promoted.get(party_key(party))) is not None]
+        try:
+            self._store.sync(promoted)
+        except NotFound as error:  # a client's cleanup was faster; it never removes a head
+            logger.info("a promoted manifest is gone: %s", error)
+        self._store.map(self._store.delete, [party.staged_path for party in parties if party.staged_path])
+        return done
+
+    def _is_done(self, record: RecordEntry, snapshot: CatalogSnapshot) -> bool:
+        return all(
+            party_key(party) in self._promoted or participant_entry(party, snapshot) is None
+            for party in record.participants
+        )
+
+    def forget(self, records: Iterable[RecordEntry]) -> None:
+        """Drop what is remembered of records that are closed now."""
+        with self._lock:
+            for record in records:
+                for party in record.participants:
+                    self._promoted.pop(party_key(party), None)
+
+
+def open_versions(records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[VersionEntry]:
+    """The rows that records published and that still exist, with their full staged paths."""
+    parties = (party for record in records for party in record.participants)
+    return [entry for party in parties if (entry := participant_entry(party, snapshot)) is not None]
+
+
+def participant_entry(party: Participant, snapshot: CatalogSnapshot) -> VersionEntry | None:
+    """The live row of a participant, with its full staged path; the table may have another name by now."""
+    table_id = snapshot.table_at(party.location)
+    entry = None if table_id is None else snapshot.version_entry(table_id, party.branch, party.version)
+    return None if entry is None else replace(entry, staged_path=party.staged_path)
+
+
+def key_of(entry: VersionEntry) -> Key:
+    """What names the manifest of a row."""
+    return (entry.location, entry.branch, entry.version)
+
+
+def party_key(party: Participant) -> Key:
+    """What names the manifest of a record's participant."""
+    return (party.location, party.branch, party.version)
+
+
+def is_row(entry: VersionEntry, data: bytes) -> bool:
+    """Whether bytes are the manifest that a row names. Rows of other writers carry no hash: their size must do."""
+    if not entry.sha256:
+        return entry.size in {0, len(data)}
+    return len(data) == entry.size and hashlib.sha256(data).hexdigest() == entry.sha256

@@ -1,0 +1,261 @@
+"""Answers about namespaces, tables and the catalog, from one snapshot. JSON-ready, with the exact wire names."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lance_namespace.errors import (
+    InvalidInputError,
+    NamespaceNotFoundError,
+    TableBranchNotFoundError,
+    TableTagNotFoundError,
+    TableVersionNotFoundError,
+)
+
+from lance_core.data import arrow_schema
+from lance_core.errors import NotFound
+from lance_core.format.manifest import parse_manifest_file
+from lance_core.format.refs import decode_tag, tag_path
+from namespace_server.directory import requests, version_reads
+from namespace_server.directory.arrow_json import schema_json
+from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.names import DELIMITER, join
+from namespace_server.directory.operations import ObjectId
+from namespace_server.directory.requests import Request
+from namespace_server.directory.rows import TableEntry, VersionEntry
+from namespace_server.directory.snapshot import CatalogSnapshot
+
+Body = dict[str, Any]
+Read = Callable[[Catalog, CatalogSnapshot, Request], Body]
+
+
+def describe_namespace(_catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+    """DescribeNamespaceResponse."""
+    namespace_id = requests.object_id(request, "namespace")
+    namespace = snapshot.namespace(namespace_id)
+    if namespace is None:
+        raise NamespaceNotFoundError(f"namespace {join(namespace_id)} does not exist")
+    return {"properties": dict(namespace.properties)}
+
+
+def namespace_exists(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+    """Nothing, or NamespaceNotFoundError (1)."""
+    describe_namespace(catalog, snapshot, request)
+    return {}
+
+
+def list_namespaces(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+    """ListNamespacesResponse: names of direct children, in byte order."""
+    namespace_id = requests.object_id(request, "namespace")
+    describe_namespace(catalog, snapshot, request)
+    names, token = page(snapshot.child_namespaces(namespace_id), request)
+    return _paged({"namespaces": names}, token)
+
+
+def list_tables(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+    """ListTablesResponse: names of direct children, in byte order; without `include_declared` only created ones."""
+    namespace_id = requests.object_id(request, "namespace")
+    describe_namespace(catalog, snapshot, request)
+    names: Sequence[str] = snapshot.child_tables(namespace_id)
+    if not requests.flag(request, "include_declared", default=True):
+        names = [name for name in names if _is_created(catalog, snapshot, (*namespace_id, name))]
+    names, token = page(names, request)
+    return _paged({"tables": names}, token)
+
+
+def list_all_tables(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+    """ListTablesResponse with whole ids, their components joined by '$', in the order of their components."""
+    limit, token = limit_of(request), requests.text(request, "page_token")
+    created_only = not requests.flag(request, "include_declared", default=True)
+    tables: list[str] = []
+    for table_id in snapshot.all_tables(None if token is None else tuple(token.split(DELIMITER))):
+        if created_only and not _is_created(catalog, snapshot, table_id):
+            continue
+        if limit is not None and len(tables) == limit:
+            return _paged({"tables": tables}, tables[-1] if tables else None)
+        tables.append(join(table_id))
+    return {"tables": tables}
+
+
+def table_exists(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+    """Nothing, or TableNotFoundError (4); with a version that does not exist 11."""
+    table = version_reads.require_table(snapshot, request)
+    version = requests.integer(request, "version")
+    if version is not None:
+        _require_version(catalog, snapshot, table, None, version)
+    return {}
+
+
+def describe_table(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+    """DescribeTableResponse. Nothing of the server's own storage options is given away."""
+    table = version_reads.require_table(snapshot, request)
+    uri = catalog.store.object_uri(table.location)
+    body: Body = {
+        "table": table.id[-1],
+        "namespace": list(table.id[:-1]),
+        "location": uri,
+        "table_uri": uri,
+        "properties": dict(table.properties),
+    }
+    if snapshot.managed:
+        body["managed_versioning"] = True
+    detailed = requests.flag(request, "load_detailed_metadata")
+    if detailed or requests.flag(request, "check_declared"):
+        body["is_only_declared"] = not _is_created(catalog, snapshot, table.id)
+    branch, version = _reference(catalog, table, request)
+    if version is not None or branch is not None or (detailed and not body["is_only_declared"]):
+        entry = _require_version(catalog, snapshot, table, branch, version)
+        if detailed:
+            body |= _details(catalog, entry)
+    return body
+
+
+def describe_catalog(catalog: Catalog, snapshot: CatalogSnapshot, _request: Request) -> Body:
+    """Ours: the root and the newest catalog version."""
+    return {
+        "root": catalog.store.uri,
+        "version": snapshot.version,
+        "managed": snapshot.managed or not snapshot.version,
+        "timestamp_millis": snapshot.timestamp_ms,
+    }
+
+
+def describe_catalog_version(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+    """Ours: which version of every table a catalog version pins."""
+    tables: list[Body] = []
+    for table_id in snapshot.all_tables():
+        table = snapshot.table(table_id)
+        if table is None:
+            continue
+        described: Body = {"id": list(table_id), "location": catalog.store.object_uri(table.location)}
+        head = snapshot.head(table_id)
+        if head is not None:
+            described["version"] = head.version
+        branches = {
+            name: entry.version for name in snapshot.branches(table_id) if (entry := snapshot.head(table_id, name))
+        }
+        if branches:
+            described["branches"] = branches
+        tables.append(described)
+    return {
+        "version": requests.integer(request, "version") or snapshot.version,
+        "timestamp_millis": snapshot.timestamp_ms,
+        "tables": tables,
+    }
+
+
+def list_catalog_versions(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+    """Ours: the kept catalog versions, newest first, with the batches that each committed."""
+    limit, token = limit_of(request), requests.text(request, "page_token")
+    if token is not None and not token.isdigit():
+        raise InvalidInputError(f"page_token: expected a catalog version, found {token!r}")
+    before = snapshot.version + 1 if token is None else int(token)
+    wanted = 100 if limit is None else limit
+    history = catalog.table.history(limit=wanted + 1, before=before) if wanted else []
+    versions = [
+        {
+            "version": entry.version,
+            "timestamp_millis": entry.timestamp_ms,
+            "batches": [
+                {"transaction_id": uid, **({"message": message} if message is not None else {})}
+                for uid, message in entry.batches
+            ],
+        }
+        for entry in history[:wanted]
+    ]
+    return _paged({"versions": versions}, str(history[wanted - 1].version) if len(history) > wanted else None)
+
+
+def limit_of(request: Request) -> int | None:
+    """The page size; None when unlimited (absent or negative)."""
+    limit = requests.integer(request, "limit")
+    return None if limit is None or limit < 0 else limit
+
+
+def page(names: Sequence[str], request: Request) -> tuple[list[str], str | None]:
+    """One page of sorted names behind `page_token` (exclusive), and the token of the next."""
+    limit, token = limit_of(request), requests.text(request, "page_token")
+    start = 0 if token is None else bisect_right(names, token)
+    if limit is None:
+        return list(names[start:]), None
+    chosen = list(names[start : start + limit])
+    return chosen, chosen[-1] if chosen and start + limit < len(names) else None
+
+
+def _paged(body: Body, token: str | None) -> Body:
+    if token is not None:
+        body["page_token"] = token
+    return body
+
+
+def _is_created(catalog: Catalog, snapshot: CatalogSnapshot, table_id: ObjectId) -> bool:
+    if snapshot.managed:
+        return snapshot.head(table_id) is not None
+    table = snapshot.table(table_id)
+    return table is not None and bool(version_reads.stored_versions(catalog, table, None))
+
+
+def _reference(catalog: Catalog, table: TableEntry, request: Request) -> tuple[str | None, int | None]:
+    branch, version = requests.branch(request), requests.integer(request, "version")
+    tag = requests.text(request, "tag")
+    if tag is None:
+        return branch, version
+    if branch is not None or version is not None:
+        raise InvalidInputError(f"table {join(table.id)}: a tag goes without version and branch")
+    try:
+        contents = decode_tag(catalog.store.get(tag_path(table.location, tag)))
+    except (NotFound, ValueError) as error:
+        raise TableTagNotFoundError(f"table {join(table.id)}: tag {tag!r} does not exist") from error
+    return contents.branch, contents.version
+
+
+def _require_version(
+    catalog: Catalog, snapshot: CatalogSnapshot, table: TableEntry, branch: str | None, version: int | None
+) -> VersionEntry:
+    entry = version_reads.find(catalog, snapshot, table, branch, version)
+    if entry is not None:
+        return entry
+    if version is None and branch is not None:
+        raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
+    shown = "any version" if version is None else f"version {version}"
+    raise TableVersionNotFoundError(f"table {join(table.id)}: {shown} does not exist")
+
+
+def _details(catalog: Catalog, entry: VersionEntry) -> Body:
+    file = catalog.manifests.get(entry)
+    if file is None:
+        try:
+            file = parse_manifest_file(catalog.promoter.read(entry), expected_version=entry.version)
+        except NotFound as error:
+            raise TableVersionNotFoundError(f"table {join(entry.table_id)}: version {entry.version} is gone") from error
+        catalog.manifests.put(entry, file)
+    manifest = file.manifest
+    body: Body = {
+        "version": entry.version,
+        "schema": schema_json(arrow_schema(manifest.fields, manifest.schema_metadata)),
+        "stats": {
+            "num_deleted_rows": sum(fragment.deletion_file.num_deleted_rows for fragment in manifest.fragments),
+            "num_fragments": len(manifest.fragments),
+        },
+    }
+    if manifest.table_metadata:
+        body["metadata"] = dict(manifest.table_metadata)
+    return body
+
+
+READS: Mapping[str, Read] = {
+    "describe_namespace": describe_namespace,
+    "namespace_exists": namespace_exists,
+    "list_namespaces": list_namespaces,
+    "list_tables": list_tables,
+    "list_all_tables": list_all_tables,
+    "table_exists": table_exists,
+    "describe_table": describe_table,
+    "list_table_versions": version_reads.list_table_versions,
+    "describe_table_version": version_reads.describe_table_version,
+    "describe_catalog": describe_catalog,
+    "describe_catalog_version": describe_catalog_version,
+    "list_catalog_versions": list_catalog_versions,
+}

@@ -1,0 +1,82 @@
+"""Housekeeping that rides on flips: records are closed once settled, and closed ones expire.
+
+Bounded per flip, so that the cost of a flip depends on its batches and not on the backlog.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import islice
+
+from namespace_server.directory.rows import Changes, RecordEntry, changes_of
+from namespace_server.directory.snapshot import CatalogSnapshot
+
+_CLOSINGS_PER_FLIP = 256
+_REMOVALS_PER_FLIP = 256
+
+
+class Upkeep:
+    """What the next flip should do besides its batches. `forget` is told which records are closed in the catalog."""
+
+    def __init__(self, forget: Callable[[Iterable[RecordEntry]], None]) -> None:
+        self._forget = forget
+        self._lock = threading.Lock()
+        self._settled: dict[str, RecordEntry] = {}
+        self._gone: dict[str, None] = {}
+        self._reports: dict[str, RecordEntry] = {}
+
+    def settle(self, records: Iterable[RecordEntry]) -> None:
+        """These records' promotions are durable and their staged files removed: they may be closed (M7)."""
+        with self._lock:
+            for record in records:
+                self._settled[record.batch_uuid] = record
+
+    def is_settled(self, record: RecordEntry) -> bool:
+        """Whether the record only waits for a flip to close it."""
+        return record.batch_uuid in self._settled
+
+    def remove(self, object_ids: Iterable[str]) -> None:
+        """Rows that may go: of versions that a client's cleanup removed (M5), of expired records (A2)."""
+        with self._lock:
+            self._gone.update(dict.fromkeys(object_ids))
+
+    def report(self, records: Iterable[RecordEntry]) -> None:
+        """Records to be written as they are."""
+        with self._lock:
+            self._reports.update((record.batch_uuid, record) for record in records)
+
+    @property
+    def waiting(self) -> int:
+        """How many rows wait for a flip."""
+        return len(self._settled) + len(self._gone) + len(self._reports)
+
+    def plan(self, snapshot: CatalogSnapshot) -> Changes:
+        """Close settled records and remove rows that may go; a bounded number of each."""
+        with self._lock:
+            settled = list(islice(self._settled.values(), _CLOSINGS_PER_FLIP))
+            gone = frozenset(islice(self._gone, _REMOVALS_PER_FLIP))
+            reports = list(self._reports.values())
+        closings = [
+            replace(record, state="closed")
+            for record in settled
+            if (current := snapshot.record(record.batch_uuid)) is not None and current.state == "open"
+        ]
+        return changes_of([*closings, *reports], gone)
+
+    def done(self, snapshot: CatalogSnapshot) -> None:
+        """A flip of this process made `snapshot`: drop what it did."""
+        with self._lock:
+            closed = [
+                record
+                for record in islice(self._settled.values(), 2 * _CLOSINGS_PER_FLIP)
+                if (current := snapshot.record(record.batch_uuid)) is None or current.state != "open"
+            ]
+            for record in closed:
+                del self._settled[record.batch_uuid]
+            for batch_uuid in [uid for uid in self._reports if snapshot.record(uid) is not None]:
+                del self._reports[batch_uuid]
+            for object_id in list(islice(self._gone, _REMOVALS_PER_FLIP)):
+                del self._gone[object_id]
+        self._forget(closed)

@@ -1,0 +1,266 @@
+"""Look at storage on behalf of a batch, before it is planned.
+
+A client's staged manifest is read, parsed, compared with what the request says of it, and made durable together
+with all that its transaction adds (S1). Canonical names above a head are probed for versions that others
+committed (P5). Nothing is written.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError, TableNotFoundError
+
+from lance_core.errors import CorruptFile, NotFound
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.naming import (
+    NamingScheme,
+    branch_base,
+    manifest_path,
+    parse_manifest_name,
+    parse_staged_name,
+    versions_directory,
+)
+from lance_core.storage.port import ObjectStore
+from lance_core.transaction.reachable import reachable_files
+from namespace_server.directory.chains import found_entry
+from namespace_server.directory.draft import Finding, StagedManifest
+from namespace_server.directory.names import join
+from namespace_server.directory.operations import (
+    Batch,
+    CommitTransaction,
+    CreateTableVersion,
+    DeclareTable,
+    ObjectId,
+    Operation,
+    RegisterTable,
+    TableOperation,
+)
+from namespace_server.directory.rows import TableEntry, VersionEntry
+from namespace_server.directory.snapshot import CatalogSnapshot
+
+logger = logging.getLogger(__name__)
+
+Chain = tuple[ObjectId, str | None]
+FoundVersion = tuple[str, ManifestFile, str | None]
+"""Naming scheme, parsed file, e_tag of a manifest that stands under its canonical name."""
+
+_FRESH = timedelta(hours=1)
+STAGING = "_staging"
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One thing to look at: which batch and operation it is for, and where the table lies."""
+
+    batch: int
+    index: int
+    operation: CreateTableVersion | CommitTransaction | RegisterTable
+    location: str
+
+
+class Verifier:
+    """Looks at staged manifests and datasets.
+
+    `stage_max_age` bounds the age of a staged manifest (S2): clients remove unreferenced data files after a week.
+    """
+
+    def __init__(self, store: ObjectStore, *, stage_max_age: timedelta = timedelta(days=3)) -> None:
+        self._store = store
+        self._stage_max_age = stage_max_age
+
+    def verify(self, batches: Sequence[Batch], snapshot: CatalogSnapshot) -> list[dict[int, Finding]]:
+        """What storage says about each operation of each batch, by index, in parallel.
+
+        A problem is a finding, not an exception: a replayed batch needs no staged file (P1). Raises `StorageError`
+        when the store cannot be read.
+        """
+        findings: list[dict[int, Finding]] = [{} for _ in batches]
+        tasks: list[_Task] = []
+        for number, batch in enumerate(batches):
+            declared: dict[ObjectId, str] = {}
+            for index, operation in enumerate(batch.operations):
+                if isinstance(operation, DeclareTable):
+                    declared[operation.id] = operation.location
+                elif isinstance(operation, RegisterTable):
+                    tasks.append(_Task(number, index, operation, operation.location))
+                elif isinstance(operation, CreateTableVersion | CommitTransaction):
+                    table = snapshot.table(operation.id)
+                    location = declared.get(operation.id) or (None if table is None else table.location)
+                    if location is None:
+                        findings[number][index] = TableNotFoundError(f"table {join(operation.id)} does not exist")
+                    else:
+                        tasks.append(_Task(number, index, operation, location))
+        for task, finding in zip(tasks, self._store.map(self._look, tasks), strict=True):
+            if finding is not None:
+                findings[task.batch][task.index] = finding
+        self._make_durable(tasks, findings)
+        return findings
+
+    def _look(self, task: _Task) -> Finding | None:
+        if isinstance(task.operation, RegisterTable):
+            return self._dataset(task.operation)
+        if isinstance(task.operation, CommitTransaction):
+            return None
+        try:
+            return self._staged(task.operation, task.location)
+        except LanceNamespaceError as error:
+            return error
+
+    def _staged(self, operation: CreateTableVersion, location: str) -> StagedManifest:
+        place = f"version {operation.version} of table {join(operation.id)}"
+        key = operation.manifest_path
+        if key is None or not _is_staging_place(key, branch_base(location, operation.branch)):
+            raise InvalidInputError(
+                f"{place}: manifest_path {operation.path_as_sent!r} must be a staged manifest in the table's own "
+                "_versions directory, or lie under _staging"
+            )
+        try:
+            data = self._store.get(key)
+            meta = self._store.head(key)
+        except NotFound as error:
+            raise InvalidInputError(f"{place}: no staged manifest at {operation.path_as_sent!r}") from error
+        if operation.manifest_size is not None and operation.manifest_size != len(data):
+            raise InvalidInputError(
+                f"{place}: manifest_size says {operation.manifest_size} bytes, the file has {len(data)}"
+            )
+        age = datetime.now(UTC) - meta.last_modified
+        if age > self._stage_max_age:
+            raise InvalidInputError(f"{place}: the manifest was staged {age} ago, stage again")
+        try:
+            file = parse_manifest_file(data, expected_version=operation.version)
+        except CorruptFile as error:
+            raise InvalidInputError(f"{place}: {operation.path_as_sent!r} cannot be used: {error}") from error
+        if file.transaction is None:
+            raise InvalidInputError(f"{place}: the staged manifest carries no inline transaction")
+        if file.branch != operation.branch:
+            raise InvalidInputError(
+                f"{place}: the manifest belongs to branch {file.branch or 'main'}, "
+                f"the request names {operation.branch or 'main'}"
+            )
+        if age > _FRESH:
+            self._require_files(place, reachable_files(file.transaction, branch_base(location, operation.branch)))
+        return StagedManifest(key, data, file, meta.e_tag)
+
+    def _require_files(self, place: str, keys: Iterable[str]) -> None:
+        """Long-staged data may have been cleaned up meanwhile (S3)."""
+        for key in keys:
+            try:
+                self._store.head(key)
+            except NotFound as error:
+                raise InvalidInputError(f"{place}: the file {key} of its transaction is gone, stage again") from error
+
+    def _make_durable(self, tasks: Sequence[_Task], findings: list[dict[int, Finding]]) -> None:
+        """Everything that the flip makes reachable survives a power loss before it, whoever wrote it (S1)."""
+        wanted = [(task, self._files_of(task, findings[task.batch].get(task.index))) for task in tasks]
+        try:
+            self._store.sync([key for _, keys in wanted for key in keys])
+        except NotFound:
+            for task, keys in wanted:
+                try:
+                    self._store.sync(keys)
+                except NotFound as error:
+                    findings[task.batch][task.index] = InvalidInputError(
+                        f"table {join(task.operation.id)}: {error}, which the transaction adds; stage again"
+                    )
+
+    @staticmethod
+    def _files_of(task: _Task, finding: Finding | None) -> list[str]:
+        base = branch_base(task.location, getattr(task.operation, "branch", None))
+        if isinstance(task.operation, CommitTransaction):
+            return reachable_files(task.operation.transaction, base)
+        if isinstance(finding, StagedManifest) and finding.file.transaction is not None:
+            return [finding.key, *reachable_files(finding.file.transaction, base)]
+        return []
+
+    def _dataset(self, operation: RegisterTable) -> Finding:
+        table = TableEntry(operation.id, operation.location, operation.properties)
+        return dataset_versions(self._store, table)
+
+    def probe(self, snapshot: CatalogSnapshot, chains: Iterable[Chain]) -> Mapping[Chain, list[FoundVersion]]:
+        """Canonical manifests above the head of each chain, upward and contiguous; one request where there are none.
+
+        A chain without a table has nothing above it. What cannot be parsed ends the chain and is reported.
+        """
+        tables = [(chain, table) for chain in chains if (table := snapshot.table(chain[0])) is not None]
+        found = self._store.map(lambda item: self._above(snapshot, item[1], item[0][1]), tables)
+        return {chain: versions for (chain, _), versions in zip(tables, found, strict=True) if versions}
+
+    def _above(self, snapshot: CatalogSnapshot, table: TableEntry, branch: str | None) -> list[FoundVersion]:
+        base = branch_base(table.location, branch)
+        head = snapshot.head(table.id, branch)
+        if head is None and branch is not None:
+            listed = list_canonical(self._store, base)
+            return [] if not listed else self._read_upward(base, listed[0][0], listed[0][1])
+        if head is None:
+            return self._read_upward(base, 1, NamingScheme.V2)
+        return self._read_upward(base, head.version + 1, NamingScheme(head.naming_scheme))
+
+    def _read_upward(self, base: str, version: int, scheme: NamingScheme) -> list[FoundVersion]:
+        found: list[FoundVersion] = []
+        while True:
+            key = manifest_path(base, version, scheme)
+            try:
+                data = self._store.get(key)
+                found.append((scheme.value, parse_manifest_file(data, expected_version=version), None))
+            except NotFound:
+                return found
+            except CorruptFile as error:
+                logger.error("foreign file %s is not adopted: %s", key, error)
+                return found
+            version += 1
+
+
+def list_canonical(store: ObjectStore, base: str) -> list[tuple[int, NamingScheme]]:
+    """Versions that stand under a canonical name below a table or branch root, ascending."""
+    directory = versions_directory(base)
+    names = (meta.path.rpartition("/")[2] for meta in store.list(directory))
+    return sorted(
+        (parsed for name in names if (parsed := parse_manifest_name(name)) is not None), key=lambda item: item[0]
+    )
+
+
+def dataset_versions(store: ObjectStore, table: TableEntry) -> tuple[VersionEntry, ...]:
+    """Rows for every readable version that a dataset has on storage, of main and of all branches."""
+    entries: list[VersionEntry] = []
+    for branch in [None, *_stored_branches(store, table.location)]:
+        base = branch_base(table.location, branch)
+        listed = list_canonical(store, base)
+        files = store.map(lambda item, base=base: _parsed(store, base, *item), listed)  # type: ignore[misc]
+        entries += [
+            found_entry(table, branch, file, None, scheme.value)
+            for (_, scheme), file in zip(listed, files, strict=True)
+            if file is not None and file.branch == branch
+        ]
+    return tuple(entries)
+
+
+def _parsed(store: ObjectStore, base: str, version: int, scheme: NamingScheme) -> ManifestFile | None:
+    key = manifest_path(base, version, scheme)
+    try:
+        return parse_manifest_file(store.get(key), expected_version=version)
+    except (CorruptFile, NotFound) as error:
+        logger.error("%s is left out: %s", key, error)
+        return None
+
+
+def _stored_branches(store: ObjectStore, location: str) -> list[str]:
+    prefix = f"{location}/tree/"
+    marker = "/_versions/"
+    paths = (meta.path for meta in store.list(f"{location}/tree"))
+    return sorted({path[len(prefix) : path.index(marker)] for path in paths if marker in path})
+
+
+def _is_staging_place(key: str, base: str) -> bool:
+    directory, _, name = key.rpartition("/")
+    if key.startswith(f"{STAGING}/"):
+        return parse_manifest_name(name) is None
+    return directory == versions_directory(base) and parse_staged_name(name) is not None
+
+
+def chains_of(operations: Iterable[Operation]) -> set[Chain]:
+    """The chains that operations name."""
+    return {(operation.id, operation.branch) for operation in operations if isinstance(operation, TableOperation)}

@@ -1,0 +1,183 @@
+"""Answers about table versions.
+
+What is about to be returned is promoted first; a canonical path is answered only when the file there was seen to be
+the row's, else the staged path (M3). Versions whose file a client's cleanup removed are not there (M5).
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from lance_namespace.errors import (
+    InvalidInputError,
+    TableBranchNotFoundError,
+    TableNotFoundError,
+    TableVersionNotFoundError,
+)
+
+from lance_core.errors import CorruptFile, NotFound
+from lance_core.format.manifest import parse_manifest_file
+from lance_core.format.naming import branch_base, manifest_path
+from namespace_server.directory import requests
+from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.chains import found_entry
+from namespace_server.directory.names import join
+from namespace_server.directory.requests import Request
+from namespace_server.directory.rows import TableEntry, VersionEntry
+from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.verification import list_canonical
+
+Body = dict[str, Any]
+
+
+def describe_table_version(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+    """DescribeTableVersionResponse; without a version the head. 404/11 for versions that are not there (any more)."""
+    table = require_table(snapshot, request)
+    branch, version = requests.branch(request), requests.integer(request, "version")
+    entry = find(catalog, snapshot, table, branch, version)
+    if entry is None:
+        shown = "any version" if version is None else f"version {version}"
+        place = f"table {join(table.id)}" if branch is None else f"branch {branch} of table {join(table.id)}"
+        raise TableVersionNotFoundError(f"{place}: {shown} does not exist")
+    return {"version": _finished(catalog, [entry])[0]}
+
+
+def list_table_versions(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+    """ListTableVersionsResponse. The token of the next page is the last version of this one."""
+    table = require_table(snapshot, request)
+    branch = requests.branch(request)
+    descending = requests.flag(request, "descending")
+    limit = requests.integer(request, "limit")
+    token = requests.text(request, "page_token")
+    if token is not None and not token.isdigit():
+        raise InvalidInputError(f"page_token: expected a version number, found {token!r}")
+    start = None if token is None else int(token) + (-1 if descending else 1)
+    entries = _existing(catalog, snapshot, table, branch, descending, start, limit)
+    if not entries and branch is not None and _is_no_branch(catalog, snapshot, table, branch):
+        raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
+    wanted = entries if limit is None or limit < 0 else entries[:limit]
+    body: Body = {"versions": _finished(catalog, wanted)}
+    if wanted and len(entries) > len(wanted):
+        body["page_token"] = str(wanted[-1].version)
+    return body
+
+
+def find(
+    catalog: Catalog, snapshot: CatalogSnapshot, table: TableEntry, branch: str | None, version: int | None
+) -> VersionEntry | None:
+    """One version, or the head; None if it does not exist or is gone."""
+    if not snapshot.managed:
+        stored = stored_versions(catalog, table, branch, version)
+        return stored[-1] if stored else None
+    head = snapshot.head(table.id, branch)
+    if head is None or version is None or version == head.version:
+        return head
+    entry = snapshot.version_entry(table.id, branch, version)
+    if entry is None or not catalog.promoter.is_promoted(entry, catalog.table.current):
+        return entry
+    try:
+        catalog.store.head(entry.canonical_path)
+    except NotFound:
+        catalog.upkeep.remove([entry.object_id])
+        return None
+    return entry
+
+
+def stored_versions(
+    catalog: Catalog, table: TableEntry, branch: str | None, version: int | None = None
+) -> list[VersionEntry]:
+    """Versions of a table of an unmanaged catalog, where storage is the truth; ascending. Only `version`, if given."""
+    base = branch_base(table.location, branch)
+    entries: list[VersionEntry] = []
+    for number, scheme in list_canonical(catalog.store, base):
+        if version is not None and number != version:
+            continue
+        try:
+            file = parse_manifest_file(catalog.store.get(manifest_path(base, number, scheme)), expected_version=number)
+        except (CorruptFile, NotFound):
+            continue
+        entries.append(found_entry(table, branch, file, None, scheme.value))
+    return entries
+
+
+def version_body(catalog: Catalog, entry: VersionEntry, snapshot: CatalogSnapshot) -> Body:
+    """TableVersion: the canonical path if it is known to be the row's, else the staged path (M3)."""
+    path = entry.canonical_path
+    if not catalog.promoter.is_promoted(entry, snapshot):
+        path = catalog.promoter.locate(entry, snapshot).staged_path or path
+    body: Body = {
+        "version": entry.version,
+        "manifest_path": catalog.store.object_path(path),
+        "timestamp_millis": entry.timestamp_ms,
+    }
+    if entry.size:
+        body["manifest_size"] = entry.size
+    if entry.e_tag is not None and catalog.store.content_e_tags:
+        body["e_tag"] = entry.e_tag
+    if entry.metadata:
+        body["metadata"] = dict(entry.metadata)
+    return body
+
+
+def _existing(
+    catalog: Catalog,
+    snapshot: CatalogSnapshot,
+    table: TableEntry,
+    branch: str | None,
+    descending: bool,
+    start: int | None,
+    limit: int | None,
+) -> list[VersionEntry]:
+    """The versions from `start` on, at most one more than `limit`, without those that are gone (M5)."""
+    if not snapshot.managed:
+        stored = stored_versions(catalog, table, branch)
+        ordered = stored[::-1] if descending else stored
+        if start is None:
+            return ordered
+        return [entry for entry in ordered if (entry.version <= start if descending else entry.version >= start)]
+    head = snapshot.head(table.id, branch)
+    if head is None:
+        return []
+    if limit == 1 and descending and start is None:  # the question that every open asks: a head is never gone
+        if branch is None or not catalog.branches.is_deleted(snapshot, table.id, branch):
+            return list(islice(snapshot.versions(table.id, branch, descending=True), 2))
+        catalog.upkeep.remove(entry.object_id for entry in snapshot.versions(table.id, branch))
+        catalog.flip_upkeep()
+        return []
+    present = {version for version, _ in list_canonical(catalog.store, head.base)}
+    current = catalog.table.current
+    existing: list[VersionEntry] = []
+    gone: list[str] = []
+    for entry in snapshot.versions(table.id, branch, descending=descending, start=start):
+        if entry.version in present or not catalog.promoter.is_promoted(entry, current):
+            existing.append(entry)
+        else:
+            gone.append(entry.object_id)
+        if limit is not None and 0 <= limit < len(existing):
+            break
+    catalog.upkeep.remove(gone)
+    return existing
+
+
+def _is_no_branch(catalog: Catalog, snapshot: CatalogSnapshot, table: TableEntry, branch: str) -> bool:
+    head = snapshot.head(table.id, branch) if snapshot.managed else None
+    return head is None or catalog.branches.is_deleted(snapshot, table.id, branch)
+
+
+def _finished(catalog: Catalog, entries: list[VersionEntry]) -> list[Body]:
+    """The answers, after finishing the promotion of what they name (M3)."""
+    current = catalog.table.current
+    waiting = [entry for entry in entries if not catalog.promoter.is_promoted(entry, current)]
+    if waiting:
+        catalog.promoter.promote(waiting, current)
+    return [version_body(catalog, entry, current) for entry in entries]
+
+
+def require_table(snapshot: CatalogSnapshot, request: Request) -> TableEntry:
+    """The table that a request names, or TableNotFoundError (4)."""
+    table_id = requests.table_id(request)
+    table = snapshot.table(table_id)
+    if table is None:
+        raise TableNotFoundError(f"table {join(table_id)} does not exist")
+    return table
