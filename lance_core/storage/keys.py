@@ -6,11 +6,14 @@ import re
 
 from lance_core.errors import StorageError
 
-_SUSPECT = re.compile(r"//|/\.|\0|^[./]|/$|^$|[\ud800-\udfff]")
+_SUSPECT = re.compile(r"//|/\.|\0|\\|^[./]|/$|^$|[\ud800-\udfff]")
 
 
 def check_key(path: str) -> None:
-    """Raise `StorageError` unless `path` is the key of an object: non-empty components that are not '.' or '..'."""
+    """Raise `StorageError` unless `path` is the key of an object: non-empty components that are not '.' or '..'.
+
+    A backslash is refused because Azure takes it for a slash.
+    """
     if _SUSPECT.search(path):
         _judge(path)
 
@@ -32,8 +35,8 @@ def is_key(path: str) -> bool:
 
 def _judge(path: str) -> None:
     finding = None
-    if "\0" in path:
-        finding = "it holds a NUL"
+    if "\0" in path or "\\" in path:
+        finding = "it holds a NUL or a backslash"
     elif not path or path.startswith("/") or path.endswith("/") or "//" in path:
         finding = "it has an empty component"
     elif not {".", ".."}.isdisjoint(path.split("/")):

@@ -5,14 +5,25 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from typing import Literal
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
+from lance_core.storage.services.options import (
+    Options,
+    azure_arguments,
+    gcs_arguments,
+    s3_arguments,
+    s3_write_arguments,
+)
 
+if TYPE_CHECKING:
+    from lance_core.storage.services.bucket import Bucket
+
+_SCHEMES = ("s3", "az", "abfs", "abfss", "gs")
 _memory_stores: dict[str, MemoryStore] = {}
 _memory_lock = threading.Lock()
 
@@ -23,15 +34,19 @@ def open_store(
     *,
     durability: Literal["fsync", "none"] = "fsync",
 ) -> ObjectStore:
-    """The store whose root is `uri`: a plain path, `file://`, or `memory://name` (one store per name and process).
+    """The store whose root is `uri`.
 
-    `storage_options` are Lance's own keys. `durability` matters to local files only. Opens no connection. Raises
-    `StorageError` for a URI that names no store.
+    A plain path or `file:///path`; `memory://name` (one store per name and process); `s3://bucket/prefix`;
+    `az://container/prefix`, `abfs://container/prefix` or `abfss://container@account.dfs.core.windows.net/prefix`;
+    `gs://bucket/prefix`. `storage_options` are Lance's own keys; `durability` matters to local files only. Sends
+    nothing. Raises `StorageError` for a URI or options that lead to no store.
     """
     text = os.fspath(uri)
     if "://" not in text:
         return LocalStore(text, durability)
     parts = urlsplit(text)
+    if parts.query or parts.fragment:
+        raise StorageError(f"{text}: expected scheme://name/path, found a query or fragment")
     if parts.scheme == "file":
         if parts.netloc not in {"", "localhost"}:
             raise StorageError(f"{text}: expected file:///path, found the host {parts.netloc}")
@@ -40,4 +55,39 @@ def open_store(
         name = (parts.netloc + parts.path).strip("/")
         with _memory_lock:
             return _memory_stores.setdefault(name, MemoryStore(name))
-    raise StorageError(f"{text}: expected a path, file:// or memory://")
+    if parts.scheme not in _SCHEMES:
+        raise StorageError(f"{text}: expected a path or one of file://, memory://, {'://, '.join(_SCHEMES)}://")
+    return _open_bucket(text, parts, Options(storage_options))
+
+
+def _open_bucket(text: str, parts: SplitResult, options: Options) -> ObjectStore:
+    name, _, host = parts.netloc.partition("@")
+    prefix = parts.path.strip("/")
+    if not name or (host and parts.scheme not in {"abfs", "abfss"}):
+        raise StorageError(f"{text}: expected {parts.scheme}://bucket/prefix")
+    try:
+        from lance_core.storage.fsspec_store import FsspecStore
+
+        bucket = _bucket(parts.scheme, name, host.partition(".")[0] or None, options)
+    except ImportError as error:
+        extra = {"s3": "s3", "gs": "gcs"}.get(parts.scheme, "azure")
+        raise StorageError(f"{text}: {error.name} is missing; install lance-namespace-server[{extra}]") from error
+    except ValueError as error:
+        raise StorageError(f"{text}: {error}") from error
+    return FsspecStore(bucket, text.rstrip("/"), prefix)
+
+
+def _bucket(scheme: str, name: str, account: str | None, options: Options) -> Bucket:
+    if scheme == "s3":
+        from lance_core.storage.services.s3 import S3Bucket
+
+        if name.endswith("--x-s3"):
+            raise StorageError(f"s3://{name}: directory buckets list in no order, which finding the newest needs")
+        return S3Bucket(name, s3_arguments(options), s3_write_arguments(options))
+    if scheme == "gs":
+        from lance_core.storage.services.gcs import GcsBucket
+
+        return GcsBucket(name, gcs_arguments(options))
+    from lance_core.storage.services.azure import AzureBucket
+
+    return AzureBucket(name, azure_arguments(options, account))

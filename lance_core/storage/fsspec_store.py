@@ -1,0 +1,177 @@
+"""Objects in a bucket, through the file systems of fsspec: s3fs, adlfs, gcsfs."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from fsspec.asyn import sync
+
+from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.storage.keys import check_key, check_prefix, is_key
+from lance_core.storage.overlap import Overlap
+from lance_core.storage.port import ObjectMeta, ObjectStore, Results
+from lance_core.storage.services.bucket import VACANT, Bucket, Found, Verdict
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_TRIES = 5
+_FIRST_PAUSE = 0.05
+
+
+class FsspecStore(ObjectStore):
+    """Objects of `bucket` below `prefix`, a key of the bucket or ''. One request per call, nothing cached.
+
+    A request that was not accepted (throttled, no connection) is made again up to four times, with growing pauses. So
+    is one that got no answer, if making it twice does no harm: reads, `put` and `delete`. A conditional write without
+    an answer is never made again here but raises `OutcomeUnknown` (F1).
+    """
+
+    local = False
+    content_e_tags = False
+
+    def __init__(self, bucket: Bucket, uri: str, prefix: str, *, workers: int = 32) -> None:
+        self.uri = uri
+        self._bucket = bucket
+        self._base = f"{prefix}/" if prefix else ""
+        self._overlap = Overlap(workers, "storage")
+        self._pause = _FIRST_PAUSE
+
+    def get(self, path: str) -> bytes:
+        key = self._key(path)
+        return self._ask(path, lambda: self._bucket.read(key, None, None))
+
+    def get_range(self, path: str, offset: int, length: int) -> bytes:
+        if offset < 0 or length < 0:
+            raise ValueError(f"{path}: expected a range, found offset {offset}, length {length}")
+        if length == 0:
+            self.head(path)
+            return b""
+        key = self._key(path)
+        return self._ask(path, lambda: self._bucket.read(key, offset, length))
+
+    def head(self, path: str) -> ObjectMeta:
+        key = self._key(path)
+        found = self._ask(path, lambda: self._bucket.stat(key))
+        return ObjectMeta(path, found.size, found.e_tag, found.last_modified)
+
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> str:  # noqa: ARG002
+        key = self._key(path)
+        return self._ask(path, lambda: self._bucket.write(key, data, None), writes=True)
+
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str:  # noqa: ARG002
+        key = self._key(path)
+        return self._ask(path, lambda: self._bucket.write(key, data, VACANT), writes=True, mismatch=AlreadyExists)
+
+    def replace(self, path: str, data: bytes, *, if_match: str) -> str:
+        key = self._key(path)
+        try:
+            return self._ask(
+                path, lambda: self._bucket.write(key, data, if_match), writes=True, mismatch=PreconditionFailed
+            )
+        except PreconditionFailed:
+            # Some services answer a missing object like a changed one.
+            self.head(path)
+            raise
+
+    def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str:
+        check_key(staged)
+        return self.put_if_absent(target, data, durable=durable)
+
+    def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
+        check_key(target)
+        self.put_if_absent(target, self.get(source), durable=durable)
+        try:
+            self.delete(source)
+        except StorageError as error:
+            raise OutcomeUnknown(f"{self.uri}/{source}: moved to {target}, but perhaps not removed") from error
+
+    def delete(self, path: str) -> None:
+        key = self._key(path)
+        try:
+            self._ask(path, lambda: self._bucket.remove(key), writes=True)
+        except NotFound:
+            return
+
+    def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
+        check_prefix(prefix)
+        objects = self._objects(prefix, start_after)
+        if not self._bucket.ordered:
+            objects = iter(sorted(objects, key=lambda found: found.key.encode()))
+        return self._metas(objects, start_after)
+
+    def sync(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            check_key(path)
+
+    def object_path(self, path: str) -> str:
+        return (self._base + path).rstrip("/")
+
+    def relative_path(self, object_path: str) -> str | None:
+        absolute = object_path.removeprefix("/")
+        if absolute == self._base.rstrip("/"):
+            return ""
+        path = absolute.removeprefix(self._base)
+        return path if absolute.startswith(self._base) and is_key(path) else None
+
+    def close(self) -> None:
+        self._overlap.close()
+        sync(self._bucket.file_system.loop, self._bucket.disconnect)
+
+    def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
+        return self._overlap.map(call, items)
+
+    def _key(self, path: str) -> str:
+        check_key(path)
+        return self._base + path
+
+    def _objects(self, prefix: str, start_after: str | None) -> Iterator[Found]:
+        below = f"{self._base}{prefix}/" if prefix else self._base
+        after = None if start_after is None else self._base + start_after
+        token: str | None = None
+        while True:
+            page = self._ask(prefix, lambda token=token: self._bucket.page(below, after, token))  # type: ignore[misc]
+            yield from page.objects
+            token = page.token
+            if token is None:
+                return
+
+    def _metas(self, objects: Iterator[Found], start_after: str | None) -> Iterator[ObjectMeta]:
+        bound = None if start_after is None else start_after.encode()
+        for found in objects:
+            path = found.key.removeprefix(self._base)
+            # Consoles mark folders by keys that end in a slash; those are no objects.
+            if is_key(path) and (bound is None or bound < path.encode()):
+                yield ObjectMeta(path, found.size, found.e_tag, found.last_modified)
+
+    def _ask(
+        self,
+        path: str,
+        request: Callable[[], Coroutine[Any, Any, R]],
+        *,
+        writes: bool = False,
+        mismatch: type[StorageError] | None = None,
+    ) -> R:
+        """Make a request until it is answered or patience ends.
+
+        `writes`: what may have been applied without an answer ends in `OutcomeUnknown`. `mismatch`: the request is
+        conditional, fails with this, and is not made again once it may have been applied (F1).
+        """
+        silent = False
+        for attempt in range(1, _TRIES + 1):
+            try:
+                return sync(self._bucket.file_system.loop, request)  # type: ignore[no-any-return]
+            except Exception as error:
+                verdict = self._bucket.judge(error)
+                silent = silent or verdict is Verdict.SILENT
+                last = attempt == _TRIES or (silent and mismatch is not None)
+                if last or verdict not in {Verdict.SILENT, Verdict.REPEAT}:
+                    kind = {Verdict.MISSING: NotFound, Verdict.MISMATCH: mismatch}.get(verdict) or StorageError
+                    if writes and silent and verdict is not Verdict.MISSING:
+                        kind = OutcomeUnknown
+                    raise kind(f"{self.uri}/{path}: {type(error).__name__}: {error}") from error
+            time.sleep(self._pause * 2**attempt * random.random())  # noqa: S311
+        raise AssertionError("unreachable")

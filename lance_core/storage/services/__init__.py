@@ -1,0 +1,1 @@
+"""Object storage services: one bucket of one service, one coroutine for one request."""

@@ -1,0 +1,128 @@
+"""The port between `FsspecStore` and a service: single requests, and what their failures mean."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+import aiohttp
+
+
+class Verdict(Enum):
+    """What a failed request tells about the object that it was for."""
+
+    MISSING = "the key holds nothing"
+    MISMATCH = "a condition of the write did not hold: nothing was written"
+    REFUSED = "refused for good: nothing was written"
+    REPEAT = "not accepted this time: nothing was written"
+    SILENT = "no answer: a write may have been applied, or may still be"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One object of a bucket. `key` is relative to the bucket."""
+
+    key: str
+    size: int
+    e_tag: str
+    last_modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Part of a listing. `token` asks for the next part; None at the end."""
+
+    objects: tuple[Found, ...]
+    token: str | None
+
+
+VACANT = "*"
+"""The condition of a write: the key holds nothing."""
+
+
+class Bucket(ABC):
+    """A bucket, reached through the clients of an fsspec file system.
+
+    Each coroutine makes exactly one HTTP request: neither the SDK nor the HTTP client below it may send anything
+    twice. A conditional write that was applied, not answered and sent again would find its own object and be taken
+    for the loser. All run on the event loop of `file_system`.
+    """
+
+    file_system: Any
+    ordered: bool
+    """Whether listings come in byte order of the keys and can begin after a key."""
+
+    @abstractmethod
+    async def read(self, key: str, start: int | None, length: int | None) -> bytes:
+        """An object, or a range of it with `length` > 0; empty when the range begins at the end or behind it."""
+
+    @abstractmethod
+    async def stat(self, key: str) -> Found:
+        """What a HEAD tells."""
+
+    @abstractmethod
+    async def write(self, key: str, data: bytes, condition: str | None) -> str:
+        """Write an object and return its e_tag. `condition`: None, `VACANT`, or the e_tag that must be there."""
+
+    @abstractmethod
+    async def remove(self, key: str) -> None:
+        """Delete an object. May fail with `Verdict.MISSING`."""
+
+    @abstractmethod
+    async def page(self, prefix: str, start_after: str | None, token: str | None) -> Page:
+        """Up to a page of the objects whose keys begin with `prefix`."""
+
+    @abstractmethod
+    def judge(self, error: Exception) -> Verdict:
+        """What an exception of one of the coroutines means."""
+
+    @abstractmethod
+    async def disconnect(self) -> None:
+        """Close the connections."""
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception and what SDKs wrapped into it."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        link = waiting.pop()
+        if not isinstance(link, BaseException) or id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        waiting += [link.__cause__, link.__context__, getattr(link, "inner_exception", None)]
+        waiting.append(getattr(link, "kwargs", {}).get("error"))
+
+
+def judge_connection(error: Exception) -> Verdict:
+    """Tell a connection that was never made, when nothing was sent, from one that broke."""
+    for link in chain(error):
+        if isinstance(link, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
+            return Verdict.REFUSED
+        if isinstance(link, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+            return Verdict.REPEAT
+    return Verdict.SILENT
+
+
+def judge_status(status: int) -> Verdict:
+    """What an HTTP status means where the service gives it no other meaning."""
+    if status == 404:
+        return Verdict.MISSING
+    if status == 412:
+        return Verdict.MISMATCH
+    if status == 429:
+        return Verdict.REPEAT
+    return Verdict.REFUSED if 400 <= status < 500 and status != 408 else Verdict.SILENT
+
+
+def forbid_resending(session: aiohttp.ClientSession) -> None:
+    """Keep aiohttp from sending a PUT or DELETE again when a kept connection breaks before the answer.
+
+    It has no public switch. The storage tests break a connection and count what arrives.
+    """
+    session._retry_connection = False  # noqa: SLF001

@@ -1,0 +1,110 @@
+"""Lance's storage options in the words of s3fs, adlfs and gcsfs.
+
+The keys are those of the Rust object_store crate, with and without the name of the service in front. Options that only
+steer Lance's own client (timeouts, retries, proxies) are passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from lance_core.errors import StorageError
+
+
+class Options:
+    """Storage options, looked up by any of their names, whatever their case."""
+
+    def __init__(self, options: Mapping[str, str] | None) -> None:
+        self._options = {name.lower(): value for name, value in (options or {}).items()}
+
+    def text(self, *names: str) -> str | None:
+        """The value of the first name that is set."""
+        return next((self._options[name] for name in names if self._options.get(name)), None)
+
+    def flag(self, *names: str) -> bool:
+        """A yes-or-no option; absent is no."""
+        value = (self.text(*names) or "false").lower()
+        if value not in {"true", "1", "yes", "on", "false", "0", "no", "off"}:
+            raise StorageError(f"storage option {names[0]}: expected true or false, found {value!r}")
+        return value in {"true", "1", "yes", "on"}
+
+    def endpoint(self, *names: str) -> str | None:
+        """A URL. Like Lance's client, plain HTTP only with `allow_http`."""
+        value = self.text(*names)
+        if value is not None and value.startswith("http://") and not self.flag("allow_http", "aws_allow_http"):
+            raise StorageError(f"storage option {names[0]} = {value}: plain HTTP needs allow_http=true")
+        return value.rstrip("/") if value is not None else None
+
+
+def s3_arguments(options: Options) -> dict[str, Any]:
+    """Arguments of `S3FileSystem`."""
+    arguments: dict[str, Any] = {
+        "key": options.text("aws_access_key_id", "access_key_id"),
+        "secret": options.text("aws_secret_access_key", "secret_access_key"),
+        "token": options.text("aws_session_token", "aws_token", "session_token", "token"),
+        "anon": options.flag("aws_skip_signature", "skip_signature"),
+        "requester_pays": options.flag("aws_request_payer", "request_payer"),
+    }
+    endpoint = options.endpoint("aws_endpoint", "aws_endpoint_url", "endpoint", "endpoint_url")
+    region = options.text("aws_region", "region", "aws_default_region", "default_region")
+    client = {"endpoint_url": endpoint, "region_name": region}
+    arguments["client_kwargs"] = {name: value for name, value in client.items() if value is not None}
+    hosted = options.flag("aws_virtual_hosted_style_request", "virtual_hosted_style_request")
+    if endpoint is not None:
+        arguments["config_kwargs"] = {"s3": {"addressing_style": "virtual" if hosted else "path"}}
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def s3_write_arguments(options: Options) -> dict[str, str]:
+    """Arguments of every PutObject: server-side encryption."""
+    arguments = {
+        "ServerSideEncryption": options.text("aws_server_side_encryption", "server_side_encryption"),
+        "SSEKMSKeyId": options.text("aws_sse_kms_key_id", "sse_kms_key_id"),
+    }
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def azure_arguments(options: Options, account: str | None) -> dict[str, Any]:
+    """Arguments of `AzureBlobFileSystem`. `account` is the one in the URI, if it names one."""
+    name = options.text("azure_storage_account_name", "account_name") or account
+    key = options.text("azure_storage_account_key", "azure_storage_access_key", "account_key", "access_key")
+    sas = options.text("azure_storage_sas_token", "azure_storage_sas_key", "sas_token", "sas_key")
+    endpoint = options.endpoint("azure_storage_endpoint", "azure_endpoint", "endpoint")
+    if endpoint is not None and (key is not None or sas is not None):
+        secret = f"AccountName={name};AccountKey={key}" if key is not None else f"SharedAccessSignature={sas}"
+        protocol = endpoint.partition("://")[0]
+        return {"connection_string": f"DefaultEndpointsProtocol={protocol};BlobEndpoint={endpoint};{secret}"}
+    if endpoint is not None:
+        raise StorageError(f"storage option azure_storage_endpoint = {endpoint}: expected an account key or SAS token")
+    arguments = {
+        "account_name": name,
+        "account_key": key,
+        "sas_token": sas,
+        "client_id": options.text("azure_storage_client_id", "azure_client_id", "client_id"),
+        "client_secret": options.text("azure_storage_client_secret", "azure_client_secret", "client_secret"),
+        "tenant_id": options.text("azure_storage_tenant_id", "azure_tenant_id", "tenant_id", "authority_id"),
+        "anon": options.flag("azure_skip_signature", "skip_signature"),
+    }
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def gcs_arguments(options: Options) -> dict[str, Any]:
+    """Arguments of `GCSFileSystem`."""
+    token: Any = options.text(
+        "google_service_account",
+        "google_service_account_path",
+        "service_account",
+        "service_account_path",
+        "google_application_credentials",
+        "application_credentials",
+    )
+    inline = options.text("google_service_account_key", "service_account_key")
+    if inline is not None:
+        token = json.loads(inline)
+    if options.flag("google_skip_signature", "skip_signature"):
+        token = "anon"  # noqa: S105  (gcsfs's word for no token)
+    endpoint = options.endpoint("google_base_url", "endpoint")
+    arguments = {"token": token, "endpoint_url": endpoint}
+    return {name: value for name, value in arguments.items() if value is not None}

@@ -1,0 +1,134 @@
+"""S3 and what speaks its protocol, through s3fs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aiohttp
+from aiobotocore.httpsession import AIOHTTPSession
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+    ProxyConnectionError,
+    SSLError,
+)
+from botocore.exceptions import (
+    ConnectionError as BotoConnectionError,
+)
+from s3fs import S3FileSystem
+
+from lance_core.storage.services.bucket import (
+    VACANT,
+    Bucket,
+    Found,
+    Page,
+    Verdict,
+    forbid_resending,
+    judge_connection,
+    judge_status,
+)
+
+_CODES = {
+    "NoSuchBucket": Verdict.REFUSED,
+    "ConditionalRequestConflict": Verdict.REPEAT,
+    "RequestTimeTooSkewed": Verdict.REFUSED,
+}
+
+
+class _SingleSendSession(AIOHTTPSession):  # type: ignore[misc]
+    async def _get_session(self, proxy_url: str | None) -> aiohttp.ClientSession:
+        session: aiohttp.ClientSession = await super()._get_session(proxy_url)
+        forbid_resending(session)
+        return session
+
+
+class S3Bucket(Bucket):
+    """One bucket. `arguments` are s3fs's own; `write_arguments` go with every PutObject (encryption)."""
+
+    ordered = True
+
+    def __init__(self, name: str, arguments: dict[str, Any], write_arguments: dict[str, str] | None = None) -> None:
+        config = {
+            "max_pool_connections": 64,
+            "connect_timeout": 5,
+            "read_timeout": 60,
+            "retries": {"total_max_attempts": 1, "mode": "standard"},
+            "request_checksum_calculation": "when_required",
+            "response_checksum_validation": "when_required",
+            "http_session_cls": _SingleSendSession,
+            **arguments.get("config_kwargs", {}),
+        }
+        self.file_system = S3FileSystem(
+            **{**arguments, "config_kwargs": config},
+            max_concurrency=1,
+            use_listings_cache=False,
+            skip_instance_cache=True,
+        )
+        self._name = name
+        self._write_arguments = write_arguments or {}
+
+    async def read(self, key: str, start: int | None, length: int | None) -> bytes:
+        client = await self._client()
+        limits = {} if start is None or length is None else {"Range": f"bytes={start}-{start + length - 1}"}
+        try:
+            answer = await client.get_object(Bucket=self._name, Key=key, **limits)
+        except ClientError as error:
+            if _status(error) == 416:
+                return b""
+            raise
+        async with answer["Body"] as body:
+            data: bytes = await body.read()
+        return data
+
+    async def stat(self, key: str) -> Found:
+        client = await self._client()
+        answer = await client.head_object(Bucket=self._name, Key=key)
+        return Found(key, answer["ContentLength"], answer["ETag"], answer["LastModified"])
+
+    async def write(self, key: str, data: bytes, condition: str | None) -> str:
+        client = await self._client()
+        conditions = {}
+        if condition is not None:
+            conditions = {"IfNoneMatch": "*"} if condition == VACANT else {"IfMatch": condition}
+        answer = await client.put_object(Bucket=self._name, Key=key, Body=data, **conditions, **self._write_arguments)
+        e_tag: str = answer["ETag"]
+        return e_tag
+
+    async def remove(self, key: str) -> None:
+        client = await self._client()
+        await client.delete_object(Bucket=self._name, Key=key)
+
+    async def page(self, prefix: str, start_after: str | None, token: str | None) -> Page:
+        client = await self._client()
+        where = {} if start_after is None else {"StartAfter": start_after}
+        if token is not None:
+            where = {"ContinuationToken": token}
+        answer = await client.list_objects_v2(Bucket=self._name, Prefix=prefix, **where)
+        found = (
+            Found(item["Key"], item["Size"], item["ETag"], item["LastModified"]) for item in answer.get("Contents", ())
+        )
+        return Page(tuple(found), answer.get("NextContinuationToken"))
+
+    def judge(self, error: Exception) -> Verdict:
+        if isinstance(error, ClientError):
+            return _CODES.get(error.response.get("Error", {}).get("Code", "")) or judge_status(_status(error))
+        if isinstance(error, SSLError | ProxyConnectionError):
+            return Verdict.REFUSED
+        if isinstance(error, BotoCoreError) and not isinstance(error, BotoConnectionError | HTTPClientError):
+            return Verdict.REFUSED
+        return judge_connection(error)
+
+    async def disconnect(self) -> None:
+        creator = getattr(self.file_system, "_s3creator", None)
+        if creator is not None:
+            await creator.__aexit__(None, None, None)
+
+    async def _client(self) -> Any:
+        await self.file_system.set_session()
+        return await self.file_system.get_s3(self._name)
+
+
+def _status(error: ClientError) -> int:
+    status: int = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return status

@@ -1,0 +1,9 @@
+"""Fixtures for all rooms."""
+
+import pytest
+
+pytest.register_assert_rewrite("tests.storage.contract")
+
+from tests.emulators import azurite, fake_gcs, moto_server  # noqa: E402  (asserts are rewritten on import)
+
+__all__ = ["azurite", "fake_gcs", "moto_server"]

@@ -1,0 +1,242 @@
+"""Object services on this machine, for tests that want a real protocol: fixtures `moto_server`, `azurite`, `fake_gcs`."""
+
+import itertools
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+AZURITE_ACCOUNT = "devstoreaccount1"
+# The published key of every development account of the Azure emulators.
+AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """A running service with one bucket. `storage_options` are what pylance and `open_store` take."""
+
+    scheme: str
+    storage_options: dict[str, str]
+    bucket: str = "catalog"
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    """Every HTTP request since the start, as (method, path); only of services that run in this process."""
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def new_root(self) -> str:
+        """The URI of a prefix that nobody used yet."""
+        return f"{self.scheme}://{self.bucket}/root-{next(self._numbers)}/with space"
+
+    @contextmanager
+    def counted(self) -> Iterator[list[str]]:
+        """The methods of the requests made inside."""
+        before = len(self.requests)
+        methods: list[str] = []
+        yield methods
+        methods += [method for method, _ in self.requests[before:]]
+
+
+@pytest.fixture(scope="session")
+def moto_server() -> Iterator[Emulator]:
+    """S3, by moto, in a thread of this process."""
+    import boto3
+    from moto.server import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import WSGIRequestHandler, make_server
+
+    class Quiet(WSGIRequestHandler):
+        def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    requests: list[tuple[str, str]] = []
+    application = DomainDispatcherApplication(create_backend_app)
+
+    def count(environ: dict[str, str], start_response: Callable[..., object]) -> object:
+        requests.append((environ["REQUEST_METHOD"], environ["PATH_INFO"]))
+        return application(environ, start_response)
+
+    server = make_server("127.0.0.1", 0, count, threaded=True, request_handler=Quiet)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    endpoint = f"http://127.0.0.1:{server.port}"
+    options = {
+        "allow_http": "true",
+        "aws_endpoint": endpoint,
+        "aws_access_key_id": "key",
+        "aws_secret_access_key": "secret",
+        "aws_region": "us-east-1",
+    }
+    emulator = Emulator("s3", options, requests=requests)
+    client = boto3.client(
+        "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="key", aws_secret_access_key="secret"
+    )
+    client.create_bucket(Bucket=emulator.bucket)
+    client.close()
+    yield emulator
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[Emulator]:
+    """Azure blob storage, by azurite, in a process of its own."""
+    from azure.storage.blob import BlobServiceClient
+
+    installed = subprocess.run([REPOSITORY / "scripts/azurite.sh"], capture_output=True, text=True, check=False)
+    if installed.returncode:
+        pytest.skip(f"azurite: {installed.stderr.strip().splitlines()[-1]}")
+    node = shutil.which("node")
+    assert node is not None
+    arguments = (
+        "--silent --skipApiVersionCheck --inMemoryPersistence --disableTelemetry --blobHost 127.0.0.1 --blobPort 0"
+    )
+    command = [node, installed.stdout.strip(), *arguments.split()]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        endpoint = f"{_listening(process)}/{AZURITE_ACCOUNT}"
+        options = {
+            "allow_http": "true",
+            "azure_storage_account_name": AZURITE_ACCOUNT,
+            "azure_storage_account_key": AZURITE_KEY,
+            "azure_endpoint": endpoint,
+        }
+        emulator = Emulator("az", options)
+        with BlobServiceClient(
+            endpoint, credential={"account_name": AZURITE_ACCOUNT, "account_key": AZURITE_KEY}
+        ) as client:
+            client.create_container(emulator.bucket)
+        yield emulator
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def _listening(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    said: list[str] = []
+    for line in process.stdout:
+        said.append(line)
+        if found := re.search(r"listens on (http://\S+)", line):
+            return found[1]
+    raise RuntimeError(f"azurite ended: {''.join(said)}")
+
+
+@dataclass
+class _GcsObject:
+    data: bytes
+    generation: int
+    updated: str
+
+
+class _Gcs:
+    """The part of the JSON API that the store uses, with preconditions that hold under concurrency."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.objects: dict[str, _GcsObject] = {}
+        self.generations = itertools.count(1)
+        self.page_size = 100
+
+    def upload(self, name: str, data: bytes, query: Mapping[str, str]) -> tuple[int, dict[str, object]]:
+        with self.lock:
+            found = self.objects.get(name)
+            expected = query.get("ifGenerationMatch")
+            if expected is not None and int(expected) != (found.generation if found else 0):
+                return 412, _refusal(412, "conditionNotMet")
+            updated = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+            self.objects[name] = _GcsObject(data, next(self.generations), updated)
+            return 200, self.resource(name)
+
+    def resource(self, name: str) -> dict[str, object]:
+        found = self.objects[name]
+        sizes = {"size": str(len(found.data)), "generation": str(found.generation)}
+        return {"name": name, "updated": found.updated, **sizes}
+
+    def list(self, query: Mapping[str, str]) -> dict[str, object]:
+        start = query.get("pageToken") or query.get("startOffset", "")
+        with self.lock:
+            names = sorted(
+                (name for name in self.objects if name.startswith(query.get("prefix", "")) and name >= start),
+                key=str.encode,
+            )
+            page = {"items": [self.resource(name) for name in names[: self.page_size]]}
+        return page | ({"nextPageToken": names[self.page_size]} if len(names) > self.page_size else {})
+
+
+def _refusal(code: int, message: str) -> dict[str, object]:
+    return {"error": {"code": code, "message": message}}
+
+
+@pytest.fixture(scope="session")
+def fake_gcs() -> Iterator[Emulator]:
+    """Google Cloud Storage as its documentation describes it: no emulator at hand knows preconditions."""
+    service = _Gcs()
+    requests: list[tuple[str, str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+        def answer(self, status: int, content: bytes | dict[str, object]) -> None:
+            body = content if isinstance(content, bytes) else json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def handle_request(self) -> None:
+            requests.append((self.command, self.path))
+            parts = urlsplit(self.path)
+            query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            name = unquote(parts.path.partition("/o/")[2])
+            if self.command == "POST":
+                self.answer(*service.upload(query["name"], data, query))
+            elif not name:
+                self.answer(200, service.list(query))
+            elif name not in service.objects:
+                self.answer(404, _refusal(404, "no such object"))
+            elif self.command == "DELETE":
+                with service.lock:
+                    service.objects.pop(name, None)
+                self.answer(204, b"")
+            elif query.get("alt") == "media":
+                self.send_media(service.objects[name].data)
+            else:
+                self.answer(200, service.resource(name))
+
+        def send_media(self, data: bytes) -> None:
+            limits = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+            if limits is None:
+                self.answer(200, data)
+            elif int(limits[1]) >= len(data):
+                self.answer(416, _refusal(416, "range"))
+            else:
+                self.answer(206, data[int(limits[1]) : int(limits[2]) + 1])
+
+        do_GET = do_POST = do_DELETE = handle_request  # noqa: N815
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    options = {
+        "allow_http": "true",
+        "google_skip_signature": "true",
+        "google_base_url": f"http://127.0.0.1:{server.server_port}",
+    }
+    yield Emulator("gs", options, requests=requests)
+    server.shutdown()
+    thread.join()
+    server.server_close()

@@ -1,0 +1,133 @@
+"""S3, Azure and Google: the contract over HTTP, and how many requests it takes."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from lance_core.errors import AlreadyExists, NotFound, StorageError
+from lance_core.storage.opening import open_store
+from lance_core.storage.port import ObjectStore
+from tests.emulators import Emulator
+from tests.storage.contract import StoreContract, keys, racers
+
+__all__ = ["racers"]
+
+
+class ServiceContract(StoreContract):
+    @pytest.fixture
+    def root(self, emulator: Emulator) -> str:
+        return emulator.new_root()
+
+    @pytest.fixture
+    def store(self, emulator: Emulator, root: str) -> Iterator[ObjectStore]:
+        store = open_store(root, emulator.storage_options)
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def other(self, emulator: Emulator, root: str) -> Iterator[ObjectStore]:
+        store = open_store(root + "/", emulator.storage_options)
+        yield store
+        store.close()
+
+
+class MissingBucket:
+    def test_a_missing_bucket_is_an_error_and_not_a_missing_object(self, emulator: Emulator) -> None:
+        store = open_store(f"{emulator.scheme}://nowhere/x", emulator.storage_options)
+        with pytest.raises(StorageError, match="nowhere/x/y") as caught:
+            store.get("y")
+        assert type(caught.value) is StorageError
+        store.close()
+
+
+class CountedContract(ServiceContract):
+    """For services in this process: every request to them is seen."""
+
+    write = "PUT"
+    stat = "HEAD"
+
+    def test_each_call_is_one_request(self, emulator: Emulator, store: ObjectStore) -> None:
+        e_tag = store.put("t/1", b"content")
+        calls = [
+            (lambda: store.get("t/1"), "GET"),
+            (lambda: store.get_range("t/1", 2, 3), "GET"),
+            (lambda: store.get_range("t/1", 200, 3), "GET"),
+            (lambda: store.head("t/1"), self.stat),
+            (lambda: list(store.list("t")), "GET"),
+            (lambda: next(store.list("t", start_after="t/0")), "GET"),
+            (lambda: store.put("t/2", b"x"), self.write),
+            (lambda: store.put_if_absent("t/3", b"x"), self.write),
+            (lambda: store.publish("t/3", "t/4", b"x"), self.write),
+            (lambda: store.replace("t/1", b"x", if_match=str(e_tag)), self.write),
+            (lambda: store.delete("t/2"), "DELETE"),
+            (lambda: store.delete("t/2"), "DELETE"),
+        ]
+        for call, method in calls:
+            with emulator.counted() as methods:
+                call()
+            assert methods == [method]
+
+    def test_each_miss_is_one_request(self, emulator: Emulator, store: ObjectStore) -> None:
+        store.put("taken", b"x")
+        misses = [
+            (lambda: store.get("t/9"), NotFound, "GET"),
+            (lambda: store.get_range("t/9", 0, 3), NotFound, "GET"),
+            (lambda: store.head("t/9"), NotFound, self.stat),
+            (lambda: store.put_if_absent("taken", b"x"), AlreadyExists, self.write),
+            (lambda: store.publish("t/9", "taken", b"x"), AlreadyExists, self.write),
+        ]
+        for call, error, method in misses:
+            with emulator.counted() as methods, pytest.raises(error):
+                call()
+            assert methods == [method]
+
+    def test_a_rename_reads_writes_and_deletes(self, emulator: Emulator, store: ObjectStore) -> None:
+        store.put("source", b"x")
+        with emulator.counted() as methods:
+            store.rename_if_absent("source", "target")
+        assert Counter(methods) == {"GET": 1, self.write: 1, "DELETE": 1}
+
+
+class TestS3(CountedContract, MissingBucket):
+    @pytest.fixture
+    def emulator(self, moto_server: Emulator) -> Emulator:
+        return moto_server
+
+    def test_listing_a_thousand_and_one(self, emulator: Emulator, store: ObjectStore) -> None:
+        store.map(lambda number: store.put(f"many/{number:04}", b""), range(1001))
+        with emulator.counted() as methods:
+            assert next(store.list("many")).path == "many/0000"
+        assert methods == ["GET"]
+        assert keys(store, "many") == [f"many/{number:04}" for number in range(1001)]
+
+    def test_folder_markers_are_no_objects(self, emulator: Emulator, store: ObjectStore) -> None:
+        import boto3
+
+        store.put("t/1", b"x")
+        options = emulator.storage_options
+        client = boto3.client(
+            "s3",
+            endpoint_url=options["aws_endpoint"],
+            region_name="us-east-1",
+            aws_access_key_id="key",
+            aws_secret_access_key="secret",
+        )
+        client.put_object(Bucket=emulator.bucket, Key=store.object_path("t") + "/", Body=b"")
+        client.close()
+        assert keys(store, "") == ["t/1"]
+
+
+class TestAzure(ServiceContract, MissingBucket):
+    @pytest.fixture
+    def emulator(self, azurite: Emulator) -> Emulator:
+        return azurite
+
+
+class TestGcs(CountedContract):
+    write = "POST"
+    stat = "GET"
+
+    @pytest.fixture
+    def emulator(self, fake_gcs: Emulator) -> Emulator:
+        return fake_gcs
