@@ -1,4 +1,4 @@
-"""A table at one version: opening it by any kind of reference, moving to another version, and its history."""
+"""A table at one version: opening it by any kind of reference, moving to another one, history, and the next commit."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core import data
+from lance_core.commit.loop import MAX_RETRIES, commit_transaction
+from lance_core.commit.staged import StagedCommit, stage_commit
 from lance_core.errors import NotFound, ReferenceNotFound
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
@@ -171,6 +173,25 @@ class Dataset:
         """
         entries = self.store.map(self._describe, list_versions(self.store, self.base)[::-1])
         return [entry for entry in entries if entry is not None]
+
+    def commit(self, transaction: pb.Transaction, *, max_retries: int = MAX_RETRIES) -> Dataset:
+        """Publish `transaction` on this branch and open the version that it made.
+
+        It is rebased over what landed since its `read_version`, which need not be the version that is open. Raises as
+        `commit_transaction` does.
+        """
+        done = commit_transaction(self.store, self.location, transaction, branch=self.branch, max_retries=max_retries)
+        found = ManifestLocation(done.path, done.version, self.naming_scheme, done.file.identity.size, done.e_tag)
+        return Dataset(self.store, self.location, self.branch, found, done.file, self._storage_options)
+
+    def stage(self, transaction: pb.Transaction) -> StagedCommit:
+        """Build the version that `transaction` makes of this branch's latest without publishing it.
+
+        Raises as `stage_commit` does.
+        """
+        return stage_commit(
+            self.store, self.location, transaction, branch=self.branch, storage_options=self._storage_options
+        )
 
     def to_pylance(self) -> lance.LanceDataset:
         """Pylance's own handle on this version."""

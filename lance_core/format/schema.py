@@ -1,4 +1,4 @@
-"""What follows from the field tree alone: new field ids and the columns of a data file."""
+"""What follows from the field tree alone: the columns of a data file."""
 
 from __future__ import annotations
 
@@ -9,19 +9,7 @@ from lance_core.proto import lance_table_pb2 as pb
 TOP_LEVEL = -1
 """`Field.parent_id` of a column."""
 
-TOMBSTONE = -2
-"""Stands in `DataFile.fields` for a column that was dropped or moved to another file."""
-
 _PACKED_KEYS = ("packed", "lance-encoding:packed")
-
-
-def next_field_id(manifest: pb.Manifest) -> int:
-    """The lowest id that no field of the table has or, as far as the files of this version tell, ever had."""
-    ids = [field.id for field in manifest.fields]
-    ids += (id_ for fragment in manifest.fragments for file in fragment.files for id_ in file.fields)
-    if manifest.HasField("max_allocated_field_id"):
-        ids.append(manifest.max_allocated_field_id)
-    return max(ids, default=-1) + 1
 
 
 def data_file_message(path: str, fields: Sequence[pb.Field], *, size: int, version: str = "2.2") -> pb.DataFile:

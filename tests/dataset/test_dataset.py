@@ -1,14 +1,17 @@
 import shutil
+import uuid
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
 
+from lance_core.data import encode_rows, schema_fields
 from lance_core.dataset import Dataset
 from lance_core.errors import CorruptFile, ReferenceNotFound, UnsupportedFeature
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
-from lance_core.format.naming import NamingScheme
+from lance_core.format.naming import NamingScheme, data_path
+from lance_core.format.schema import data_file_message
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.opening import open_store
@@ -200,6 +203,45 @@ def test_the_scheme_is_that_of_the_branch(table: Path) -> None:
     expected = NamingScheme.V1 if "1.manifest" in names else NamingScheme.V2
     assert Dataset.open(str(table)).naming_scheme is expected
     assert Dataset.open(str(table), ("dev", None)).naming_scheme is NamingScheme.V2
+
+
+def append_of(dataset: Dataset, values: list[int]) -> pb.Transaction:
+    rows = pa.table({"a": values})
+    encoded = encode_rows(rows)
+    name = f"{uuid.uuid4()}.lance"
+    dataset.store.put(data_path(dataset.base, name), encoded)
+    file = data_file_message(name, schema_fields(rows.schema), size=len(encoded))
+    fragment = pb.DataFragment(physical_rows=len(values), files=[file])
+    return pb.Transaction(
+        read_version=dataset.version, uuid=str(uuid.uuid4()), append=pb.Transaction.Append(fragments=[fragment])
+    )
+
+
+@pytest.mark.parametrize("ref", [None, 2, ("dev", None), ("dev/nested", None)])
+def test_a_commit_is_the_next_version_of_its_branch(table: Path, ref) -> None:
+    dataset = Dataset.open(str(table), ref)
+    latest = dataset.checkout(None)
+    rows = latest.to_pylance().to_table()["a"].to_pylist()
+    committed = dataset.commit(append_of(dataset, [10, 11]))
+    assert (committed.branch, committed.version) == (dataset.branch, latest.version + 1)
+    assert latest.checkout(None).manifest == committed.manifest
+    assert committed.checkout(None) is committed
+    theirs = committed.to_pylance()
+    theirs.validate()
+    assert theirs.to_table()["a"].to_pylist() == [*rows, 10, 11]
+    lance.write_dataset(pa.table({"a": [12]}), theirs, mode="append")
+    assert committed.checkout(None).to_pylance().count_rows() == len(rows) + 3
+
+
+def test_a_staged_version_is_seen_when_it_is_published(table: Path) -> None:
+    dataset = Dataset.open(str(table))
+    staged = dataset.stage(append_of(dataset, [10]))
+    assert dataset.checkout(None) is dataset
+    assert staged.open().to_table()["a"].to_pylist() == [1, 2, 3, 4, 5, 10]
+    staged.publish()
+    published = dataset.checkout(None)
+    assert published.version == 5
+    assert published.to_pylance().to_table()["a"].to_pylist() == [1, 2, 3, 4, 5, 10]
 
 
 def test_the_indices_come_with_the_manifest(table: Path) -> None:

@@ -4,8 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lance_core.data import schema_fields, stage_fragments
-from lance_core.format.schema import data_file_message, next_field_id
-from lance_core.proto import lance_table_pb2 as pb
+from lance_core.format.schema import data_file_message
 
 PACKED = {"lance-encoding:packed": "true"}
 COLUMNS = {
@@ -43,14 +42,3 @@ def test_data_files_are_described_as_pylance_does(tmp_path: Path, version: str) 
 def test_the_legacy_format_has_other_files() -> None:
     with pytest.raises(ValueError, match=r"version 0\.1, expected 2\.0"):
         data_file_message("x", [], size=0, version="0.1")
-
-
-def test_new_field_ids_are_above_all_that_are_known() -> None:
-    manifest = pb.Manifest()
-    assert next_field_id(manifest) == 0
-    manifest.fields.add(id=3)
-    assert next_field_id(manifest) == 4
-    manifest.fragments.add().files.add(fields=[-2, 8])
-    assert next_field_id(manifest) == 9
-    manifest.max_allocated_field_id = 11
-    assert next_field_id(manifest) == 12
