@@ -66,16 +66,19 @@ def list_tables(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -
 
 
 def list_all_tables(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
-    """ListTablesResponse with whole ids, their components joined by '$', in the order of their components."""
+    """ListTablesResponse with whole ids, joined by `delimiter` or '$', in the order of their components."""
     limit, token = limit_of(request), requests.text(request, "page_token")
+    delimiter = requests.text(request, "delimiter") or DELIMITER
     created_only = not requests.flag(request, "include_declared", default=True)
     tables: list[str] = []
+    last: str | None = None
     for table_id in snapshot.all_tables(None if token is None else tuple(token.split(DELIMITER))):
         if created_only and not _is_created(catalog, snapshot, table_id):
             continue
         if limit is not None and len(tables) == limit:
-            return _paged({"tables": tables}, tables[-1] if tables else None)
-        tables.append(join(table_id))
+            return _paged({"tables": tables}, last)
+        tables.append(delimiter.join(table_id))
+        last = join(table_id)
     return {"tables": tables}
 
 
