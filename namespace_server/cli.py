@@ -6,7 +6,7 @@ import logging
 import sys
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import uvicorn
@@ -116,7 +116,10 @@ def adopt(
         raise _refusal(str(error)) from error
     finally:
         namespace.close()
-    typer.echo(adopted)
+    for table_id, versions in adopted.tables:
+        typer.echo(f"{'$'.join(table_id)}: {versions} version{'' if versions == 1 else 's'}")
+    state = "was managed already" if adopted.already_managed else f"adopted, {len(adopted.tables)} tables"
+    typer.echo(f"{settings.root}: {state}, catalog version {adopted.catalog_version}")
 
 
 def _load(config: Path | None, **given: object) -> Settings:
@@ -130,8 +133,9 @@ def _load(config: Path | None, **given: object) -> Settings:
 
 
 def _open(settings: Settings) -> DirectoryNamespace:
+    properties: dict[str, Any] = dict(settings.namespace_properties())
     try:
-        return DirectoryNamespace(**settings.namespace_properties())
+        return DirectoryNamespace(**properties)
     except (LanceNamespaceError, LanceCoreError, OSError, ValueError) as error:
         raise _refusal(f"{settings.root}: {error}") from error
 

@@ -1,0 +1,155 @@
+"""The command, as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace import CreateNamespaceRequest, connect
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "namespace_server", *arguments]
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LANCE_NAMESPACE_")}
+    return {**kept, **more}
+
+
+def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), capture_output=True, text=True, check=False, timeout=60, env=environment(**more)
+    )
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
+    """Start a server on a free port; the process and its URL."""
+    running: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: str, **more: str) -> tuple[subprocess.Popen[str], str]:
+        process = subprocess.Popen(
+            command("serve", "--port", "0", *arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment(**more),
+        )
+        running.append(process)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("listening on "), line
+        return process, line.removeprefix("listening on ").strip()
+
+    yield begin
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_listening_for_strangers_is_refused_without_keys(tmp_path: Path, host: str) -> None:
+    done = run("serve", "--root", str(tmp_path), "--host", host, "--port", "0")
+    assert done.returncode == 2
+    assert f"refused to listen on {host}" in done.stderr
+    assert "LANCE_NAMESPACE_API_KEYS" in done.stderr
+    assert "--insecure" in done.stderr
+
+
+def test_listening_for_strangers_with_keys(tmp_path: Path, start: Callable[..., tuple[object, str]]) -> None:
+    _, url = start("--root", str(tmp_path), "--host", "0.0.0.0", LANCE_NAMESPACE_API_KEYS='{"secret": "ann"}')
+    url = url.replace("0.0.0.0", "127.0.0.1")
+    assert httpx.get(f"{url}/v1/catalog").status_code == 401
+    assert httpx.get(f"{url}/v1/catalog", headers={"x-api-key": "secret"}).status_code == 200
+    stock = connect("rest", {"uri": url, "header.Authorization": "Bearer secret"})
+    stock.create_namespace(CreateNamespaceRequest(id=["ws"]))
+
+
+def test_listening_for_strangers_all_the_same(tmp_path: Path, start: Callable[..., tuple[object, str]]) -> None:
+    _, url = start("--root", str(tmp_path), "--host", "0.0.0.0", "--insecure")
+    assert httpx.get(url.replace("0.0.0.0", "127.0.0.1") + "/health/ready").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "root: Field required"),
+        (["--root", "/r", "--port", "99999"], "port"),
+        (["--root", "/r", "--durability", "sometimes"], "durability"),
+        (["--root", "/r", "--config", "/nowhere.toml"], "/nowhere.toml"),
+        (["--root", "nothing://at/all"], "nothing"),
+    ],
+)
+def test_settings_that_make_no_sense_are_named(arguments: list[str], said: str) -> None:
+    done = run("serve", *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_settings_file(tmp_path: Path, start: Callable[..., tuple[object, str]]) -> None:
+    config = tmp_path / "settings.toml"
+    config.write_text(f'root = "{tmp_path / "catalog"}"\ndurability = "none"\nlog_format = "json"\n')
+    _, url = start("--config", str(config))
+    assert httpx.get(f"{url}/v1/catalog").json()["root"].endswith("/catalog")
+
+
+def test_ending_the_server_answers_what_it_accepted(
+    tmp_path: Path, start: Callable[..., tuple[subprocess.Popen[str], str]]
+) -> None:
+    root = str(tmp_path / "catalog")
+    process, url = start("--root", root)
+    assert httpx.post(f"{url}/v1/namespace/ws/create", json={}).status_code == 200
+
+    def declare(number: int) -> int:
+        try:
+            return httpx.post(f"{url}/v1/table/ws$t{number}/declare", json={}).status_code
+        except httpx.TransportError:
+            return 0
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = [pool.submit(declare, number) for number in range(64)]
+        assert answers[0].result() == 200
+        process.send_signal(signal.SIGTERM)
+        statuses = [answer.result() for answer in answers]
+    assert process.wait(60) == 0
+    acknowledged = {f"ws$t{number}" for number, status in enumerate(statuses) if status == 200}
+
+    _, url = start("--root", root)
+    found = set(httpx.get(f"{url}/v1/table").json()["tables"])
+    # An answer can be lost on its way when the connection closes, a table that was acknowledged cannot.
+    assert acknowledged <= found
+    assert {f"ws$t{number}" for number, status in enumerate(statuses) if status not in {0, 200}} & found == set()
+
+
+def test_adopt(tmp_path: Path) -> None:
+    root = str(tmp_path / "catalog")
+    stock = connect("dir", {"root": root})
+    stock.create_namespace(CreateNamespaceRequest(id=["ws"]))
+    for mode in ("create", "append"):
+        lance.write_dataset(pa.table({"x": [1]}), namespace_client=stock, table_id=["ws", "t"], mode=mode)
+    done = run("adopt", "--root", root)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "ws$t: 2 versions"
+    assert "adopted, 1 tables" in done.stdout
+    again = run("adopt", "--root", root)
+    assert "was managed already" in again.stdout
+
+
+def test_help_names_the_commands() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    assert "serve" in done.stdout
+    assert "adopt" in done.stdout
