@@ -101,7 +101,8 @@ def run(url: str, home: Path) -> None:
     say(f"catalog server at {url}; {truth.flights:,} flights in the CSV; starting Spark")
     builder = configure(SparkSession.builder.master("local[*]"), shuffle_partitions=4, driver_memory="2g")
     builder = builder.config("spark.sql.warehouse.dir", str(home / "warehouse"))
-    spark = start(builder, log_level="OFF")
+    with error_output_to(home / "spark.log"):  # Java inherits it for its whole life
+        spark = start(builder, log_level="ERROR")
     try:
         with CatalogServer(url) as server:
             server.ensure_namespace(NAMESPACE)
@@ -389,6 +390,23 @@ def running_server(root: Path, log: Path) -> Iterator[str]:
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(timeout=30)
+
+
+@contextmanager
+def error_output_to(log: Path) -> Iterator[None]:
+    """Send what this process, and those that it starts, write to standard error to a file; shown if it goes wrong."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with log.open("w") as output:
+            os.dup2(output.fileno(), 2)
+        yield
+    except BaseException:
+        os.write(kept, log.read_bytes())
+        raise
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def say(text: str) -> None:
