@@ -93,6 +93,8 @@ def serve(
             access_log=False,
             proxy_headers=False,
             server_header=False,
+            # Longer than the 90 s for which stock clients keep an idle connection: who reuses one must find it open.
+            timeout_keep_alive=120,
         )
     ).run()
 

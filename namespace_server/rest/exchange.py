@@ -13,9 +13,16 @@ from typing import Any
 from urllib.parse import unquote_plus, unquote_to_bytes
 
 import orjson
-from lance_namespace.errors import InternalError, InvalidInputError, LanceNamespaceError, UnauthenticatedError
+from lance_namespace.errors import (
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    ServiceUnavailableError,
+    UnauthenticatedError,
+)
 from starlette.types import Receive, Scope, Send
 
+from lance_core.errors import OutcomeUnknown, StorageError
 from namespace_server.rest.endpoints import Body, Endpoint
 from namespace_server.rest.errors import BodyTooLarge, MethodNotAllowed, body_of, status_of
 
@@ -175,14 +182,19 @@ async def send_nothing(send: Send, catalog_version: int) -> None:
 def render_error(error: Exception, catalog_version: int) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     """Status, headers and body of the ErrorResponse for any exception.
 
-    What is not a namespace error is logged in full and answered as 500/18, without its text. An error that knows the
-    catalog version it was found at says so in its `catalog_version`; else it is the one given.
+    What is not a namespace error is logged in full and answered without its text: as 503/17 if the store could not
+    answer, else as 500/18. An error that knows the catalog version it was found at says so in its `catalog_version`;
+    else it is the one given.
     """
     instance = None
     if not isinstance(error, LanceNamespaceError):
         instance = uuid.uuid4().hex
         _log.error("unhandled error, instance %s", instance, exc_info=error)
-        error = InternalError(f"internal error; the server's log has it as instance {instance}")
+        where = f"the server's log has it as instance {instance}"
+        if type(error) in {StorageError, OutcomeUnknown}:
+            error = ServiceUnavailableError(f"the catalog's storage did not answer; {where}")
+        else:
+            error = InternalError(f"internal error; {where}")
     version = getattr(error, "catalog_version", None)
     body = body_of(error, instance=instance)
     headers = _json_headers(body, version if isinstance(version, int) else catalog_version)

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from lance_namespace.errors import ErrorCode, InvalidInputError, LanceNamespaceError, ServiceUnavailableError
 
+from lance_core.errors import StorageError
 from namespace_server.directory.errors import BatchConflict, CommitOutcomeUnknown, ConflictDetail
 from namespace_server.rest.errors import STATUS
 
@@ -344,6 +345,13 @@ class TestErrors:
         assert "Traceback" not in response.text
         assert "a secret of the house" in caplog.text
         assert response.json()["instance"] in caplog.text
+
+    def test_a_store_that_does_not_answer_is_no_fault_of_the_server(self, serve: Any, echo_catalog: Any) -> None:
+        echo_catalog.failure = StorageError("s3://bucket: a secret of the house")
+        with httpx.Client(base_url=serve(echo_catalog).url) as http:
+            response = http.post("/v1/table/a/describe", json={})
+        assert "storage did not answer" in refused(response, 503, 17)
+        assert "secret" not in response.text
 
     def test_an_error_may_know_its_catalog_version(self, serve: Any, echo_catalog: Any) -> None:
         echo_catalog.failure = InvalidInputError("no")
