@@ -11,11 +11,15 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFile, UnsupportedFeature
 from lance_core.proto import lance_table_pb2 as pb
 
 Numbers = npt.NDArray[np.uint64]
+
+MAX_ROWS = 1 << 32
+"""A row's offset in its fragment has 32 bits."""
 
 UNKNOWN_CREATION = 1
 """What readers report for a row whose creation was not recorded."""
@@ -24,11 +28,15 @@ UNKNOWN_CREATION = 1
 def row_ids(fragment: pb.DataFragment) -> Numbers:
     """The row ids that the fragment carries: of all its rows, of the first ones, or none.
 
-    Raises `UnsupportedFeature` when they are in an external file, `CorruptFile` when they cannot be decoded.
+    Raises `UnsupportedFeature` when they are in an external file, `CorruptFile` when they cannot be decoded or span
+    more than a fragment's row offsets can count.
     """
     if fragment.HasField("external_row_ids"):
         raise UnsupportedFeature(f"fragment {fragment.id}: its row ids are in another file")
-    sequence = pb.RowIdSequence.FromString(fragment.inline_row_ids)
+    try:
+        sequence = pb.RowIdSequence.FromString(fragment.inline_row_ids)
+    except DecodeError as error:
+        raise CorruptFile(f"fragment {fragment.id}: its row ids are not a sequence: {error}") from error
     return _concatenate(_expand(segment) for segment in sequence.segments)
 
 
@@ -69,11 +77,10 @@ def encode_row_ids(ids: Numbers) -> bytes:
     """Any ids, in order, in the smallest of the usual forms."""
     if len(ids) == 0:
         return b""
-    ascending = bool(np.all(ids[1:] > ids[:-1]))
-    if ascending and int(ids[-1]) - int(ids[0]) + 1 == len(ids):
-        return encode_row_id_range(int(ids[0]), int(ids[-1]) + 1)
-    array = _encode_array(ids)
-    segment = pb.U64Segment(sorted_array=array) if ascending else pb.U64Segment(array=array)
+    if bool(np.all(ids[1:] > ids[:-1])):
+        segment = _ascending_segment(ids)
+    else:
+        segment = pb.U64Segment(array=_encode_array(ids))
     return pb.RowIdSequence(segments=[segment]).SerializeToString()
 
 
@@ -107,7 +114,29 @@ def _range(start: int, end: int) -> pb.U64Segment:
     return pb.U64Segment(range=pb.U64Segment.Range(start=start, end=end))
 
 
+def _ascending_segment(ids: Numbers) -> pb.U64Segment:
+    """The form that takes the fewest bytes: about 4 per hole, a bit per slot, or 2 per id."""
+    start, end = int(ids[0]), int(ids[-1]) + 1
+    holes, slots = end - start - len(ids), -(-(end - start) // 8)
+    if holes == 0:
+        return _range(start, end)
+    smallest = min(4 * holes, slots, 2 * len(ids))
+    if smallest == 4 * holes:
+        missing = np.setdiff1d(np.arange(start, end, dtype=np.uint64), ids, assume_unique=True)
+        holed = pb.U64Segment.RangeWithHoles(start=start, end=end, holes=_encode_array(missing))
+        return pb.U64Segment(range_with_holes=holed)
+    if smallest == slots:
+        bits = np.zeros(end - start, np.uint8)
+        bits[ids - np.uint64(start)] = 1
+        bitmap = np.packbits(bits, bitorder="little").tobytes()
+        return pb.U64Segment(range_with_bitmap=pb.U64Segment.RangeWithBitmap(start=start, end=end, bitmap=bitmap))
+    return pb.U64Segment(sorted_array=_encode_array(ids))
+
+
 def _expand(segment: pb.U64Segment) -> Numbers:
+    for extent in (segment.range, segment.range_with_holes, segment.range_with_bitmap):
+        if extent.end - extent.start > MAX_ROWS:
+            raise CorruptFile(f"row id segment spans {extent.end - extent.start} ids, expected at most {MAX_ROWS}")
     match segment.WhichOneof("segment"):
         case "range":
             return np.arange(segment.range.start, segment.range.end, dtype=np.uint64)

@@ -47,7 +47,7 @@ class Table:
     def open(self, version: int | None = None) -> lance.LanceDataset:
         return lance.dataset(self.uri, version=version)
 
-    def branch(self, name: str) -> "Table":
+    def branch(self, name: str) -> Table:
         """The branch as a table; its files are below the same store."""
         return BranchTable(self.root, name)
 
@@ -71,7 +71,7 @@ class Table:
         """Data files for rows of the table, as new fragments."""
         return tuple(stage_fragments(table, self.uri, mode=mode))
 
-    def copy(self, to: Path) -> "Table":
+    def copy(self, to: Path) -> Table:
         """The table as it is, somewhere else."""
         shutil.copytree(self.root, to)
         return Table(to)

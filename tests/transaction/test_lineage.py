@@ -1,5 +1,6 @@
 """P3: what descends from the head, and what only has the right number."""
 
+import itertools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -79,7 +80,7 @@ def test_every_commit_of_pylance_descends_from_the_one_before(tmp_path: Path, st
     chain = list(table.manifests().values())
     breaks = {
         f"{after.version} {after.operation}": reason
-        for before, after in zip(chain, chain[1:], strict=False)
+        for before, after in itertools.pairwise(chain)
         if (reason := lineage_break(before, after)) is not None
     }
     assert breaks == {}
@@ -108,7 +109,7 @@ def test_commits_that_were_rebased_descend(tmp_path: Path) -> None:
     stale[1].update({"x": "0"}, where="id = 3")
     lance.write_dataset(rows(20, 30), stale[2], mode="append")
     chain = list(table.manifests().values())
-    assert [lineage_break(before, after) for before, after in zip(chain, chain[1:], strict=False)] == [None] * 5
+    assert [lineage_break(before, after) for before, after in itertools.pairwise(chain)] == [None] * 5
 
 
 def compact(dataset: lance.LanceDataset) -> None:

@@ -1,0 +1,324 @@
+"""The conflict matrix, cell by cell: ours in a row, what was committed since in a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pyroaring import BitMap
+
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.conflicts import Context, Outcome, judge, shared_fragments
+from lance_core.transaction.operations import (
+    Append,
+    Delete,
+    MapUpdate,
+    Operation,
+    Overwrite,
+    Update,
+    UpdateConfig,
+    encode_transaction,
+)
+
+C, B, R, I = Outcome.COMPATIBLE, Outcome.REBASE, Outcome.RETRYABLE, Outcome.INCOMPATIBLE  # noqa: E741
+
+
+def fragment(identifier: int) -> pb.DataFragment:
+    return pb.DataFragment(id=identifier, physical_rows=10)
+
+
+def schema(*ids: int) -> list[pb.Field]:
+    return [pb.Field(id=identifier, parent_id=-1) for identifier in ids]
+
+
+OURS: dict[str, Operation] = {
+    "append": Append((fragment(0),)),
+    "delete": Delete((fragment(1),)),
+    "overwrite": Overwrite((fragment(0),), tuple(schema(0, 1))),
+    "update": Update(updated=(fragment(1),), new=(fragment(0),)),
+    "columns": Update(updated=(fragment(1),), fields_modified=(1,), rewrites_columns=True),
+    "config": UpdateConfig(config=MapUpdate({"k": "v"})),
+    "schema": UpdateConfig(schema_metadata=MapUpdate({"k": "v"}), field_metadata={1: MapUpdate({"k": "v"})}),
+}
+
+Transaction = pb.Transaction
+
+
+def overlap(name: str, *, on: int) -> pb.Transaction:
+    """A committed transaction that touches fragment `on`."""
+    match name:
+        case "delete":
+            return Transaction(delete=Transaction.Delete(updated_fragments=[fragment(on)]))
+        case "removal":
+            return Transaction(delete=Transaction.Delete(deleted_fragment_ids=[on]))
+        case "update":
+            return Transaction(update=Transaction.Update(updated_fragments=[fragment(on)]))
+        case "moved away":
+            return Transaction(update=Transaction.Update(removed_fragment_ids=[on]))
+        case "columns":
+            update = Transaction.Update(updated_fragments=[fragment(on)], fields_modified=[0], update_mode=1)  # type: ignore[arg-type]
+            return Transaction(update=update)
+        case "rewrite":
+            group = Transaction.Rewrite.RewriteGroup(old_fragments=[fragment(on)], new_fragments=[fragment(9)])
+            return Transaction(rewrite=Transaction.Rewrite(groups=[group]))
+        case "old rewrite":
+            return Transaction(rewrite=Transaction.Rewrite(old_fragments=[fragment(on)]))
+        case "data_replacement":
+            replaced = Transaction.DataReplacementGroup(fragment_id=on, new_file=pb.DataFile(fields=[0]))
+            return Transaction(data_replacement=Transaction.DataReplacement(replacements=[replaced]))
+        case "overlay of 0" | "overlay of 1":
+            field = int(name[-1])
+            overlay = pb.DataOverlayFile(data_file=pb.DataFile(fields=[field]))
+            group = Transaction.DataOverlayGroup(fragment_id=on, overlays=[overlay])
+            return Transaction(data_overlay=Transaction.DataOverlay(groups=[group]))
+    raise AssertionError(name)
+
+
+THEIRS: dict[str, pb.Transaction] = {
+    "append": Transaction(append=Transaction.Append(fragments=[fragment(0)])),
+    "overwrite": Transaction(overwrite=Transaction.Overwrite(schema=schema(0, 1))),
+    "create_index": Transaction(create_index=Transaction.CreateIndex(new_indices=[pb.IndexMetadata(fields=[0])])),
+    "merge": Transaction(merge=Transaction.Merge(fragments=[fragment(1)], schema=schema(0, 1, 2))),
+    "merge, nullable": Transaction(
+        merge=Transaction.Merge(fragments=[fragment(1)], schema=schema(0, 1, 2), preserves_nullability=True)
+    ),
+    "project": Transaction(project=Transaction.Project(schema=schema(0, 1))),
+    "project, nullable": Transaction(project=Transaction.Project(schema=schema(0, 1), preserves_nullability=True)),
+    "project without 1": Transaction(project=Transaction.Project(schema=schema(0), preserves_nullability=True)),
+    "restore": Transaction(restore=Transaction.Restore(version=1)),
+    "reserve_fragments": Transaction(reserve_fragments=Transaction.ReserveFragments(num_fragments=1)),
+    "insert": Transaction(update=Transaction.Update(new_fragments=[fragment(0)])),
+    "config k": encode_transaction(UpdateConfig(config=MapUpdate({"k": "w"})), read_version=1),
+    "config other": encode_transaction(UpdateConfig(config=MapUpdate({"other": "w"})), read_version=1),
+    "config replaced": encode_transaction(UpdateConfig(config=MapUpdate({"other": "w"}, replace=True)), read_version=1),
+    "schema": encode_transaction(OURS["schema"], read_version=1),
+    "mem wal": Transaction(update_mem_wal_state=Transaction.UpdateMemWalState()),
+    "update_bases": Transaction(update_bases=Transaction.UpdateBases(new_bases=[pb.BasePath(id=1)])),
+    "clone": Transaction(clone=Transaction.Clone(ref_version=1)),
+    "composite": Transaction(composite_operation=b"\x00"),
+    "unknown": Transaction(uuid="u"),
+    **{
+        f"{name} {'of ours' if on == 1 else 'elsewhere'}": overlap(name, on=on)
+        for name in (
+            "delete",
+            "removal",
+            "update",
+            "moved away",
+            "columns",
+            "rewrite",
+            "old rewrite",
+            "data_replacement",
+            "overlay of 0",
+            "overlay of 1",
+        )
+        for on in (1, 2)
+    },
+}
+
+#                             append, delete, overwrite, update, columns, config, schema
+MATRIX: dict[str, tuple[Outcome, ...]] = {
+    "append": (C, C, C, C, C, C, C),
+    "overwrite": (I, I, R, I, I, C, I),
+    "create_index": (C, C, C, C, C, C, C),
+    "merge": (R, R, C, R, R, C, R),
+    "merge, nullable": (C, R, C, R, R, C, R),
+    "project": (R, C, C, R, R, C, C),
+    "project, nullable": (C, C, C, C, C, C, C),
+    "project without 1": (C, C, C, C, R, C, I),
+    "restore": (I, I, C, I, I, C, I),
+    "reserve_fragments": (C, C, C, C, C, C, C),
+    "insert": (C, C, C, C, C, C, C),
+    "config k": (C, C, C, C, C, I, C),
+    "config other": (C, C, C, C, C, C, C),
+    "config replaced": (C, C, C, C, C, I, C),
+    "schema": (C, C, C, C, C, C, I),
+    "mem wal": (I, I, I, C, C, C, C),
+    "update_bases": (C, C, C, C, C, C, C),
+    "clone": (I, I, I, I, I, I, I),
+    "composite": (I, I, I, I, I, I, I),
+    "unknown": (I, I, I, I, I, I, I),
+    "delete of ours": (C, B, C, B, R, C, C),
+    "delete elsewhere": (C, C, C, C, C, C, C),
+    "removal of ours": (C, R, C, R, R, C, C),
+    "removal elsewhere": (C, C, C, C, C, C, C),
+    "update of ours": (C, B, C, B, R, C, C),
+    "update elsewhere": (C, C, C, C, C, C, C),
+    "moved away of ours": (C, R, C, R, R, C, C),
+    "moved away elsewhere": (C, C, C, C, C, C, C),
+    "columns of ours": (C, R, C, R, R, C, C),
+    "columns elsewhere": (C, C, C, C, C, C, C),
+    "rewrite of ours": (C, R, C, R, R, C, C),
+    "rewrite elsewhere": (C, C, C, C, C, C, C),
+    "old rewrite of ours": (C, R, C, R, R, C, C),
+    "old rewrite elsewhere": (C, C, C, C, C, C, C),
+    "data_replacement of ours": (C, R, C, R, R, C, C),
+    "data_replacement elsewhere": (C, C, C, C, C, C, C),
+    "overlay of 0 of ours": (C, C, C, R, C, C, C),
+    "overlay of 0 elsewhere": (C, C, C, C, C, C, C),
+    "overlay of 1 of ours": (C, C, C, R, R, C, C),
+    "overlay of 1 elsewhere": (C, C, C, C, C, C, C),
+}
+
+OTHER_ROWS = Context({1: BitMap([1, 2])}, {1: BitMap([3])})
+
+
+def test_the_table_is_complete() -> None:
+    assert MATRIX.keys() == THEIRS.keys()
+    named = {transaction.WhichOneof("operation") for transaction in THEIRS.values()}
+    known = {field.name for field in pb.Transaction.DESCRIPTOR.oneofs_by_name["operation"].fields}
+    assert named == known | {None}
+
+
+@pytest.mark.parametrize("theirs", MATRIX)
+@pytest.mark.parametrize("ours", OURS)
+def test_cell(ours: str, theirs: str) -> None:
+    verdict = judge(OURS[ours], THEIRS[theirs], OTHER_ROWS)
+    assert verdict.outcome is MATRIX[theirs][list(OURS).index(ours)], verdict
+    assert bool(verdict.reason) is (verdict.outcome is not C)
+
+
+@pytest.mark.parametrize("ours", ["delete", "update"])
+@pytest.mark.parametrize("theirs", ["delete of ours", "update of ours"])
+def test_rows_decide_within_a_fragment(ours: str, theirs: str) -> None:
+    operation, transaction = OURS[ours], THEIRS[theirs]
+    assert shared_fragments(operation, transaction) == {1}
+    same = judge(operation, transaction, Context({1: BitMap([1, 3])}, {1: BitMap([3, 4])}))
+    assert (same.outcome, same.reason) == (R, "it changed row 3 of fragment 1 as well")
+    unknown = judge(operation, transaction, Context({1: BitMap([1])}, {}))
+    assert (unknown.outcome, unknown.reason) == (R, "it changed fragment 1, and which rows can no longer be told")
+    assert judge(operation, transaction).outcome is R
+
+
+@pytest.mark.parametrize("theirs", ["delete of ours", "update of ours"])
+def test_a_fragment_that_ours_removes_has_no_rows_to_merge(theirs: str) -> None:
+    for operation in (Delete((), (1,)), Update(removed_ids=(1,))):
+        assert judge(operation, THEIRS[theirs], OTHER_ROWS).outcome is R
+
+
+def test_a_version_whose_transaction_is_lost_is_in_everybody_s_way() -> None:
+    assert {judge(operation, None).outcome for operation in OURS.values()} == {I}
+
+
+MAPS: dict[str, tuple[UpdateConfig, UpdateConfig, Outcome]] = {
+    "both set a key": (UpdateConfig(MapUpdate({"k": "1"})), UpdateConfig(MapUpdate({"k": "2"})), I),
+    "set and delete": (UpdateConfig(MapUpdate({"k": "1"})), UpdateConfig(MapUpdate({"k": None})), I),
+    "both delete": (UpdateConfig(MapUpdate({"k": None})), UpdateConfig(MapUpdate({"k": None})), C),
+    "other keys": (UpdateConfig(MapUpdate({"k": "1"})), UpdateConfig(MapUpdate({"l": "1"})), C),
+    "ours replaces": (UpdateConfig(MapUpdate({"k": "1"}, replace=True)), UpdateConfig(MapUpdate({"l": "1"})), I),
+    "table metadata, same key": (
+        UpdateConfig(table_metadata=MapUpdate({"k": "1"})),
+        UpdateConfig(table_metadata=MapUpdate({"k": "2"})),
+        I,
+    ),
+    "table metadata, other key": (
+        UpdateConfig(table_metadata=MapUpdate({"k": "1"})),
+        UpdateConfig(table_metadata=MapUpdate({"l": "2"})),
+        C,
+    ),
+    "table metadata replaced": (
+        UpdateConfig(table_metadata=MapUpdate({"k": "1"})),
+        UpdateConfig(table_metadata=MapUpdate({"l": "2"}, replace=True)),
+        I,
+    ),
+    "config and table metadata": (
+        UpdateConfig(MapUpdate({"k": "1"})),
+        UpdateConfig(table_metadata=MapUpdate({"k": "2"})),
+        C,
+    ),
+    "schema metadata, other keys": (
+        UpdateConfig(schema_metadata=MapUpdate({"k": "1"})),
+        UpdateConfig(schema_metadata=MapUpdate({"l": "2"})),
+        I,
+    ),
+    "same field": (
+        UpdateConfig(field_metadata={0: MapUpdate({"k": "1"})}),
+        UpdateConfig(field_metadata={0: MapUpdate({"l": "1"})}),
+        I,
+    ),
+    "other field": (
+        UpdateConfig(field_metadata={0: MapUpdate({"k": "1"})}),
+        UpdateConfig(field_metadata={1: MapUpdate({"k": "1"})}),
+        C,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_maps(name: str) -> None:
+    ours, theirs, expected = MAPS[name]
+    assert judge(ours, encode_transaction(theirs, read_version=1)).outcome is expected
+    assert judge(theirs, encode_transaction(ours, read_version=1)).outcome is expected
+
+
+def test_config_in_its_old_form() -> None:
+    old = Transaction(update_config=Transaction.UpdateConfig(upsert_values={"k": "1"}, delete_keys=["l"]))
+    assert judge(UpdateConfig(MapUpdate({"k": "2"})), old).outcome is I
+    assert judge(UpdateConfig(MapUpdate({"l": "2"})), old).outcome is I
+    assert judge(UpdateConfig(MapUpdate({"l": None})), old).outcome is C
+
+
+def test_an_overwrite_that_sets_config_minds_config() -> None:
+    ours = Overwrite((), tuple(schema(0)), config_upserts={"k": "v"})
+    assert judge(ours, THEIRS["config k"]).outcome is I
+    assert judge(ours, THEIRS["config other"]).outcome is C
+    theirs = encode_transaction(ours, read_version=1)
+    assert judge(OURS["config"], theirs).outcome is I
+    assert judge(UpdateConfig(MapUpdate({"other": "v"})), theirs).outcome is C
+
+
+def keys(*hashes: int, fields: tuple[int, ...] = (0,)) -> pb.Transaction.KeyExistenceFilter:
+    return Transaction.KeyExistenceFilter(
+        field_ids=fields, exact=Transaction.ExactKeySetFilter(key_hashes=list(hashes))
+    )
+
+
+def bloom(bitmap: bytes) -> pb.Transaction.KeyExistenceFilter:
+    return Transaction.KeyExistenceFilter(field_ids=[0], bloom=Transaction.BloomFilter(bitmap=bitmap))
+
+
+KEYS: dict[str, tuple[pb.Transaction.KeyExistenceFilter | None, Outcome]] = {
+    "other keys": (keys(3, 4), C),
+    "a common key": (keys(2, 3), R),
+    "other fields": (keys(3, fields=(1,)), R),
+    "another kind of filter": (bloom(b"\x00"), R),
+    "no filter": (None, R),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_inserted_keys(name: str) -> None:
+    filter_, expected = KEYS[name]
+    theirs = encode_transaction(Update(new=(fragment(0),), inserted_keys=filter_), read_version=1)
+    assert judge(Update(new=(fragment(0),), inserted_keys=keys(1, 2)), theirs).outcome is expected
+
+
+def test_bloom_filters_meet_in_a_bit() -> None:
+    ours = Update(inserted_keys=bloom(b"\x0f\x00"))
+    for bitmap, expected in ((b"\xf0\xff", C), (b"\xf1\x00", R), (b"\x00", R)):
+        theirs = encode_transaction(Update(inserted_keys=bloom(bitmap)), read_version=1)
+        assert judge(ours, theirs).outcome is expected
+
+
+def test_claims_about_keys_fall_to_any_append() -> None:
+    assert judge(Update(inserted_keys=keys(1)), THEIRS["append"]).outcome is R
+    assert judge(Update(inserted_keys=None), THEIRS["append"]).outcome is C
+
+
+def sstable(generation: int, shard: bytes = b"s") -> pb.CompactedSsTable:
+    return pb.CompactedSsTable(shard_id=pb.UUID(uuid=shard), generation=generation)
+
+
+def as_log(table: pb.CompactedSsTable) -> pb.Transaction:
+    return Transaction(update_mem_wal_state=Transaction.UpdateMemWalState(compacted_sstables=[table]))
+
+
+def as_update(table: pb.CompactedSsTable) -> pb.Transaction:
+    return Transaction(update=Transaction.Update(compacted_sstables=[table]))
+
+
+@pytest.mark.parametrize("wrap", [as_log, as_update])
+def test_generations_of_a_log_shard(wrap: Callable[[pb.CompactedSsTable], pb.Transaction]) -> None:
+    ours = Update(new=(fragment(0),), compacted_sstables=(sstable(5),))
+    assert judge(ours, wrap(sstable(5))).outcome is I
+    assert judge(ours, wrap(sstable(4))).outcome is R
+    assert judge(ours, wrap(sstable(9, b"t"))).outcome is C
