@@ -1,4 +1,4 @@
-"""Object services on this machine, for tests that want a real protocol: fixtures `moto_server`, `azurite`, `fake_gcs`."""
+"""Object services on this machine, for tests that want a real protocol."""
 
 import itertools
 import json

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from fsspec.asyn import sync
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
-from lance_core.storage.keys import check_key, check_prefix, is_key
+from lance_core.storage.keys import check_key, check_prefix, is_key, quote_path
 from lance_core.storage.overlap import Overlap
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
 from lance_core.storage.services.bucket import VACANT, Bucket, Found, Verdict
@@ -23,7 +23,7 @@ _FIRST_PAUSE = 0.05
 
 
 class FsspecStore(ObjectStore):
-    """Objects of `bucket` below `prefix`, a key of the bucket or ''. One request per call, nothing cached.
+    """Objects of `bucket`, itself at `uri`, below `prefix`, a key of the bucket or ''. One request per call, nothing cached.
 
     A request that was not accepted (throttled, no connection) is made again up to four times, with growing pauses. So
     is one that got no answer, if making it twice does no harm: reads, `put` and `delete`. A conditional write without
@@ -34,7 +34,7 @@ class FsspecStore(ObjectStore):
     content_e_tags = False
 
     def __init__(self, bucket: Bucket, uri: str, prefix: str, *, workers: int = 32) -> None:
-        self.uri = uri
+        self.uri = f"{uri}/{quote_path(prefix)}" if prefix else uri
         self._bucket = bucket
         self._base = f"{prefix}/" if prefix else ""
         self._overlap = Overlap(workers, "storage")

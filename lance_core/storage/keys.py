@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 from lance_core.errors import StorageError
 
 _SUSPECT = re.compile(r"//|/\.|\0|\\|^[./]|/$|^$|[\ud800-\udfff]")
+_PLAIN_IN_URLS = "/!$&'()*+,:;=@~"
+
+
+def quote_path(path: str) -> str:
+    """A key or path as it stands in a URI: percent-encoded where a URL parser would otherwise change it."""
+    return quote(path, safe=_PLAIN_IN_URLS)
 
 
 def check_key(path: str) -> None:

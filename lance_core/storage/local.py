@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal, NoReturn, TypeVar
-from urllib.parse import quote
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.durability import Durability, sync_directory, sync_file
-from lance_core.storage.keys import check_key, check_prefix, is_key
+from lance_core.storage.keys import check_key, check_prefix, is_key, quote_path
 from lance_core.storage.overlap import call_all
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
 
@@ -26,7 +25,6 @@ _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _VACANT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
 _NOT_LINKABLE = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.EOPNOTSUPP})
 _SILENT = frozenset({errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.ENOTCONN})
-_URL_PATH = "/!$&'()*+,:;=@~"
 
 
 class LocalStore(ObjectStore):
@@ -48,7 +46,7 @@ class LocalStore(ObjectStore):
             raise ValueError(f"durability {durability!r}: expected 'fsync' or 'none'")
         self._root = os.path.abspath(os.fspath(root))  # not realpath: clients keep symbolic links
         self._base = self._root.rstrip("/") + "/"
-        self.uri = "file://" + quote(self._root.rstrip("/"), safe=_URL_PATH)
+        self.uri = "file://" + quote_path(self._root.rstrip("/"))
         self._durability = Durability(self._root) if durability == "fsync" else None
         self._replacing = threading.Lock()
 
@@ -185,9 +183,6 @@ class LocalStore(ObjectStore):
             return ""
         path = absolute.removeprefix(self._base)
         return path if path != absolute and is_key(path) else None
-
-    def object_uri(self, path: str) -> str:
-        return f"{self.uri}/{quote(path, safe=_URL_PATH)}" if path else self.uri
 
     def close(self) -> None:
         if self._durability is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from lance_core.errors import StorageError
+from lance_core.storage.keys import check_key
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
@@ -62,7 +63,9 @@ def open_store(
 
 def _open_bucket(text: str, parts: SplitResult, options: Options) -> ObjectStore:
     name, _, host = parts.netloc.partition("@")
-    prefix = parts.path.strip("/")
+    prefix = unquote(parts.path).strip("/")
+    if prefix:
+        check_key(prefix)
     if not name or (host and parts.scheme not in {"abfs", "abfss"}):
         raise StorageError(f"{text}: expected {parts.scheme}://bucket/prefix")
     try:
@@ -74,7 +77,7 @@ def _open_bucket(text: str, parts: SplitResult, options: Options) -> ObjectStore
         raise StorageError(f"{text}: {error.name} is missing; install lance-namespace-server[{extra}]") from error
     except ValueError as error:
         raise StorageError(f"{text}: {error}") from error
-    return FsspecStore(bucket, text.rstrip("/"), prefix)
+    return FsspecStore(bucket, f"{parts.scheme}://{parts.netloc}", prefix)
 
 
 def _bucket(scheme: str, name: str, account: str | None, options: Options) -> Bucket:

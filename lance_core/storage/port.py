@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
+from lance_core.storage.keys import quote_path
+
 T = TypeVar("T")
 R = TypeVar("R")
 Results: TypeAlias = list[R]
@@ -37,7 +39,7 @@ class ObjectStore(ABC):
     """
 
     uri: str
-    """The root as clients name it: `file:///data/cat`, `s3://bucket/cat`, `memory://name`. No trailing slash."""
+    """The root as clients name it: `file:///data/cat`, `s3://bucket/cat`, `memory://name`. No trailing slash; percent-encoded."""
 
     local: bool
     """True when a call costs microseconds: callers need no threads to hide its latency."""
@@ -128,7 +130,7 @@ class ObjectStore(ABC):
 
     def object_uri(self, path: str) -> str:
         """The full URI of a key, as pylance opens it."""
-        return f"{self.uri}/{path}" if path else self.uri
+        return f"{self.uri}/{quote_path(path)}" if path else self.uri
 
     @abstractmethod
     def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:

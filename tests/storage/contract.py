@@ -333,7 +333,9 @@ class StoreContract:
         assert store.relative_path(path + "/../../../../1") is None
         assert store.relative_path("//" + path) is None
         assert not store.uri.endswith("/")
-        assert store.object_uri("t/1") == store.uri + "/t/1"
+        assert store.object_uri("ws$t/1") == store.uri + "/ws$t/1"
+        assert store.object_uri("a b/%é") == store.uri + "/a%20b/%25%C3%A9"
+        assert store.object_uri("") == store.uri
 
     def test_sync_accepts_what_was_written(self, store: ObjectStore) -> None:
         store.put("a/b/c", b"x", durable=False)

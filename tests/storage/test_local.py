@@ -2,14 +2,19 @@
 
 import errno
 import os
-import stat
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import lance
+import lance.namespace
+import pyarrow as pa
 import pytest
+from lance_namespace import CreateNamespaceRequest, ListTableVersionsRequest
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, StorageError
-from lance_core.storage import durability, local
+from lance_core.storage import durability
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from tests.storage.contract import StoreContract, keys, racers
@@ -28,12 +33,6 @@ class TestFsync(StoreContract):
     def other(self, tmp_path: Path) -> ObjectStore:
         return LocalStore(tmp_path / "not" / "yet", "fsync")
 
-    def test_sync_of_a_missing_object_is_not_found(self, store: ObjectStore) -> None:
-        store.put("a/b", b"x")
-        for path in ("a/c", "c/d", "a"):
-            with pytest.raises(NotFound):
-                store.sync(["a/b", path])
-
 
 class TestNoFsync(StoreContract):
     @pytest.fixture
@@ -43,3 +42,372 @@ class TestNoFsync(StoreContract):
     @pytest.fixture
     def other(self, tmp_path: Path) -> ObjectStore:
         return LocalStore(f"{tmp_path}/", "none")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LocalStore]:
+    store = LocalStore(tmp_path)
+    yield store
+    store.close()
+
+
+def files(root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+
+
+# e_tags
+
+
+def test_e_tags_are_those_of_stock_lance(tmp_path: Path) -> None:
+    namespace = lance.namespace.DirectoryNamespace(root=str(tmp_path), table_version_tracking_enabled="true")
+    namespace.create_namespace(CreateNamespaceRequest(id=["ws"]))
+    lance.write_dataset(pa.table({"a": [1]}), namespace_client=namespace, table_id=["ws", "t"], mode="create")
+    (version,) = namespace.list_table_versions(ListTableVersionsRequest(id=["ws", "t"])).versions
+    store = LocalStore(tmp_path)
+    path = store.relative_path(version.manifest_path)
+    assert path is not None
+    assert store.head(path).e_tag == version.e_tag
+    assert store.object_path(path) == version.manifest_path
+
+
+def test_object_paths_outside_the_root_are_not_ours(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "cat")
+    assert store.relative_path(f"{tmp_path}/catalog/x") is None
+    assert store.relative_path(f"{tmp_path}/other/x") is None
+    assert store.relative_path(f"{tmp_path}/cat/x") == "x"
+
+
+# temporary files and directories
+
+
+@pytest.mark.parametrize("step", ["link", "replace", "write"])
+def test_a_failed_write_leaves_nothing(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store.put("t/0", b"before")
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(StorageError, match=r"t/1: .*No space left") as caught:
+        store.put("t/1", b"x") if step == "replace" else store.put_if_absent("t/1", b"x")
+    assert type(caught.value) is StorageError
+    assert files(tmp_path) == ["t", "t/0"]
+
+
+@pytest.mark.parametrize("step", ["link", "replace"])
+def test_a_file_system_that_does_not_answer_leaves_the_outcome_unknown(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def lost(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, step, lost)
+    with pytest.raises(OutcomeUnknown, match="t/1"):
+        store.put("t/1", b"x") if step == "replace" else store.put_if_absent("t/1", b"x")
+
+
+def test_a_link_whose_answer_was_lost_and_repeated_is_still_ours(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Network file systems repeat a link whose answer was lost, and then find its work."""
+    link = os.link
+
+    def repeated(source: str, target: str) -> None:
+        link(source, target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", repeated)
+    store.put_if_absent("slot", b"ours")
+    with pytest.raises(AlreadyExists):
+        store.put_if_absent("slot", b"theirs")
+    assert store.get("slot") == b"ours"
+
+
+def test_listings_hide_what_a_crash_left(store: LocalStore, tmp_path: Path) -> None:
+    store.put("t/_versions/1.manifest", b"x")
+    (tmp_path / "t/_versions" / f".{'0123456789abcdef' * 2}.tmp").write_bytes(b"torn")
+    (tmp_path / "t/_versions/.hidden.tmp").write_bytes(b"an object like any other")
+    assert keys(store, "") == ["t/_versions/.hidden.tmp", "t/_versions/1.manifest"]
+    with pytest.raises(StorageError, match="temporary"):
+        store.put(f"t/.{'0' * 32}.tmp", b"x")
+
+
+def test_stock_lance_overlooks_our_temporary_files(store: LocalStore, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(pa.table({"a": [1]}), uri)
+    for directory in ("_versions", "data", "_transactions"):
+        (tmp_path / "t.lance" / directory / f".{'f' * 32}.tmp").write_bytes(b"torn")
+    lance.write_dataset(pa.table({"a": [2]}), uri, mode="append")
+    assert lance.dataset(uri).count_rows() == 2
+    assert [found["version"] for found in lance.dataset(uri).versions()] == [1, 2]
+
+
+def test_directories_go_with_their_last_object(store: LocalStore, tmp_path: Path) -> None:
+    """Stock Lance takes a directory `x.lance` for a table."""
+    store.put("x.lance/_versions/1", b"x")
+    store.put("x.lance/data/a/b", b"x")
+    store.delete("x.lance/data/a/b")
+    assert files(tmp_path) == ["x.lance", "x.lance/_versions", "x.lance/_versions/1"]
+    store.rename_if_absent("x.lance/_versions/1", "y")
+    assert files(tmp_path) == ["y"]
+    store.delete("y")
+    assert tmp_path.is_dir()
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_directories_that_come_and_go_lose_no_write(store: LocalStore, durable: bool) -> None:
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(60):
+                path = f"a/b/{number}"
+                store.put_if_absent(path, b"%d" % turn, durable=durable)
+                store.publish(path, f"a/c/{number}", b"%d" % turn, durable=False)
+                assert store.get(f"a/c/{number}") == b"%d" % turn
+                store.delete(path)
+                store.rename_if_absent(f"a/c/{number}", f"d/{number}", durable=False)
+                store.delete(f"d/{number}")
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert failures == []
+    assert keys(store, "") == []
+
+
+def test_a_directory_in_the_way_is_no_object(store: LocalStore) -> None:
+    store.put("a/b", b"x")
+    for call in (
+        lambda: store.put("a", b"x"),
+        lambda: store.put_if_absent("a", b"x"),
+        lambda: store.put("a/b/c", b"x"),
+    ):
+        with pytest.raises(StorageError) as caught:
+            call()
+        assert type(caught.value) is StorageError
+    store.delete("a")
+    assert keys(store, "") == ["a/b"]
+
+
+def test_links_to_directories_are_not_followed_when_listing(store: LocalStore, tmp_path: Path) -> None:
+    store.put("a/b", b"x")
+    (tmp_path / "a" / "loop").symlink_to(tmp_path / "a")
+    (tmp_path / "a" / "gone").symlink_to(tmp_path / "nowhere")
+    assert keys(store, "") == ["a/b"]
+
+
+def test_names_that_are_not_text_are_passed_over(store: LocalStore, tmp_path: Path) -> None:
+    store.put("a/b", b"x")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/a/\xff")).write_bytes(b"x")
+    assert keys(store, "", "a/a") == ["a/b"]
+
+
+# publishing
+
+
+def test_publishing_is_a_link(store: LocalStore, tmp_path: Path) -> None:
+    store.put("staged", b"x")
+    store.publish("staged", "t/1", b"x")
+    assert (tmp_path / "staged").samefile(tmp_path / "t/1")
+
+
+def test_where_links_are_refused_the_bytes_are_written(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux refuses links to files of other users that one may not write (protected_hardlinks)."""
+    store.put("staged", b"x")
+    link = os.link
+
+    def refuse(source: str, target: str) -> None:
+        if source.endswith("/staged"):
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", refuse)
+    e_tag = store.publish("staged", "t/1", b"x")
+    assert store.get("t/1") == b"x"
+    assert store.head("t/1").e_tag == e_tag
+    with pytest.raises(AlreadyExists):
+        store.publish("staged", "t/1", b"x")
+
+
+def test_a_crash_in_a_move_leaves_both_names(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    store.put("a/source", b"x")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", die)
+        with pytest.raises(Killed):
+            store.rename_if_absent("a/source", "b/target")
+    assert store.get("a/source") == store.get("b/target") == b"x"
+
+
+# durability
+
+
+class Disk:
+    """What was made durable: paths given to fsync."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = root
+        self.synced: list[str] = []
+        self._lock = threading.Lock()
+        fsync = os.fsync
+
+        def record(descriptor: int) -> None:
+            path = os.readlink(f"/proc/self/fd/{descriptor}")
+            fsync(descriptor)
+            with self._lock:
+                self.synced.append(os.path.relpath(path, root))
+
+        monkeypatch.setattr(os, "fsync", record)
+
+    def take(self) -> list[str]:
+        taken, self.synced = self.synced, []
+        return taken
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def next_tick(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Trust directories at once, and let file times advance when told."""
+    monkeypatch.setattr(durability, "_SETTLED_NS", -(10**18))
+    probe = tmp_path_factory.mktemp("tick") / "probe"
+
+    def wait() -> None:
+        probe.write_bytes(b"")
+        before = probe.stat().st_ctime_ns
+        while probe.stat().st_ctime_ns == before:
+            probe.chmod(0o600)
+
+    return wait
+
+
+def names(synced: list[str]) -> list[str]:
+    return ["TEMPORARY" if path.endswith(".tmp") else path for path in synced]
+
+
+@pytest.mark.parametrize("verb", ["put", "put_if_absent"])
+def test_a_durable_write_syncs_the_bytes_first_and_then_every_name(store: LocalStore, disk: Disk, verb: str) -> None:
+    getattr(store, verb)("a/b/c", b"x")
+    assert names(disk.take()) == ["TEMPORARY", "a/b", "a", "."]
+
+
+def test_a_root_that_is_new_is_made_durable_too(tmp_path: Path, disk: Disk) -> None:
+    LocalStore(tmp_path / "new" / "root").put("x", b"x")
+    assert set(names(disk.take())) == {".", "new", "TEMPORARY", "new/root"}
+
+
+def test_publishing_syncs_the_staged_bytes_before_the_name(store: LocalStore, disk: Disk) -> None:
+    store.put("s/staged", b"x", durable=False)
+    assert disk.take() == []
+    store.publish("s/staged", "t/1", b"x")
+    assert disk.take() == ["s/staged", "t", "."]
+
+
+def test_a_move_makes_the_new_name_durable_before_the_old_one_goes(
+    store: LocalStore, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("s/staged", b"x")
+    disk.take()
+    unlink = os.unlink
+
+    def record(path: str) -> None:
+        disk.synced.append("UNLINK")
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", record)
+    store.rename_if_absent("s/staged", "t/1")
+    assert disk.take() == ["s/staged", "t", ".", "UNLINK"]
+
+
+def test_sync_covers_files_that_others_wrote_and_each_directory_once(
+    store: LocalStore, disk: Disk, tmp_path: Path
+) -> None:
+    lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / "t"))
+    paths = keys(store, "t")
+    store.put("_staging/b/a/1", b"x", durable=False)
+    assert disk.take() == []
+    store.sync([*paths, "_staging/b/a/1", paths[0]])
+    directories = {"."}
+    for path in [*paths, "_staging/b/a/1"]:
+        directories |= {str(parent) for parent in Path(path).parents}
+    assert sorted(disk.take()) == sorted([*paths, "_staging/b/a/1", *directories])
+
+
+def test_directories_that_did_not_change_are_not_synced_again(
+    store: LocalStore, disk: Disk, next_tick: Callable[[], None]
+) -> None:
+    store.put("a/b/1", b"x")
+    disk.take()
+    next_tick()
+    store.put("a/b/2", b"x")
+    assert names(disk.take()) == ["TEMPORARY", "a/b"]
+    store.sync(["a/b/1"])
+    assert disk.take() == ["a/b/1"]
+    next_tick()
+    store.put("a/c/1", b"x")
+    assert names(disk.take()) == ["TEMPORARY", "a/c", "a"]
+
+
+def test_directories_made_anew_by_others_are_synced_again(
+    store: LocalStore, disk: Disk, tmp_path: Path, next_tick: Callable[[], None]
+) -> None:
+    store.put("t.lance/data/1", b"x")
+    next_tick()
+    os.unlink(tmp_path / "t.lance/data/1")
+    os.rmdir(tmp_path / "t.lance/data")
+    os.rmdir(tmp_path / "t.lance")
+    (tmp_path / "t.lance/data").mkdir(parents=True)
+    (tmp_path / "t.lance/data/1").write_bytes(b"y")
+    disk.take()
+    store.sync(["t.lance/data/1"])
+    assert sorted(disk.take()) == [".", "t.lance", "t.lance/data", "t.lance/data/1"]
+
+
+def test_a_directory_that_just_changed_is_not_trusted(store: LocalStore, disk: Disk) -> None:
+    """File times advance in ticks: another change may share the one that was seen."""
+    store.put("a/1", b"x")
+    disk.take()
+    store.sync(["a/1"])
+    assert sorted(disk.take()) == [".", "a", "a/1"]
+
+
+def test_sync_of_a_missing_object_is_not_found(store: LocalStore) -> None:
+    store.put("a/b", b"x")
+    for path in ("a/c", "c/d", "a"):
+        with pytest.raises(NotFound):
+            store.sync(["a/b", path])
+
+
+def test_a_write_that_may_not_be_durable_is_unknown(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(durability, "sync_directory", fail)
+    with pytest.raises(OutcomeUnknown, match="perhaps not durable"):
+        store.put_if_absent("a/1", b"x")
+
+
+def test_without_durability_nothing_is_synced(tmp_path: Path, disk: Disk) -> None:
+    store = LocalStore(tmp_path, "none")
+    store.put("a/1", b"x")
+    store.publish("a/1", "b/1", b"x")
+    store.rename_if_absent("b/1", "c/1")
+    store.sync(["a/1", "c/1"])
+    assert disk.take() == []
+
+
+def test_durability_has_two_values(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected 'fsync' or 'none'"):
+        LocalStore(tmp_path, "sometimes")  # type: ignore[arg-type]
