@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lance_core.errors import InvalidTransaction, NotFound
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from lance_core.errors import InvalidTransaction, NotFound, OutcomeUnknown
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.reachable import reachable_files, unlisted_index_directories
+
+
+def put_again(store: ObjectStore, path: str, data: bytes, *, durable: bool = True) -> None:
+    """Write a file that only this transaction writes, sending the same bytes again when an answer is lost.
+
+    Raises `OutcomeUnknown` when patience ends: the file may be there, or come yet, which harms nobody.
+    """
+    retrying = Retrying(
+        stop=stop_after_attempt(4),
+        wait=wait_random_exponential(multiplier=0.01, max=0.5),
+        retry=retry_if_exception_type(OutcomeUnknown),
+        reraise=True,
+    )
+    retrying(store.put, path, data, durable=durable)
 
 
 def write_before_publishing(
@@ -23,7 +39,7 @@ def write_before_publishing(
     Stock clients do not sync what they write, so data, deletion and index files are synced here, whoever wrote them.
     Raises `InvalidTransaction` when one of them is missing, where the store can tell.
     """
-    store.map(lambda file: store.put(file[0], file[1], durable=False), files)
+    store.map(lambda file: put_again(store, file[0], file[1], durable=False), files)
     keys = [key for key, _ in files]
     keys += reachable_files(transaction, base, head)
     for directory in unlisted_index_directories(transaction, base):

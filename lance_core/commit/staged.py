@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from lance_core.commit.chain import Chain
-from lance_core.commit.durability import write_before_publishing
+from lance_core.commit.durability import put_again, write_before_publishing
 from lance_core.commit.loop import Committed, prepare_on_head
 from lance_core.commit.prepare import PreparedCommit
 from lance_core.commit.slot import Lost, Unknown, claim_slot
@@ -84,7 +84,8 @@ class StagedCommit:
         """
         if self.state is State.DISCARDED:
             raise InvalidTransaction(f"version {self.version} was staged at {self.path} and discarded")
-        self._store.map(lambda file: self._store.put(file[0], file[1]), _transaction_files(self._base, self._prepared))
+        for key, data in _transaction_files(self._base, self._prepared):
+            put_again(self._store, key, data)
         outcome = claim_slot(self._store, self.target, self._prepared.manifest)
         if isinstance(outcome, Lost):
             self.state = State.STAGED
@@ -138,7 +139,7 @@ def stage_commit(
     assert prepared.file.transaction is not None
     deletions = _deletion_files(chain.base, prepared)
     write_before_publishing(store, chain.base, prepared.file.transaction, head, deletions)
-    store.put_if_absent(path, prepared.manifest)
+    put_again(store, path, prepared.manifest)
     return StagedCommit(store, chain.base, prepared, path, target, storage_options)
 
 

@@ -19,6 +19,7 @@ from tests.transaction.tables import Table, make_table, rows
 def work(table: Table) -> None:
     """Every kind of commit that pylance makes, on a table of three fragments."""
     dataset = table.open()
+    dataset.create_scalar_index("id", "BTREE")  # with it, upserts of some columns rewrite these instead of rows
     dataset.delete("id = 3")
     dataset.delete("id = 4 or id >= 20")
     dataset.update({"x": "x + 1"}, where="id < 6")
@@ -31,7 +32,6 @@ def work(table: Table) -> None:
     dataset.alter_columns({"path": "y", "data_type": pa.float32()})
     dataset.alter_columns({"path": "s", "name": "s2"})
     dataset.drop_columns(["y"])
-    dataset.create_scalar_index("id", "BTREE")
     dataset.update_config({"a": "b"})
     dataset.update_metadata({"k": "v"})
     dataset.update_schema_metadata({"k": "v"})
@@ -84,6 +84,8 @@ def test_every_commit_of_pylance_descends_from_the_one_before(tmp_path: Path, st
         if (reason := lineage_break(before, after)) is not None
     }
     assert breaks == {}
+    updates = [file.transaction.update for file in chain if file.transaction is not None]
+    assert any(update.fields_modified for update in updates)
     assert {file.operation for file in chain} >= {
         "append",
         "create_index",
@@ -129,7 +131,7 @@ ON_TOP: dict[str, Callable[[lance.LanceDataset], object]] = {
     "rewrite columns": lambda dataset: rewrite_columns(dataset, rows(1, 3)),
     "add columns": lambda dataset: dataset.add_columns({"y": "x"}),
     "drop columns": drop_column,
-    "index": lambda dataset: dataset.create_scalar_index("id", "BTREE"),
+    "index": lambda dataset: dataset.create_scalar_index("x", "BTREE"),
     "config": lambda dataset: dataset.update_config({"a": "b"}),
 }
 
@@ -137,8 +139,9 @@ ON_TOP: dict[str, Callable[[lance.LanceDataset], object]] = {
 @pytest.mark.parametrize("usurper", ["append", "delete", "update"])
 @pytest.mark.parametrize("name", ON_TOP)
 def test_a_commit_on_a_foreign_version_is_refused(tmp_path: Path, usurper: str, name: str) -> None:
-    """Our version 3 and a foreign version 3 grew from version 2; pylance builds version 4 on the foreign one."""
+    """Our version 4 and a foreign version 4 grew from version 3; pylance builds version 5 on the foreign one."""
     ours = make_table(tmp_path / "a", (0, 10), (10, 20))
+    ours.open().create_scalar_index("id", "BTREE")
     theirs = ours.copy(tmp_path / "b")
     lance.write_dataset(rows(20, 30), ours.uri, mode="append")
     foreign = theirs.open()
@@ -151,8 +154,8 @@ def test_a_commit_on_a_foreign_version_is_refused(tmp_path: Path, usurper: str, 
             foreign.update({"x": "0"}, where="id = 12")
     ON_TOP[name](theirs.open())
     proposed = theirs.head()
-    assert proposed.version == 4
-    assert lineage_break(theirs.manifests()[3], proposed) is None
+    assert proposed.version == 5
+    assert lineage_break(theirs.manifests()[4], proposed) is None
     assert lineage_break(ours.head(), proposed) is not None
 
 
