@@ -23,7 +23,9 @@ _FIRST_PAUSE = 0.05
 
 
 class FsspecStore(ObjectStore):
-    """Objects of `bucket`, itself at `uri`, below `prefix`, a key of the bucket or ''. One request per call, nothing cached.
+    """Objects of `bucket`, which is at `uri`, below `prefix`, a key of the bucket or ''.
+
+    One request per call, nothing cached.
 
     A request that was not accepted (throttled, no connection) is made again up to four times, with growing pauses. So
     is one that got no answer, if making it twice does no harm: reads, `put` and `delete`. A conditional write without

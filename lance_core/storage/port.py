@@ -39,7 +39,10 @@ class ObjectStore(ABC):
     """
 
     uri: str
-    """The root as clients name it: `file:///data/cat`, `s3://bucket/cat`, `memory://name`. No trailing slash; percent-encoded."""
+    """The root as clients name it: `file:///data/cat`, `s3://bucket/cat`, `memory://name`.
+
+    No trailing slash; percent-encoded.
+    """
 
     local: bool
     """True when a call costs microseconds: callers need no threads to hide its latency."""

@@ -261,7 +261,7 @@ class Disk:
         fsync = os.fsync
 
         def record(descriptor: int) -> None:
-            path = os.readlink(f"/proc/self/fd/{descriptor}")
+            path = Path(f"/proc/self/fd/{descriptor}").readlink()
             fsync(descriptor)
             with self._lock:
                 self.synced.append(os.path.relpath(path, root))
@@ -365,9 +365,9 @@ def test_directories_made_anew_by_others_are_synced_again(
 ) -> None:
     store.put("t.lance/data/1", b"x")
     next_tick()
-    os.unlink(tmp_path / "t.lance/data/1")
-    os.rmdir(tmp_path / "t.lance/data")
-    os.rmdir(tmp_path / "t.lance")
+    (tmp_path / "t.lance/data/1").unlink()
+    (tmp_path / "t.lance/data").rmdir()
+    (tmp_path / "t.lance").rmdir()
     (tmp_path / "t.lance/data").mkdir(parents=True)
     (tmp_path / "t.lance/data/1").write_bytes(b"y")
     disk.take()

@@ -60,7 +60,7 @@ def test_a_memory_name_is_one_store_in_the_process() -> None:
     ],
 )
 def test_refuses_what_leads_to_no_store(uri: str) -> None:
-    with pytest.raises(StorageError, match="expected|directory buckets"):
+    with pytest.raises(StorageError, match=r"expected|directory buckets"):
         open_store(uri)
 
 
