@@ -12,7 +12,7 @@ Reading tolerates what others wrote: a row that means nothing here decodes to No
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import MappingProxyType
@@ -25,7 +25,7 @@ from lance_core.format.manifest import Identity
 from lance_core.format.naming import MAIN_BRANCH, NamingScheme, branch_base, manifest_path, parse_manifest_name
 
 TableId = tuple[str, ...]
-RecordState = Literal["open", "closed", "collected"]
+RecordState = Literal["open", "closed", "collected", "foreign"]
 
 NAMESPACE: Final = "namespace"
 TABLE: Final = "table"
@@ -144,7 +144,8 @@ class Participant:
 class RecordEntry:
     """The record of a batch: audit, idempotency (A1) and recovery (M7).
 
-    `results` is compact JSON as orjson writes it, or empty. A `collected` record is a collector's claim (G1).
+    `results` is compact JSON as orjson writes it, or empty. A `collected` record is a collector's claim (G1), a
+    `foreign` one reports a file that was set aside (M6).
     """
 
     batch_uuid: str
@@ -189,6 +190,12 @@ class Changes:
 
 
 Changes.EMPTY = Changes()
+
+
+def changes_of(puts: Iterable[Entry] = (), removes: Iterable[str] = ()) -> Changes:
+    """Changes that put these entries, and remove these object ids unless they are put as well."""
+    by_id = {entry.object_id: entry for entry in puts}
+    return Changes(by_id, frozenset(removes).difference(by_id))
 
 
 def object_id_of(entry: Entry) -> str:
@@ -366,7 +373,7 @@ def _encode_record(entry: RecordEntry) -> str:
 def _decode_record(batch_uuid: str, metadata: str | None) -> RecordEntry | None:
     values = _load_object(metadata)
     state = values.get("state")
-    if state not in {"open", "closed", "collected"}:
+    if state not in {"open", "closed", "collected", "foreign"}:
         return None
     results = values.get("results")
     return RecordEntry(
