@@ -33,26 +33,34 @@ class Unknown:
 
 SlotOutcome = Won | Lost | Unknown
 
+LONGEST_WAIT = 0.5
+
 _PENDING = Unknown("")
 
 
 def claim_slot(
-    store: ObjectStore, path: str, data: bytes, *, attempts: int = 8, longest_wait: float = 0.5, durable: bool = True
+    store: ObjectStore,
+    path: str,
+    data: bytes,
+    *,
+    attempts: int = 8,
+    longest_wait: float | None = None,
+    durable: bool = True,
 ) -> SlotOutcome:
     """Write `data` to `path` if that is vacant.
 
     Only an occupied slot is an answer. After a lost answer the slot is read, and if it is vacant the same bytes are
     sent again: a vacant slot is never a failure, for a delayed write may still land in it. `attempts` bounds the
-    writes, `longest_wait` (seconds) the pause between them, which has jitter. `data` must be unique to this attempt
-    (a manifest is, by its transaction's uuid): equal bytes in the slot mean that we won. Raises the `StorageError`
-    of a write that the store refused before any answer was lost; nothing was written then.
+    writes, `longest_wait` (seconds, `LONGEST_WAIT` by default) the pause between them, which has jitter. `data` must
+    be unique to this attempt (a manifest is, by its transaction's uuid): equal bytes in the slot mean that we won.
+    Raises the `StorageError` of a write that the store refused before any answer was lost; nothing was written then.
     """
     claim = _Claim(store, path, data, durable)
     outcome = claim.attempt()  # outside the loop, whose machinery costs more than a local write
     if outcome is _PENDING and attempts > 1:
         outcome = Retrying(
             stop=stop_after_attempt(attempts - 1),
-            wait=wait_random_exponential(multiplier=0.01, max=longest_wait),
+            wait=wait_random_exponential(multiplier=0.01, max=LONGEST_WAIT if longest_wait is None else longest_wait),
             retry=retry_if_result(lambda outcome: outcome is _PENDING),
             retry_error_callback=lambda _: _PENDING,
         )(claim.attempt)
