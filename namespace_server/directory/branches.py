@@ -10,12 +10,12 @@ from lance_core.errors import AlreadyExists, NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.refs import BranchContents, branch_path, decode_branch, encode_branch
 from lance_core.storage.port import ObjectStore
+from lance_core.versions import list_versions
 from namespace_server.directory.manifests import ManifestCache
 from namespace_server.directory.operations import ObjectId
 from namespace_server.directory.promotion import Promoter
 from namespace_server.directory.rows import VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
-from namespace_server.directory.verification import list_canonical
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Branches:
         head = snapshot.head(table_id, branch)
         if head is None or not self._promoter.is_promoted(head, snapshot):
             return False
-        if list_canonical(self._store, head.base):
+        if list_versions(self._store, head.base):
             return False
         try:
             self._store.head(branch_path(head.location, branch))

@@ -66,9 +66,7 @@ def create_version(draft: Draft, index: int, operation: CreateTableVersion) -> R
         staged_path=staged.key,
         metadata=operation.metadata,
     )
-    draft.change([entry])
-    draft.published.append(PlannedVersion(entry, staged.data, staged.file))
-    return version_result(entry)
+    return draft.publish(PlannedVersion(entry, staged.data, staged.file))
 
 
 def delete_versions(draft: Draft, operation: DeleteTableVersions) -> Result:
@@ -130,10 +128,9 @@ def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -
         staged_path=f"_staging/{draft.batch.uuid}/{draft.world.attempt}/{index}-{prepared.version}",
         metadata={},
     )
-    draft.change([entry])
-    draft.published.append(PlannedVersion(entry, prepared.manifest, prepared.file))
     draft.staged += [*prepared.files, (entry.staged_path or "", prepared.manifest)]
-    return {**version_result(entry), "rebased": prepared.rebased}
+    result = draft.publish(PlannedVersion(entry, prepared.manifest, prepared.file))
+    return {**result, "rebased": prepared.rebased}
 
 
 def assert_version(draft: Draft, index: int, operation: AssertTableVersion) -> Result:

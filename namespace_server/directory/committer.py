@@ -25,7 +25,8 @@ from namespace_server.directory.batch import plan_batch, replay, require_managed
 from namespace_server.directory.chains import adopt_found
 from namespace_server.directory.draft import Finding, NeedsPromotion, Plan
 from namespace_server.directory.errors import CatalogBusy, CommitOutcomeUnknown
-from namespace_server.directory.manifest_table import Committed, Flip, ManifestTable, UnknownOutcome
+from namespace_server.directory.flips import Flip
+from namespace_server.directory.manifest_table import Committed, ManifestTable, UnknownOutcome
 from namespace_server.directory.manifests import ManifestCache, PlanningWorld
 from namespace_server.directory.operations import Batch
 from namespace_server.directory.promotion import Promoter
@@ -262,7 +263,6 @@ class Committer:
             verdict = self._plan_one(attempt, pending)
             if isinstance(verdict, Plan) and verdict.changes:
                 self._lay_over(attempt, verdict.changes)
-                attempt.world.learn(verdict.published)
                 final = False
             attempt.verdicts.append(verdict)
             attempt.final.append(final and verdict is not None)

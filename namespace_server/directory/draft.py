@@ -96,6 +96,9 @@ class World(Protocol):
     attempt: str
     now_ms: int
 
+    def learn(self, planned: PlannedVersion) -> None:
+        """Remember a manifest that is planned, for what is planned on top of it."""
+
     def manifest(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row, from the cache or from storage (M4)."""
 
@@ -149,6 +152,13 @@ class Draft:
         step = changes_of(tuple(puts), frozenset(removes))
         self.changes = self.changes.then(step)
         self.work = self.work.apply(step)
+
+    def publish(self, planned: PlannedVersion) -> Result:
+        """Put a version row whose manifest this batch publishes, and answer it."""
+        self.world.learn(planned)
+        self.published.append(planned)
+        self.change([planned.entry])
+        return version_result(planned.entry)
 
     def table(self, table_id: ObjectId) -> TableEntry:
         """The table, or TableNotFoundError (4)."""

@@ -13,13 +13,13 @@ import orjson
 
 from lance_core.errors import CorruptFile, NotFound, StorageError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
-from lance_core.format.naming import manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.lineage import lineage_break
+from lance_core.versions import list_versions
 from namespace_server.directory.operations import Batch, CommitTransaction, ObjectId
 from namespace_server.directory.rows import RecordEntry, VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
-from namespace_server.directory.verification import STAGING, list_canonical
+from namespace_server.directory.verification import STAGING
 
 logger = logging.getLogger(__name__)
 
@@ -119,17 +119,16 @@ class ForeignFiles:
             return []
         below = parse_manifest_file(ours)
         aside: list[SetAside] = []
-        for version, scheme in list_canonical(self._store, entry.base):
-            if version <= head.version:
+        for found in list_versions(self._store, entry.base):
+            if found.version <= head.version:
                 continue
-            path = manifest_path(entry.base, version, scheme)
-            data = self._store.get(path)
+            data = self._store.get(found.path)
             file = _parsed(data)
-            if not aside and file is not None and _continues(below, file, version):
+            if not aside and file is not None and _continues(below, file, found.version):
                 below = file
                 continue
-            aside.append(self._keep(table_id, entry.branch, path, data))
-            self._store.delete(path)
+            aside.append(self._keep(table_id, entry.branch, found.path, data))
+            self._store.delete(found.path)
         return aside
 
 

@@ -74,10 +74,9 @@ class PlanningWorld:
         self._snapshot = snapshot
         self._planned: dict[_CacheKey, ManifestFile] = {}
 
-    def learn(self, planned: Iterable[PlannedVersion]) -> None:
-        """Manifests of batches planned before, which the next ones of the group may build on."""
-        for version in planned:
-            self._planned[(*key_of(version.entry), version.entry.sha256)] = version.file
+    def learn(self, planned: PlannedVersion) -> None:
+        """Remember a manifest that is planned, for what is planned on top of it."""
+        self._planned[(*key_of(planned.entry), planned.entry.sha256)] = planned.file
 
     def manifest(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row: of this group, from the cache, or read from storage (M4). Raises `NotFound`."""

@@ -74,8 +74,8 @@ class DirectoryNamespace(LanceNamespace):
     * `commit_tries` (20), `group_limit` (64): see `CatalogOptions`;
     * `stage_max_age_seconds` (3 days), `record_retention_seconds` (1 day).
 
-    An opened `catalog` takes the place of all these. Constructing reads and writes nothing. Every change is a batch: all or nothing. Raises the errors of
-    `lance_namespace.errors`. Thread-safe.
+    An opened `catalog` takes the place of all these. Constructing reads and writes nothing. Every change is a batch:
+    all or nothing. Raises the errors of `lance_namespace.errors`. Thread-safe.
     """
 
     READS: ClassVar[frozenset[str]] = frozenset(READS)

@@ -16,10 +16,10 @@ from itertools import groupby
 
 from lance_core.errors import AlreadyExists, NotFound, StorageError
 from lance_core.storage.port import ObjectStore
+from lance_core.versions import list_versions
 from namespace_server.directory.draft import PlannedVersion
 from namespace_server.directory.rows import Participant, RecordEntry, VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
-from namespace_server.directory.verification import list_canonical
 
 logger = logging.getLogger(__name__)
 
@@ -179,7 +179,7 @@ class Promoter:
         try:
             theirs = self._store.get(entry.canonical_path)
         except NotFound:
-            newest = max((version for version, _ in list_canonical(self._store, entry.base)), default=0)
+            newest = max((found.version for found in list_versions(self._store, entry.base)), default=0)
             if newest > entry.version:
                 return State.GONE
             logger.error("no manifest of %s is left under any name", entry.canonical_path)

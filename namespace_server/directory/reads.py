@@ -26,6 +26,7 @@ from namespace_server.directory.operations import ObjectId
 from namespace_server.directory.requests import Request
 from namespace_server.directory.rows import TableEntry, VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.verification import stored_entries
 
 Body = dict[str, Any]
 Read = Callable[[Catalog, CatalogSnapshot, Request], Body]
@@ -197,7 +198,7 @@ def _is_created(catalog: Catalog, snapshot: CatalogSnapshot, table_id: ObjectId)
     if snapshot.managed:
         return snapshot.head(table_id) is not None
     table = snapshot.table(table_id)
-    return table is not None and bool(version_reads.stored_versions(catalog, table, None))
+    return table is not None and bool(stored_entries(catalog.store, table, None))
 
 
 def _reference(catalog: Catalog, table: TableEntry, request: Request) -> tuple[str | None, int | None]:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError, TableNotFoundError
 
@@ -26,6 +27,7 @@ from lance_core.format.naming import (
 )
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.reachable import reachable_files
+from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.chains import found_entry
 from namespace_server.directory.draft import Finding, StagedManifest
 from namespace_server.directory.names import join
@@ -193,8 +195,8 @@ class Verifier:
         base = branch_base(table.location, branch)
         head = snapshot.head(table.id, branch)
         if head is None and branch is not None:
-            listed = list_canonical(self._store, base)
-            return [] if not listed else self._read_upward(base, listed[0][0], listed[0][1])
+            listed = list_versions(self._store, base)
+            return [] if not listed else self._read_upward(base, listed[0].version, listed[0].scheme)
         if head is None:
             return self._read_upward(base, 1, NamingScheme.V2)
         return self._read_upward(base, head.version + 1, NamingScheme(head.naming_scheme))
@@ -214,36 +216,28 @@ class Verifier:
             version += 1
 
 
-def list_canonical(store: ObjectStore, base: str) -> list[tuple[int, NamingScheme]]:
-    """Versions that stand under a canonical name below a table or branch root, ascending."""
-    directory = versions_directory(base)
-    names = (meta.path.rpartition("/")[2] for meta in store.list(directory))
-    return sorted(
-        (parsed for name in names if (parsed := parse_manifest_name(name)) is not None), key=lambda item: item[0]
-    )
+def stored_entries(store: ObjectStore, table: TableEntry, branch: str | None) -> list[VersionEntry]:
+    """Rows for every readable version that a chain has on storage, ascending; the others are reported."""
+    listed = list_versions(store, branch_base(table.location, branch))
+    files = store.map(partial(_readable, store), listed)
+    return [
+        found_entry(table, branch, file, None, location.scheme.value)
+        for location, file in zip(listed, files, strict=True)
+        if file is not None and file.branch == branch
+    ]
 
 
 def dataset_versions(store: ObjectStore, table: TableEntry) -> tuple[VersionEntry, ...]:
     """Rows for every readable version that a dataset has on storage, of main and of all branches."""
-    entries: list[VersionEntry] = []
-    for branch in [None, *_stored_branches(store, table.location)]:
-        base = branch_base(table.location, branch)
-        listed = list_canonical(store, base)
-        files = store.map(lambda item, base=base: _parsed(store, base, *item), listed)  # type: ignore[misc]
-        entries += [
-            found_entry(table, branch, file, None, scheme.value)
-            for (_, scheme), file in zip(listed, files, strict=True)
-            if file is not None and file.branch == branch
-        ]
-    return tuple(entries)
+    branches = [None, *_stored_branches(store, table.location)]
+    return tuple(entry for branch in branches for entry in stored_entries(store, table, branch))
 
 
-def _parsed(store: ObjectStore, base: str, version: int, scheme: NamingScheme) -> ManifestFile | None:
-    key = manifest_path(base, version, scheme)
+def _readable(store: ObjectStore, location: ManifestLocation) -> ManifestFile | None:
     try:
-        return parse_manifest_file(store.get(key), expected_version=version)
+        return read_manifest(store, location)
     except (CorruptFile, NotFound) as error:
-        logger.error("%s is left out: %s", key, error)
+        logger.error("%s is left out: %s", location.path, error)
         return None
 
 

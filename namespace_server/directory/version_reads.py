@@ -16,17 +16,15 @@ from lance_namespace.errors import (
     TableVersionNotFoundError,
 )
 
-from lance_core.errors import CorruptFile, NotFound
-from lance_core.format.manifest import parse_manifest_file
-from lance_core.format.naming import branch_base, manifest_path
+from lance_core.errors import NotFound
+from lance_core.versions import list_versions
 from namespace_server.directory import requests
 from namespace_server.directory.catalog import Catalog
-from namespace_server.directory.chains import found_entry
 from namespace_server.directory.names import join
 from namespace_server.directory.requests import Request
 from namespace_server.directory.rows import TableEntry, VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
-from namespace_server.directory.verification import list_canonical
+from namespace_server.directory.verification import stored_entries
 
 Body = dict[str, Any]
 
@@ -68,7 +66,7 @@ def find(
 ) -> VersionEntry | None:
     """One version, or the head; None if it does not exist or is gone."""
     if not snapshot.managed:
-        stored = stored_versions(catalog, table, branch, version)
+        stored = [entry for entry in stored_entries(catalog.store, table, branch) if version in {None, entry.version}]
         return stored[-1] if stored else None
     head = snapshot.head(table.id, branch)
     if head is None or version is None or version == head.version:
@@ -82,23 +80,6 @@ def find(
         catalog.upkeep.remove([entry.object_id])
         return None
     return entry
-
-
-def stored_versions(
-    catalog: Catalog, table: TableEntry, branch: str | None, version: int | None = None
-) -> list[VersionEntry]:
-    """Versions of a table of an unmanaged catalog, where storage is the truth; ascending. Only `version`, if given."""
-    base = branch_base(table.location, branch)
-    entries: list[VersionEntry] = []
-    for number, scheme in list_canonical(catalog.store, base):
-        if version is not None and number != version:
-            continue
-        try:
-            file = parse_manifest_file(catalog.store.get(manifest_path(base, number, scheme)), expected_version=number)
-        except (CorruptFile, NotFound):
-            continue
-        entries.append(found_entry(table, branch, file, None, scheme.value))
-    return entries
 
 
 def version_body(catalog: Catalog, entry: VersionEntry, snapshot: CatalogSnapshot) -> Body:
@@ -131,7 +112,7 @@ def _existing(
 ) -> list[VersionEntry]:
     """The versions from `start` on, at most one more than `limit`, without those that are gone (M5)."""
     if not snapshot.managed:
-        stored = stored_versions(catalog, table, branch)
+        stored = stored_entries(catalog.store, table, branch)
         ordered = stored[::-1] if descending else stored
         if start is None:
             return ordered
@@ -145,7 +126,7 @@ def _existing(
         catalog.upkeep.remove(entry.object_id for entry in snapshot.versions(table.id, branch))
         catalog.flip_upkeep()
         return []
-    present = {version for version, _ in list_canonical(catalog.store, head.base)}
+    present = {found.version for found in list_versions(catalog.store, head.base)}
     current = catalog.table.current
     existing: list[VersionEntry] = []
     gone: list[str] = []
