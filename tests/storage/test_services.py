@@ -6,8 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from lance_core.errors import AlreadyExists, NotFound, StorageError
+from lance_core.storage.fsspec_store import FsspecStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
+from lance_core.storage.services.azure import AzureBucket
+from lance_core.storage.services.options import Options, azure_arguments
 from tests.emulators import Emulator
 from tests.storage.contract import StoreContract, keys, racers
 
@@ -94,12 +97,18 @@ class TestS3(CountedContract, MissingBucket):
     def emulator(self, moto_server: Emulator) -> Emulator:
         return moto_server
 
-    def test_listing_a_thousand_and_one(self, emulator: Emulator, store: ObjectStore) -> None:
-        store.map(lambda number: store.put(f"many/{number:04}", b""), range(1001))
+    def test_listings_are_read_page_by_page(
+        self, emulator: Emulator, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "10")
+        paths = [f"many/{number:04}" for number in range(35)]
+        store.map(lambda path: store.put(path, b""), paths)
         with emulator.counted() as methods:
-            assert next(store.list("many")).path == "many/0000"
+            assert next(store.list("many")).path == paths[0]
         assert methods == ["GET"]
-        assert keys(store, "many") == [f"many/{number:04}" for number in range(1001)]
+        with emulator.counted() as methods:
+            assert keys(store, "many", paths[4]) == paths[5:]
+        assert methods == ["GET"] * 3
 
     def test_folder_markers_are_no_objects(self, emulator: Emulator, store: ObjectStore) -> None:
         import boto3
@@ -123,6 +132,16 @@ class TestAzure(ServiceContract, MissingBucket):
     def emulator(self, azurite: Emulator) -> Emulator:
         return azurite
 
+    def test_listings_are_read_page_by_page(self, emulator: Emulator, store: ObjectStore) -> None:
+        paths = [f"many/{number:04}" for number in range(35)]
+        store.map(lambda path: store.put(path, b""), paths)
+        arguments = azure_arguments(Options(emulator.storage_options), None)
+        bucket = AzureBucket(emulator.bucket, arguments, page_size=10)
+        paged = FsspecStore(bucket, f"az://{emulator.bucket}", store.object_path(""))
+        assert keys(paged, "many") == paths
+        assert keys(paged, "many", paths[4]) == paths[5:]
+        paged.close()
+
 
 class TestGcs(CountedContract):
     write = "POST"
@@ -131,3 +150,10 @@ class TestGcs(CountedContract):
     @pytest.fixture
     def emulator(self, fake_gcs: Emulator) -> Emulator:
         return fake_gcs
+
+    def test_listings_are_read_page_by_page(self, emulator: Emulator, store: ObjectStore) -> None:
+        paths = [f"many/{number:04}" for number in range(250)]
+        store.map(lambda path: store.put(path, b""), paths)
+        with emulator.counted() as methods:
+            assert keys(store, "many", paths[9]) == paths[10:]
+        assert methods == ["GET"] * 3

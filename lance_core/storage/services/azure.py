@@ -34,14 +34,15 @@ _CODES = {
 
 
 class AzureBucket(Bucket):
-    """One container. `arguments` are adlfs's own.
+    """One container. `arguments` are adlfs's own, `page_size` is the most objects that a listing asks for at once.
 
     Listings are not taken as ordered: accounts with a hierarchical namespace list directory by directory.
     """
 
     ordered = False
 
-    def __init__(self, name: str, arguments: dict[str, Any]) -> None:
+    def __init__(self, name: str, arguments: dict[str, Any], *, page_size: int = 5000) -> None:
+        self._page_size = page_size
         self.file_system = AzureBlobFileSystem(**arguments, use_listings_cache=False, skip_instance_cache=True)
         self._container = self.file_system.service_client.get_container_client(name)
         self._connected = False
@@ -80,7 +81,9 @@ class AzureBucket(Bucket):
 
     async def page(self, prefix: str, start_after: str | None, token: str | None) -> Page:  # noqa: ARG002
         await self._connect()
-        pages = self._container.list_blobs(name_starts_with=prefix, include=["metadata"], **_SINGLE_SEND).by_page(token)
+        pages = self._container.list_blobs(
+            name_starts_with=prefix, include=["metadata"], results_per_page=self._page_size, **_SINGLE_SEND
+        ).by_page(token)
         found = [
             Found(blob.name, blob.size, _quoted(blob.etag), blob.last_modified)
             async for blob in await anext(pages)

@@ -18,7 +18,8 @@ class GcsBucket(Bucket):
     """One bucket. `arguments` are gcsfs's own.
 
     An e_tag is the generation in quotes: unlike the service's own it never comes back. Writes are POSTs, which the
-    HTTP client does not send twice.
+    HTTP client does not send twice. Tested against a stand-in that follows Google's documentation; no emulator at hand
+    knows preconditions.
     """
 
     ordered = True
