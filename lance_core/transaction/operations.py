@@ -10,6 +10,8 @@ import uuid as uuids
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 
+from pyroaring import BitMap
+
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
 from lance_core.proto import lance_table_pb2 as pb
 
@@ -225,11 +227,8 @@ def _encode_overwrite(operation: Overwrite, message: pb.Transaction.Overwrite) -
 
 
 def _decode_update(message: pb.Transaction.Update) -> Update:
-    offsets = dict(message.updated_fragment_offset_bitmaps)
-    if message.updated_fragment_offsets and not offsets:
-        raise UnsupportedFeature(
-            "update with offsets in the deprecated list form (field 9): expected bitmaps (field 10)"
-        )
+    offsets = {number: BitMap(old.values).serialize() for number, old in message.updated_fragment_offsets.items()}
+    offsets.update(message.updated_fragment_offset_bitmaps)
     return Update(
         updated=tuple(message.updated_fragments),
         removed_ids=tuple(message.removed_fragment_ids),

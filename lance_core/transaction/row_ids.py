@@ -77,10 +77,7 @@ def encode_row_ids(ids: Numbers) -> bytes:
     """Any ids, in order, in the smallest of the usual forms."""
     if len(ids) == 0:
         return b""
-    if bool(np.all(ids[1:] > ids[:-1])):
-        segment = _ascending_segment(ids)
-    else:
-        segment = pb.U64Segment(array=_encode_array(ids))
+    segment = _ascending_segment(ids) if bool(np.all(ids[1:] > ids[:-1])) else pb.U64Segment(array=_encode_array(ids))
     return pb.RowIdSequence(segments=[segment]).SerializeToString()
 
 
