@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
 import uuid
@@ -17,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from lance_core.format.naming import new_table_location
 from spark_catalog.checks import Change, Columns, Level, TableView, check_write
 from spark_catalog.errors import InvalidWrite, ServerUnreachable, StagingFailed, WriteRejected
 from spark_catalog.graph import Edge, Graph, Node, parse_properties
@@ -319,7 +319,7 @@ class GraphWrite:
     def _new_location(self, name: str) -> str:
         """A location that nobody else will choose (N1), so that tasks can write there before the table exists."""
         root = self._catalog.root if self._catalog is not None else ""
-        return f"{root}/{secrets.token_hex(4)}_{DELIMITER.join((*self._namespace, name))}"
+        return f"{root}/{new_table_location(DELIMITER.join((*self._namespace, name)))}"
 
     # -- leaving the block
 

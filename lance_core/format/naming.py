@@ -6,6 +6,7 @@ A *base* is the key of a table's root or of a branch's root, '' when that is the
 from __future__ import annotations
 
 import re
+import secrets
 from enum import Enum
 
 from lance_core.proto import lance_table_pb2 as pb
@@ -25,6 +26,8 @@ _U64_MAX = (1 << 64) - 1
 _MANIFEST_NAME = re.compile(r"([0-9]{1,20})\.manifest", re.ASCII)
 _STAGED_NAME = re.compile(r"([0-9]{1,20}\.manifest)-([^/]+)", re.ASCII)
 _TRANSACTION_NAME = re.compile(r"([0-9]{1,20})-([^/]+)\.txn", re.ASCII)
+_UNPLAIN = re.compile(r"[^A-Za-z0-9_.$-]")
+_READABLE_PART = 160
 _DELETION_EXTENSION = {pb.DeletionFile.ARROW_ARRAY: "arrow", pb.DeletionFile.BITMAP: "bin"}
 
 
@@ -125,3 +128,17 @@ def branch_base(table_location: str, branch: str | None) -> str:
     if any(part in {"", ".", ".."} for part in branch.split("/")):
         raise ValueError(f"branch {branch!r}: expected non-empty parts other than '.' and '..', joined by '/'")
     return join_key(table_location, BRANCHES_DIRECTORY, branch)
+
+
+def readable_location_part(object_id: str) -> str:
+    """How an id, its components joined by '$', shows in the name of a table's directory.
+
+    Plain ASCII, because stock clients split a dataset between two directories when its path holds anything else; at
+    most 160 characters.
+    """
+    return _UNPLAIN.sub("_", object_id)[:_READABLE_PART]
+
+
+def new_table_location(object_id: str) -> str:
+    """A directory name that no table ever had: eight random hexadecimal digits and the id."""
+    return f"{secrets.token_hex(4)}_{readable_location_part(object_id)}"

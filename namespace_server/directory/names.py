@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import secrets
 import unicodedata
 
 from lance_namespace.errors import InvalidInputError
 
+from lance_core.format.naming import new_table_location, readable_location_part
 from namespace_server.directory.operations import ObjectId
 
 DELIMITER = "$"
@@ -48,15 +48,16 @@ def check_branch(branch: str) -> None:
 
 
 def new_location(object_id: ObjectId) -> str:
-    """A location that no table ever had: eight random hex digits and the id (N1)."""
-    return f"{secrets.token_hex(4)}_{join(object_id)}"
+    """A location that no table ever had (N1)."""
+    return new_table_location(join(object_id))
 
 
 def check_location(location: str, object_id: ObjectId) -> None:
     """Raise InvalidInputError (13) unless a client may choose `location` for a table with this id (N1)."""
     match = _HASHED.fullmatch(location)
-    if match is None or match[1] != join(object_id):
-        expected = f"<8 hex digits>_{join(object_id)}"
+    readable = readable_location_part(join(object_id))
+    if match is None or match[1] != readable:
+        expected = f"<8 hex digits>_{readable}"
         raise InvalidInputError(f"table {join(object_id)}: location {location!r} must have the form {expected}")
 
 
