@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 import tomllib
 from pathlib import Path
@@ -79,6 +80,9 @@ def serve(
         namespace, settings.authenticator, max_body=settings.max_body_bytes, queue_capacity=settings.queue_capacity
     )
     _log.info("serving %s", settings.root)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # uvicorn raises the signal again when everything has ended well, which would make it look like an accident.
+        signal.signal(number, lambda *_: None)
     # uvicorn ends with status 3 by itself when it cannot start.
     Server(
         uvicorn.Config(

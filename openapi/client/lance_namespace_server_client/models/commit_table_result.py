@@ -30,7 +30,7 @@ class CommitTableResult:
         delete_table_versions (BatchDeleteTableVersionsResponse | Unset):
         deregister_table (DeregisterTableResponse | Unset):
         commit_transaction (CommitTransactionResponse | Unset):
-        assert_table_version (AssertTableVersionResponse | Unset):
+        assert_table_version (AssertTableVersionResponse | Unset): Empty: it held.
     """
 
     declare_table: DeclareTableResponse | Unset = UNSET
