@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import lance
@@ -160,8 +161,14 @@ def read_data_files(
     return numbers(spark, len(paths)).mapInArrow(read, shown)
 
 
-def _connected(server: CatalogServer | str) -> CatalogServer:
-    return server if isinstance(server, CatalogServer) else CatalogServer(server)
+@contextmanager
+def _connected(server: CatalogServer | str) -> Iterator[CatalogServer]:
+    """The server given, or a connection that lasts as long as the block."""
+    if isinstance(server, CatalogServer):
+        yield server
+    else:
+        with CatalogServer(server) as connection:
+            yield connection
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:
