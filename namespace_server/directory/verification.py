@@ -8,10 +8,11 @@ committed (P5). Nothing is written.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError, TableNotFoundError
 
@@ -25,7 +26,7 @@ from lance_core.format.naming import (
     parse_staged_name,
     versions_directory,
 )
-from lance_core.storage.port import ObjectStore
+from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.transaction.reachable import reachable_files
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.chains import found_entry
@@ -121,8 +122,7 @@ class Verifier:
                 "_versions directory, or lie under _staging"
             )
         try:
-            data = self._store.get(key)
-            meta = self._store.head(key)
+            data, meta = self._read(key)
         except NotFound as error:
             raise InvalidInputError(f"{place}: no staged manifest at {operation.path_as_sent!r}") from error
         if operation.manifest_size is not None and operation.manifest_size != len(data):
@@ -146,6 +146,12 @@ class Verifier:
         if age > _FRESH:
             self._require_files(place, reachable_files(file.transaction, branch_base(location, operation.branch)))
         return StagedManifest(key, data, file, meta.e_tag)
+
+    def _read(self, key: str) -> tuple[bytes, ObjectMeta]:
+        """Content and age of an object, in one parallel step."""
+        looks: list[Callable[[], Any]] = [partial(self._store.get, key), partial(self._store.head, key)]
+        data, meta = self._store.gather(looks)
+        return data, meta
 
     def _require_files(self, place: str, keys: Iterable[str]) -> None:
         """Long-staged data may have been cleaned up meanwhile (S3)."""

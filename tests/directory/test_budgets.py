@@ -1,0 +1,98 @@
+"""Serial storage round trips of a warm server without contention, as docs/design/000-architecture.md §9 allows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lance_core.storage.local import LocalStore
+from lance_core.storage.wrappers.counting import CountingStore
+from tests.directory.tables import Ground, rows
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> Ground:
+    """A warm catalog of ten tables with settled records, over a store that counts."""
+    ground = Ground(tmp_path / "root", CountingStore(LocalStore(tmp_path / "root", "none")))
+    ground.make_namespace("g")
+    for number in range(10):
+        ground.make_table("g", f"t{number}", count=1)
+    ground.catalog.sweep()
+    ground.catalog.flip_upkeep()
+    return ground
+
+
+def store_of(ground: Ground) -> CountingStore:
+    assert isinstance(ground.store, CountingStore)
+    return ground.store
+
+
+READS: list[tuple[str, dict[str, Any]]] = [
+    ("describe_namespace", {"id": ["g"]}),
+    ("namespace_exists", {"id": ["g"]}),
+    ("list_namespaces", {"id": []}),
+    ("list_tables", {"id": ["g"]}),
+    ("list_all_tables", {}),
+    ("describe_table", {"id": ["g", "t0"]}),
+    ("table_exists", {"id": ["g", "t0"]}),
+    ("list_table_versions", {"id": ["g", "t0"], "limit": 1, "descending": True}),
+    ("describe_table_version", {"id": ["g", "t0"]}),
+    ("describe_table_version", {"id": ["g", "t0"], "version": 1}),
+    ("describe_catalog", {}),
+]
+
+
+@pytest.mark.parametrize(("operation", "request_"), READS, ids=[operation for operation, _ in READS])
+def test_a_read_is_one_round_trip(counted: Ground, operation: str, request_: dict[str, Any]) -> None:
+    with store_of(counted).measure() as cost:
+        counted.read(operation, **request_)
+
+    assert cost.round_trips == 1
+    assert cost.by_verb == {"get": 1}
+
+
+def test_what_another_server_changed_comes_inline_with_the_next_version(counted: Ground) -> None:
+    counted.again().make_namespace("new")
+
+    with store_of(counted).measure() as cost:
+        counted.read("namespace_exists", id=["new"])
+
+    assert cost.by_verb == {"get": 2}  # version N+1 with its changes, and that there is no N+2
+
+
+@pytest.mark.parametrize("tables", [1, 2, 10])
+def test_a_batch_of_transactions_is_two_round_trips_to_the_commit_point_and_three_in_all(
+    counted: Ground, tables: int
+) -> None:
+    operations = [counted.transaction(["g", f"t{number}"], rows(5, 6)) for number in range(tables)]
+
+    with store_of(counted).measure() as cost:
+        counted.batch(*operations)
+
+    assert cost.round_trips == 3  # stage beside looking, flip, promote
+    assert cost.by_verb["put_if_absent"] == 1
+    assert cost.by_verb["publish"] == tables
+
+
+@pytest.mark.parametrize("tables", [1, 10])
+def test_a_batch_of_client_staged_versions_adds_the_round_trip_that_verifies_them(counted: Ground, tables: int) -> None:
+    operations = [counted.stage(["g", f"t{number}"], rows(5, 6)) for number in range(tables)]
+
+    with store_of(counted).measure() as cost:
+        counted.batch(*operations)
+
+    assert cost.round_trips == 4
+    assert cost.by_verb["publish"] == tables
+
+
+def test_the_size_of_the_catalog_does_not_matter(counted: Ground) -> None:
+    for number in range(40):
+        counted.make_namespace(f"n{number}")
+    operation = counted.transaction(["g", "t0"], rows(5, 6))
+
+    with store_of(counted).measure() as cost:
+        counted.batch(operation)
+
+    assert cost.round_trips == 3
