@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.transaction.fields import TOMBSTONE
+from lance_core.transaction.fields import TOMBSTONE, TOP_LEVEL
 
 _DISCARDING = frozenset({"overwrite", "restore"})
 _NOTHING: frozenset[int] = frozenset()
@@ -56,6 +56,29 @@ class _Scope:
     added: frozenset[int] = _NOTHING
     rewritten: tuple[pb.DataFragment, ...] = ()
     """Removed fragments as the transaction saw them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    """`live` are the field ids of the proposed manifest, `parents` maps those of the head to the field they are in."""
+
+    live: frozenset[int]
+    parents: Mapping[int, int]
+
+    def is_within(self, field_id: int, fields: frozenset[int] | None) -> bool:
+        """Whether the field is one of `fields` or lies in one."""
+        current: int | None = field_id
+        while fields and current is not None and current != TOP_LEVEL:
+            if current in fields:
+                return True
+            current = self.parents.get(current)
+        return False
+
+
+def _schema(before: pb.Manifest, after: pb.Manifest) -> _Schema:
+    return _Schema(
+        frozenset(entry.id for entry in after.fields), {entry.id: entry.parent_id for entry in before.fields}
+    )
 
 
 def _scope(transaction: pb.Transaction | None, operation: str | None) -> _Scope:
@@ -117,7 +140,7 @@ def _fragment_break(before: pb.Manifest, after: pb.Manifest, scope: _Scope) -> s
             return f"it rewrites another fragment {seen.id} than that of version {before.version}"
     mark = max(before.max_fragment_id if before.HasField("max_fragment_id") else -1, max(known, default=-1))
     found: set[int] = set()
-    live: frozenset[int] | None = None
+    schema: _Schema | None = None
     for fragment in after.fragments:
         identifier = fragment.id
         if identifier in found:
@@ -128,8 +151,8 @@ def _fragment_break(before: pb.Manifest, after: pb.Manifest, scope: _Scope) -> s
             if identifier <= mark and identifier not in scope.added:
                 return f"fragment {identifier} is neither in version {before.version} nor new nor named"
         elif parent != fragment:
-            live = frozenset(entry.id for entry in after.fields) if live is None else live
-            reason = _change_break(parent, fragment, scope, live)
+            schema = _schema(before, after) if schema is None else schema
+            reason = _change_break(parent, fragment, scope, schema)
             if reason is not None:
                 return f"fragment {identifier} is not that of version {before.version}: {reason}"
     for identifier in known:
@@ -138,9 +161,7 @@ def _fragment_break(before: pb.Manifest, after: pb.Manifest, scope: _Scope) -> s
     return None
 
 
-def _change_break(
-    parent: pb.DataFragment, fragment: pb.DataFragment, scope: _Scope, live: frozenset[int]
-) -> str | None:
+def _change_break(parent: pb.DataFragment, fragment: pb.DataFragment, scope: _Scope, schema: _Schema) -> str | None:
     identifier = parent.id
     if parent.physical_rows and fragment.physical_rows != parent.physical_rows:
         return f"it has {fragment.physical_rows} rows, not {parent.physical_rows}"
@@ -153,18 +174,20 @@ def _change_break(
         return "its overlays changed"
     if fragment.inline_row_ids != parent.inline_row_ids and parent.inline_row_ids:
         return "its row ids changed"
-    return _file_break(parent, fragment, scope.columns.get(identifier), live)
+    return _file_break(parent, fragment, scope.columns.get(identifier), schema)
 
 
 def _file_break(
-    parent: pb.DataFragment, fragment: pb.DataFragment, rewritten: frozenset[int] | None, live: frozenset[int]
+    parent: pb.DataFragment, fragment: pb.DataFragment, rewritten: frozenset[int] | None, schema: _Schema
 ) -> str | None:
     """`rewritten` is None when the fragment may not gain data files."""
     kept = {_file_key(file): file for file in fragment.files}
     for file in parent.files:
         heir = kept.pop(_file_key(file), None)
         provided = set(file.fields) - (set(heir.fields) if heir is not None else set())
-        lost = (provided & live) - (rewritten or _NOTHING)
+        # A file that lists a struct beside its children may lose the struct with any one of them.
+        containers = {schema.parents.get(entry) for entry in file.fields}
+        lost = {entry for entry in (provided & schema.live) - containers if not schema.is_within(entry, rewritten)}
         if lost:
             return f"data file {file.path} no longer provides field {min(lost)}"
         if heir is not None and set(heir.fields) - set(file.fields) - {TOMBSTONE}:

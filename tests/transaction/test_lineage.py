@@ -103,6 +103,57 @@ def test_every_commit_of_pylance_descends_from_the_one_before(tmp_path: Path, st
     }
 
 
+def nested_rows(start: int, stop: int) -> pa.Table:
+    ids = range(start, stop)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "p": [{"x": float(i), "q": {"y": i, "z": str(i)}} for i in ids],
+            "v": pa.array([[float(i)] * 2 for i in ids], pa.list_(pa.float32(), 2)),
+            "l": [[i, i] for i in ids],
+        }
+    )
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+def test_nested_columns_come_and_go(tmp_path: Path, version: str) -> None:
+    """Version 2.0 lists a struct beside its children in every data file, later ones the children alone."""
+    table = Table(tmp_path)
+    lance.write_dataset(nested_rows(0, 20), table.uri, data_storage_version=version)
+    lance.write_dataset(nested_rows(20, 40), table.uri, mode="append")
+    dataset = table.open()
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.merge_insert("id").when_matched_update_all().execute(nested_rows(1, 3).select(["id", "p"]))
+    dataset.merge_insert("id").when_matched_update_all().execute(nested_rows(4, 6).select(["id", "v", "l"]))
+    dataset = table.open()
+    dataset.add_columns({"n": "id * 2"})
+    dataset.drop_columns(["p.x"])
+    dataset.alter_columns({"path": "p.q.y", "data_type": pa.int32()})
+    dataset.drop_columns(["p.q"])
+    dataset.delete("id = 7")
+    dataset.optimize.compact_files()
+    chain = list(table.manifests().values())
+    assert [lineage_break(before, after) for before, after in itertools.pairwise(chain)] == [None] * (len(chain) - 1)
+    updates = [file.transaction.update for file in chain if file.transaction is not None]
+    assert sum(bool(update.fields_modified) for update in updates) == 2
+
+
+def test_a_rewritten_struct_covers_its_children(tmp_path: Path) -> None:
+    """Some writers name the column, others its leaves."""
+    table = Table(tmp_path)
+    lance.write_dataset(nested_rows(0, 20), table.uri)
+    table.open().create_scalar_index("id", "BTREE")
+    merge = table.open().merge_insert("id").when_matched_update_all()
+    merge.execute(nested_rows(1, 3).select(["id", "p"]))
+    head, proposed = list(table.manifests().values())[1:]
+    assert proposed.transaction is not None
+    for fields, expected in (([1], True), ([2, 3], True), ([2], False), ([], False)):
+        transaction = pb.Transaction.FromString(proposed.transaction.SerializeToString())
+        transaction.update.fields_modified[:] = fields
+        named = parse_manifest_file(encode_manifest_file(proposed.manifest, transaction, proposed.indices))
+        assert (lineage_break(head, named) is None) is expected
+
+
 def test_commits_that_were_rebased_descend(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     stale = [table.open() for _ in range(3)]
