@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -41,6 +40,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
 from spark_catalog import (
+    CatalogPins,
     CatalogServer,
     Edge,
     Graph,
@@ -214,7 +214,12 @@ def fail_half_way(spark: SparkSession, server: CatalogServer, source: Source) ->
         raise Disagreement("the broken batch was published")
     after = server.pins()
     agree("catalog version, before and after", after.version, before.version)
-    agree("versions of all tables, before and after", after.tables, before.tables)
+    agree("versions of all tables, before and after", pinned(after), pinned(before))
+
+
+def pinned(pins: CatalogPins) -> dict[str, int | None]:
+    """The version of every table of the graph."""
+    return {table_id[-1]: state.version for table_id, state in sorted(pins.tables.items())}
 
 
 def read_at(spark: SparkSession, server: CatalogServer, version: int) -> dict[str, int]:
@@ -451,8 +456,8 @@ def agree(what: str, found: Any, expected: Any) -> None:
     """Raise `Disagreement` unless the two are equal."""
     if found != expected:
         raise Disagreement(f"{what}: expected {expected}, found {found}")
-    shown = json.dumps(found, default=str) if isinstance(found, dict | list) else f"{found}"
-    say(f"    ok: {what}" + (f": {shown}" if len(shown) <= 60 else ""))
+    shown = f"{found:,}" if isinstance(found, int) and not isinstance(found, bool) else str(found)
+    say(f"    ok: {what}" + (f": {shown}" if len(shown) <= 80 else ""))
 
 
 if __name__ == "__main__":

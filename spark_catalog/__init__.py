@@ -14,11 +14,12 @@ from spark_catalog.errors import (
 )
 from spark_catalog.graph import Edge, Graph, Node
 from spark_catalog.read import GraphSnapshot, read_graph, read_table
-from spark_catalog.server import CatalogServer
+from spark_catalog.server import CatalogPins, CatalogServer
 from spark_catalog.session import configure, start
 from spark_catalog.write import GraphWrite, GraphWriteResult, StagedTable, TableResult
 
 __all__ = [
+    "CatalogPins",
     "CatalogServer",
     "Edge",
     "Graph",
