@@ -164,13 +164,12 @@ class Catalog:
         if time.monotonic() - self._last_expiry < 60:
             return
         self._last_expiry = time.monotonic()
-        closed = sorted(
-            (record.timestamp_ms, record.object_id) for record in snapshot.records() if record.state == "closed"
-        )
+        closed = [record for record in snapshot.records() if record.state == "closed"]
+        closed.sort(key=lambda record: (record.timestamp_ms, record.batch_uuid))
         before = time.time_ns() // 1_000_000 - self.options.record_retention // timedelta(milliseconds=1)
         surplus = len(closed) - self.options.record_limit
         self.upkeep.remove(
-            object_id for number, (time_ms, object_id) in enumerate(closed) if time_ms < before or number < surplus
+            record for number, record in enumerate(closed) if record.timestamp_ms < before or number < surplus
         )
 
     def _start(self) -> None:

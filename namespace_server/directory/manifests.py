@@ -14,7 +14,7 @@ from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.draft import Basis, PlannedVersion
-from namespace_server.directory.promotion import Promoter, key_of
+from namespace_server.directory.promotion import Promoter, place_of
 from namespace_server.directory.rows import TableEntry, VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
 
@@ -35,7 +35,7 @@ class ManifestCache:
 
     def get(self, entry: VersionEntry) -> ManifestFile | None:
         """The manifest of a row, if it is kept."""
-        key = (*key_of(entry), entry.sha256)
+        key = (*place_of(entry), entry.sha256)
         with self._lock:
             file = self._files.get(key)
             if file is not None:
@@ -44,7 +44,7 @@ class ManifestCache:
 
     def put(self, entry: VersionEntry, file: ManifestFile) -> None:
         """Keep the manifest of a row."""
-        key = (*key_of(entry), entry.sha256)
+        key = (*place_of(entry), entry.sha256)
         with self._lock:
             if key in self._files:
                 return
@@ -76,11 +76,11 @@ class PlanningWorld:
 
     def learn(self, planned: PlannedVersion) -> None:
         """Remember a manifest that is planned, for what is planned on top of it."""
-        self._planned[(*key_of(planned.entry), planned.entry.sha256)] = planned.file
+        self._planned[(*place_of(planned.entry), planned.entry.sha256)] = planned.file
 
     def manifest(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row: of this group, from the cache, or read from storage (M4). Raises `NotFound`."""
-        file = self._planned.get((*key_of(entry), entry.sha256)) or self._manifests.get(entry)
+        file = self._planned.get((*place_of(entry), entry.sha256)) or self._manifests.get(entry)
         if file is None:
             file = parse_manifest_file(self._promoter.read(entry), expected_version=entry.version)
             self._manifests.put(entry, file)

@@ -23,8 +23,9 @@ from namespace_server.directory.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
 
-Key = tuple[str, str | None, int]
-"""Location, branch and version: names a manifest for ever (N1, N2)."""
+Place = tuple[str, str | None, int]
+"""Location, branch and version. A branch that a client deletes and makes again uses its places a second time, so a
+place alone does not name a manifest: what is remembered of one is compared by hash."""
 
 Repair = Callable[[VersionEntry, bytes, bytes], None]
 
@@ -48,33 +49,34 @@ class Promoter:
         self._store = store
         self._repair = repair
         self._lock = threading.Lock()
-        self._promoted: dict[Key, str] = {}
-        self._pending: dict[Key, bytes] = {}
-        self._open: tuple[CatalogSnapshot | None, Mapping[Key, str | None]] = (None, {})
+        self._promoted: dict[Place, str] = {}
+        self._pending: dict[Place, PlannedVersion] = {}
+        self._open: tuple[CatalogSnapshot | None, Mapping[Place, str | None]] = (None, {})
 
     def expect(self, planned: Iterable[PlannedVersion]) -> None:
         """Remember the bytes of versions that a flip has just committed, until they are promoted."""
         with self._lock:
             for version in planned:
-                self._pending[key_of(version.entry)] = version.data
+                self._pending[place_of(version.entry)] = version
 
     def is_promoted(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
         """Whether the canonical file of a committed row was seen to be the row's: promoted here, or record closed."""
-        return key_of(entry) in self._promoted or key_of(entry) not in self._open_paths(snapshot)
+        return self._is_done(entry) or self._open_path(entry, snapshot) is None
 
     def locate(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> VersionEntry:
         """The entry with its full staged path, which the open record has."""
-        path = self._open_paths(snapshot).get(key_of(entry))
+        path = self._open_path(entry, snapshot)
         return entry if path is None or path == entry.staged_path else replace(entry, staged_path=path)
 
-    def _open_paths(self, snapshot: CatalogSnapshot) -> Mapping[Key, str | None]:
-        """What the open records of a snapshot published, and from where; made once per snapshot."""
+    def _open_path(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> str | None:
+        """Where an open record staged this very row; None if none did."""
         seen, paths = self._open
-        if seen is not snapshot:
+        if seen is not snapshot:  # made once per snapshot; of two records for one place the later one counts
             parties = (party for record in snapshot.open_records() for party in record.participants)
-            paths = {party_key(party): party.staged_path for party in parties}
+            paths = {place_of(party): party.staged_path for party in parties}
             self._open = (snapshot, paths)
-        return paths
+        path = paths.get(place_of(entry))
+        return path if path is not None and entry.matches_staged_path(path) else None
 
     def promote(self, entries: Iterable[VersionEntry], snapshot: CatalogSnapshot | None = None) -> None:
         """Promote versions: chains in parallel, each upward; a failure ends its chain for now (M1).
@@ -97,14 +99,14 @@ class Promoter:
             for record in snapshot.open_records()
             for party in record.participants
             if party.version <= tops.get((party.location, party.branch), 0)
-            and party_key(party) not in self._promoted
             and (row := participant_entry(party, snapshot)) is not None
+            and not self._is_done(row)
         ]
-        return list({key_of(entry): entry for entry in below}.values())
+        return list({place_of(entry): entry for entry in below}.values())
 
     def _promote_chain(self, chain: Sequence[VersionEntry]) -> None:
         for entry in chain:
-            if key_of(entry) in self._promoted:
+            if self._is_done(entry):
                 continue
             try:
                 state = self._promote_one(entry)
@@ -114,11 +116,11 @@ class Promoter:
             if state is State.UNPROMOTED:
                 return
             with self._lock:
-                self._promoted[key_of(entry)] = entry.canonical_path
-                self._pending.pop(key_of(entry), None)
+                self._promoted[place_of(entry)] = entry.sha256
+                self._pending.pop(place_of(entry), None)
 
     def _promote_one(self, entry: VersionEntry) -> State:
-        data = self._pending.get(key_of(entry))
+        data = self._expected(entry)
         if data is None:
             data = self._recover(entry)
             if data is None:
@@ -160,7 +162,7 @@ class Promoter:
 
     def read(self, entry: VersionEntry) -> bytes:
         """The manifest of a row: canonical, then staged, then canonical again (M4). Raises `NotFound`."""
-        data = self._pending.get(key_of(entry))
+        data = self._expected(entry)
         if data is not None:
             return data
         for path in (entry.canonical_path, entry.staged_path, entry.canonical_path):
@@ -191,9 +193,15 @@ class Promoter:
 
     def settle(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[RecordEntry]:
         """Make promotions durable, then remove the staged names (S1, M2); returns the records that may be closed."""
-        done = [record for record in records if self._is_done(record, snapshot)]
-        parties = [party for record in done for party in record.participants]
-        promoted = [path for party in parties if (path := self._promoted.get(party_key(party))) is not None]
+        done: list[RecordEntry] = []
+        parties: list[Participant] = []
+        promoted: list[str] = []
+        for record in records:
+            rows = open_versions([record], snapshot)
+            if all(map(self._is_done, rows)):  # what has no row any more waits for nothing
+                done.append(record)
+                parties += record.participants
+                promoted += [row.canonical_path for row in rows]
         try:
             self._store.sync(promoted)
         except NotFound as error:  # a client's cleanup was faster; it never removes a head
@@ -201,18 +209,19 @@ class Promoter:
         self._store.map(self._store.delete, [party.staged_path for party in parties if party.staged_path])
         return done
 
-    def _is_done(self, record: RecordEntry, snapshot: CatalogSnapshot) -> bool:
-        return all(
-            party_key(party) in self._promoted or participant_entry(party, snapshot) is None
-            for party in record.participants
-        )
-
     def forget(self, records: Iterable[RecordEntry]) -> None:
         """Drop what is remembered of records that are closed now."""
         with self._lock:
             for record in records:
                 for party in record.participants:
-                    self._promoted.pop(party_key(party), None)
+                    self._promoted.pop(place_of(party), None)
+
+    def _is_done(self, entry: VersionEntry) -> bool:
+        return self._promoted.get(place_of(entry)) == entry.sha256
+
+    def _expected(self, entry: VersionEntry) -> bytes | None:
+        planned = self._pending.get(place_of(entry))
+        return planned.data if planned is not None and planned.entry.sha256 == entry.sha256 else None
 
 
 def open_versions(records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[VersionEntry]:
@@ -225,17 +234,14 @@ def participant_entry(party: Participant, snapshot: CatalogSnapshot) -> VersionE
     """The live row of a participant, with its full staged path; the table may have another name by now."""
     table_id = snapshot.table_at(party.location)
     entry = None if table_id is None else snapshot.version_entry(table_id, party.branch, party.version)
-    return None if entry is None else replace(entry, staged_path=party.staged_path)
+    if entry is None or party.staged_path is None or not entry.matches_staged_path(party.staged_path):
+        return None
+    return replace(entry, staged_path=party.staged_path)
 
 
-def key_of(entry: VersionEntry) -> Key:
-    """What names the manifest of a row."""
-    return (entry.location, entry.branch, entry.version)
-
-
-def party_key(party: Participant) -> Key:
-    """What names the manifest of a record's participant."""
-    return (party.location, party.branch, party.version)
+def place_of(item: VersionEntry | Participant) -> Place:
+    """Where the manifest of a row, or of a record's participant, belongs."""
+    return (item.location, item.branch, item.version)
 
 
 def is_row(entry: VersionEntry, data: bytes) -> bool:

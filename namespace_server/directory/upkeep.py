@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
 
-from namespace_server.directory.rows import Changes, RecordEntry, changes_of
+from namespace_server.directory.rows import Changes, RecordEntry, VersionEntry, changes_of
 from namespace_server.directory.snapshot import CatalogSnapshot
 
 _CLOSINGS_PER_FLIP = 256
@@ -24,7 +24,7 @@ class Upkeep:
         self._forget = forget
         self._lock = threading.Lock()
         self._settled: dict[str, RecordEntry] = {}
-        self._gone: dict[str, None] = {}
+        self._gone: dict[str, VersionEntry | RecordEntry] = {}
         self._reports: dict[str, RecordEntry] = {}
 
     def settle(self, records: Iterable[RecordEntry]) -> None:
@@ -37,10 +37,13 @@ class Upkeep:
         """Whether the record only waits for a flip to close it."""
         return record.batch_uuid in self._settled
 
-    def remove(self, object_ids: Iterable[str]) -> None:
-        """Rows that may go: of versions that a client's cleanup removed (M5), of expired records (A2)."""
+    def remove(self, entries: Iterable[VersionEntry | RecordEntry]) -> None:
+        """Rows that may go: of versions that a client's cleanup removed (M5), of expired records (A2).
+
+        A row that has become another one by then stays: a branch may have been made anew under the same name.
+        """
         with self._lock:
-            self._gone.update(dict.fromkeys(object_ids))
+            self._gone.update((entry.object_id, entry) for entry in entries)
 
     def report(self, records: Iterable[RecordEntry]) -> None:
         """Records to be written as they are."""
@@ -56,14 +59,15 @@ class Upkeep:
         """Close settled records and remove rows that may go; a bounded number of each."""
         with self._lock:
             settled = list(islice(self._settled.values(), _CLOSINGS_PER_FLIP))
-            gone = frozenset(islice(self._gone, _REMOVALS_PER_FLIP))
+            candidates = list(islice(self._gone.values(), _REMOVALS_PER_FLIP))
             reports = list(self._reports.values())
         closings = [
             replace(record, state="closed")
             for record in settled
             if (current := snapshot.record(record.batch_uuid)) is not None and current.state == "open"
         ]
-        return changes_of([*closings, *reports], gone)
+        gone = (entry.object_id for entry in candidates if _is_there(entry, snapshot))
+        return changes_of([*closings, *reports], frozenset(gone))
 
     def done(self, snapshot: CatalogSnapshot) -> None:
         """A flip of this process made `snapshot`: drop what it did."""
@@ -80,3 +84,10 @@ class Upkeep:
             for object_id in list(islice(self._gone, _REMOVALS_PER_FLIP)):
                 del self._gone[object_id]
         self._forget(closed)
+
+
+def _is_there(entry: VersionEntry | RecordEntry, snapshot: CatalogSnapshot) -> bool:
+    if isinstance(entry, RecordEntry):
+        return snapshot.record(entry.batch_uuid) is not None
+    row = snapshot.version_entry(entry.table_id, entry.branch, entry.version)
+    return row is not None and row.identity == entry.identity

@@ -77,7 +77,7 @@ def find(
     try:
         catalog.store.head(entry.canonical_path)
     except NotFound:
-        catalog.upkeep.remove([entry.object_id])
+        catalog.upkeep.remove([entry])
         return None
     return entry
 
@@ -123,18 +123,18 @@ def _existing(
     if limit == 1 and descending and start is None:  # the question that every open asks: a head is never gone
         if branch is None or not catalog.branches.is_deleted(snapshot, table.id, branch):
             return list(islice(snapshot.versions(table.id, branch, descending=True), 2))
-        catalog.upkeep.remove(entry.object_id for entry in snapshot.versions(table.id, branch))
+        catalog.upkeep.remove(snapshot.versions(table.id, branch))
         catalog.flip_upkeep()
         return []
     present = {found.version for found in list_versions(catalog.store, head.base)}
     current = catalog.table.current
     existing: list[VersionEntry] = []
-    gone: list[str] = []
+    gone: list[VersionEntry] = []
     for entry in snapshot.versions(table.id, branch, descending=descending, start=start):
         if entry.version in present or not catalog.promoter.is_promoted(entry, current):
             existing.append(entry)
         else:
-            gone.append(entry.object_id)
+            gone.append(entry)
         if limit is not None and 0 <= limit < len(existing):
             break
     catalog.upkeep.remove(gone)

@@ -126,7 +126,7 @@ class TestP1ReplayBeforeEverything:
         request = ground.stage(T, rows(3, 4))["create_table_version"]
         first = ground.call("create_table_version", **request)
         ground.catalog.sweep()
-        ground.catalog.upkeep.remove(record.object_id for record in ground.catalog.snapshot().records())
+        ground.catalog.upkeep.remove(ground.catalog.snapshot().records())
         ground.catalog.flip_upkeep()
         assert list(ground.catalog.snapshot().records()) == []
 
