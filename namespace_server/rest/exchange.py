@@ -39,7 +39,7 @@ Headers = Mapping[bytes, bytes]
 
 
 class ClientGone(Exception):
-    """The client closed the connection before its request was complete. Nothing was done."""
+    """The client closed the connection before it had sent its request, or before it had its answer."""
 
 
 @lru_cache(maxsize=1024)
@@ -169,6 +169,12 @@ def _read_object(data: bytes, headers: Headers, rule: Body) -> dict[str, Any]:
     raise InvalidInputError(f"request body: expected a JSON object, found {orjson.dumps(value).decode()[:80]}")
 
 
+async def wait_for_the_end(receive: Receive) -> None:
+    """Wait until the server has noticed that the client has gone; to end before would be logged as our error."""
+    while (await receive())["type"] != "http.disconnect":
+        continue
+
+
 async def send_json(send: Send, body: bytes, catalog_version: int) -> None:
     """Send a success with a JSON body."""
     await _send(send, 200, _json_headers(body, catalog_version), body)
@@ -221,4 +227,4 @@ async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], bod
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
     except (OSError, RuntimeError):  # uvloop raises RuntimeError on a connection that the client has closed
-        _log.debug("the client did not wait for its answer")
+        raise ClientGone from None

@@ -16,7 +16,7 @@ from namespace_server.rest import batches, catalog, exchange, namespaces, tables
 from namespace_server.rest.commits import CommitQueue
 from namespace_server.rest.dispatch import PathTable
 from namespace_server.rest.endpoints import Endpoint
-from namespace_server.rest.errors import RouteNotFound
+from namespace_server.rest.errors import MethodNotAllowed, RouteNotFound
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.port import Answer, Catalog
 
@@ -67,10 +67,6 @@ class CatalogService:
             self._readers.shutdown()
         await asyncio.to_thread(self._namespace.close)
 
-    def find(self, method: str, raw_path: bytes) -> tuple[Endpoint, bytes]:
-        """The endpoint of a path, and the id in it as it was sent. Raises `RouteNotFound`, `MethodNotAllowed`."""
-        return self._table.find(method, raw_path)
-
     async def ready(self) -> int:
         """The newest catalog version, read now. Raises whatever stands in the way of reading it."""
         return (await self._read("describe_catalog", {}, None)).catalog_version
@@ -82,32 +78,43 @@ class CatalogService:
                 endpoint, segment = self._table.find(scope["method"], scope["raw_path"])
             except RouteNotFound:
                 return False
-            headers: Mapping[bytes, bytes] = dict(scope["headers"])
-            principal = self._authenticator.principal(headers)
-            operation = endpoint.operation
-            pin = exchange.read_pin(headers)
-            if operation in self._namespace.READS:
-                request = await exchange.read_request(endpoint, segment, scope, headers, receive, self._max_body)
-                answer = await self._read(operation, request, pin)
-            elif operation in self._namespace.WRITES:
-                key = exchange.read_key(headers) if endpoint.keyed else None
-                request = await exchange.read_request(endpoint, segment, scope, headers, receive, self._max_body)
-                call = self._namespace.prepare(operation, request, idempotency_key=key, principal=principal)
-                answer = await self._commits.commit(call)
+            except MethodNotAllowed as error:
+                await exchange.send_error(send, error, self._newest)
             else:
-                raise UnsupportedOperationError(f"Not supported: {operation}")
+                await self._serve(endpoint, segment, scope, receive, send)
         except exchange.ClientGone:
-            return True
+            await exchange.wait_for_the_end(receive)
+        return True
+
+    async def _serve(self, endpoint: Endpoint, segment: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            answer = await self._answer(endpoint, segment, scope, receive)
+        except exchange.ClientGone:
+            raise
         except Exception as error:  # noqa: BLE001 - the last stop: a client gets an ErrorResponse, whatever happened
             await exchange.send_error(send, error, self._newest)
-            return True
+            return
         version = answer.catalog_version
         self._newest = max(self._newest, version)
         if endpoint.silent:
             await exchange.send_nothing(send, version)
         else:
             await exchange.send_json(send, orjson.dumps(answer.body), version)
-        return True
+
+    async def _answer(self, endpoint: Endpoint, segment: bytes, scope: Scope, receive: Receive) -> Answer:
+        headers: Mapping[bytes, bytes] = dict(scope["headers"])
+        principal = self._authenticator.principal(headers)
+        operation = endpoint.operation
+        pin = exchange.read_pin(headers)
+        key = exchange.read_key(headers) if endpoint.keyed else None
+        if operation in self._namespace.READS:
+            request = await exchange.read_request(endpoint, segment, scope, headers, receive, self._max_body)
+            return await self._read(operation, request, pin)
+        if operation in self._namespace.WRITES:
+            request = await exchange.read_request(endpoint, segment, scope, headers, receive, self._max_body)
+            call = self._namespace.prepare(operation, request, idempotency_key=key, principal=principal)
+            return await self._commits.commit(call)
+        raise UnsupportedOperationError(f"Not supported: {operation}")
 
     async def _read(self, operation: str, request: Mapping[str, Any], pin: int | None) -> Answer:
         if self._readers is None:

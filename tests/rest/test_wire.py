@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import struct
 from typing import Any
 
 import httpx
@@ -166,7 +167,9 @@ class TestBodies:
         )
         assert asked(response)["location"] == "x"
 
-    def test_that_never_arrive_change_nothing(self, serve: Any, echo_catalog: Any) -> None:
+    def test_that_never_arrive_change_nothing(
+        self, serve: Any, echo_catalog: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
         server = serve(echo_catalog)
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as connection:
@@ -176,6 +179,25 @@ class TestBodies:
             )
         server.stop()
         assert echo_catalog.groups == []
+        assert "ASGI" not in caplog.text
+
+    def test_whose_sender_does_not_wait_are_committed_all_the_same(
+        self, serve: Any, echo_catalog: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        server = serve(echo_catalog)
+        echo_catalog.gate.clear()
+        host, port = server.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sendall(
+                b"POST /v1/table/a/declare HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+                b"content-length: 2\r\n\r\n{}"
+            )
+            assert echo_catalog.entered.acquire(timeout=30)
+        echo_catalog.gate.set()
+        server.stop()
+        assert [[call.request["id"] for call in group] for group in echo_catalog.groups] == [[["a"]]]
+        assert "ASGI" not in caplog.text
 
 
 class TestQueries:
