@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -29,6 +29,7 @@ from namespace_server.directory.state import (
 from namespace_server.directory.versions import NOT_STORED, Chain
 
 NO_SERIALS: Final[Mapping[str, int]] = {}
+_MANY_NAMES: Final = 256
 
 
 def apply_changes(state: CatalogState, changes: Changes, serials: Mapping[str, int] = NO_SERIALS) -> CatalogState:
@@ -241,11 +242,20 @@ class _Editor:
 
 def _update_names(old: tuple[str, ...], names: set[str], present: set[str]) -> tuple[str, ...]:
     """A sorted tuple of names in which, of `names`, exactly those `present` are."""
-    if len(names) > 1:
-        return tuple(sorted({*(name for name in old if name not in names), *present}))
-    (name,) = names
-    at = bisect_left(old, name)
-    found = at < len(old) and old[at] == name
-    if found == bool(present):
+    wrong = [name for name in names if _holds(old, name) is not (name in present)]
+    if not wrong:
         return old
-    return old[:at] + old[at + 1 :] if found else (*old[:at], name, *old[at:])
+    if len(wrong) > _MANY_NAMES:
+        return tuple(sorted({*old, *names} - (names - present)))
+    values = list(old)  # a few moves within it are far cheaper than to sort anew
+    for name in wrong:
+        if name in present:
+            insort(values, name)
+        else:
+            del values[bisect_left(values, name)]
+    return tuple(values)
+
+
+def _holds(names: tuple[str, ...], name: str) -> bool:
+    at = bisect_left(names, name)
+    return at < len(names) and names[at] == name
