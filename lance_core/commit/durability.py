@@ -27,6 +27,19 @@ def put_again(store: ObjectStore, path: str, data: bytes, *, durable: bool = Tru
     retrying(store.put, path, data, durable=durable)
 
 
+def added_files(
+    store: ObjectStore, base: str, transaction: pb.Transaction, head: ManifestFile | None = None
+) -> list[str]:
+    """Keys of all that `transaction` adds to the table at `base` (S1); lists index directories of older writers.
+
+    Without the `head` that it is committed on, files that were there before may be among them.
+    """
+    keys = reachable_files(transaction, base, head)
+    for directory in unlisted_index_directories(transaction, base):
+        keys += [meta.path for meta in store.list(directory)]
+    return keys
+
+
 def write_before_publishing(
     store: ObjectStore,
     base: str,
@@ -40,10 +53,7 @@ def write_before_publishing(
     Raises `InvalidTransaction` when one of them is missing, where the store can tell.
     """
     store.map(lambda file: put_again(store, file[0], file[1], durable=False), files)
-    keys = [key for key, _ in files]
-    keys += reachable_files(transaction, base, head)
-    for directory in unlisted_index_directories(transaction, base):
-        keys += [meta.path for meta in store.list(directory)]
+    keys = [*(key for key, _ in files), *added_files(store, base, transaction, head)]
     try:
         store.sync(dict.fromkeys(keys))
     except NotFound as error:

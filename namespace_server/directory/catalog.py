@@ -60,7 +60,7 @@ class Catalog:
         self.committer = Committer(
             store,
             self.table,
-            Verifier(store, stage_max_age=self.options.stage_max_age),
+            Verifier(store, stage_max_age=self.options.stage_max_age, known=self.manifests.get),
             self.promoter,
             self.manifests,
             group_limit=self.options.group_limit,

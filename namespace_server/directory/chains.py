@@ -93,6 +93,9 @@ def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -
     """The transaction becomes head + 1, rebased over what was committed since its read version."""
     table = draft.table(operation.id)
     transaction = operation.transaction
+    finding = draft.findings.get(index)
+    if isinstance(finding, LanceNamespaceError):
+        raise finding
     head = draft.work.head(operation.id, operation.branch)
     if head is None and operation.branch is not None:
         raise TableBranchNotFoundError(f"{_chain(operation)} does not exist; fork it before committing to it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Protocol
 
 import orjson
@@ -41,6 +42,7 @@ class StagedManifest:
     data: bytes
     file: ManifestFile
     e_tag: str | None
+    age: timedelta
 
 
 Finding = StagedManifest | LanceNamespaceError | tuple[VersionEntry, ...]

@@ -16,6 +16,7 @@ from typing import Any
 
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError, TableNotFoundError
 
+from lance_core.commit.durability import added_files
 from lance_core.errors import CorruptFile, NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import (
@@ -27,7 +28,6 @@ from lance_core.format.naming import (
     versions_directory,
 )
 from lance_core.storage.port import ObjectMeta, ObjectStore
-from lance_core.transaction.reachable import reachable_files
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.chains import found_entry
 from namespace_server.directory.draft import Finding, StagedManifest
@@ -69,10 +69,18 @@ class Verifier:
     """Looks at staged manifests and datasets.
 
     `stage_max_age` bounds the age of a staged manifest (S2): clients remove unreferenced data files after a week.
+    `known` gives the manifest of a head if it is at hand: what that has already need not be looked at again.
     """
 
-    def __init__(self, store: ObjectStore, *, stage_max_age: timedelta = timedelta(days=3)) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        *,
+        stage_max_age: timedelta = timedelta(days=3),
+        known: Callable[[VersionEntry], ManifestFile | None] = lambda _: None,
+    ) -> None:
         self._store = store
+        self._known = known
         self._stage_max_age = stage_max_age
 
     def verify(self, batches: Sequence[Batch], snapshot: CatalogSnapshot) -> list[dict[int, Finding]]:
@@ -100,7 +108,7 @@ class Verifier:
         for task, finding in zip(tasks, self._store.map(self._look, tasks), strict=True):
             if finding is not None:
                 findings[task.batch][task.index] = finding
-        self._make_durable(tasks, findings)
+        self._make_durable(tasks, findings, snapshot)
         return findings
 
     def _look(self, task: _Task) -> Finding | None:
@@ -143,9 +151,7 @@ class Verifier:
                 f"{place}: the manifest belongs to branch {file.branch or 'main'}, "
                 f"the request names {operation.branch or 'main'}"
             )
-        if age > _FRESH:
-            self._require_files(place, reachable_files(file.transaction, branch_base(location, operation.branch)))
-        return StagedManifest(key, data, file, meta.e_tag)
+        return StagedManifest(key, data, file, meta.e_tag, age)
 
     def _read(self, key: str) -> tuple[bytes, ObjectMeta]:
         """Content and age of an object, in one parallel step."""
@@ -153,36 +159,43 @@ class Verifier:
         data, meta = self._store.gather(looks)
         return data, meta
 
-    def _require_files(self, place: str, keys: Iterable[str]) -> None:
-        """Long-staged data may have been cleaned up meanwhile (S3)."""
-        for key in keys:
+    def _make_durable(
+        self, tasks: Sequence[_Task], findings: list[dict[int, Finding]], snapshot: CatalogSnapshot
+    ) -> None:
+        """Everything that the flip makes reachable is there, and survives a power loss before it (S1).
+
+        Whether it is there is asked where asking costs nothing, and for manifests that were staged long ago (S3).
+        """
+        durable: list[str] = []
+        for task in tasks:
+            finding = findings[task.batch].get(task.index)
+            added, head = self._added(task, finding, snapshot)
             try:
-                self._store.head(key)
+                if self._store.local or (isinstance(finding, StagedManifest) and finding.age > _FRESH):
+                    self._store.map(self._store.head, added)
             except NotFound as error:
-                raise InvalidInputError(f"{place}: the file {key} of its transaction is gone, stage again") from error
+                findings[task.batch][task.index] = InvalidInputError(
+                    f"table {join(task.operation.id)}: the file {error}, which its transaction adds, is not there; "
+                    "stage again"
+                )
+            else:
+                durable += [*head, *added]
+        self._store.sync(durable)
 
-    def _make_durable(self, tasks: Sequence[_Task], findings: list[dict[int, Finding]]) -> None:
-        """Everything that the flip makes reachable survives a power loss before it, whoever wrote it (S1)."""
-        wanted = [(task, self._files_of(task, findings[task.batch].get(task.index))) for task in tasks]
-        try:
-            self._store.sync([key for _, keys in wanted for key in keys])
-        except NotFound:
-            for task, keys in wanted:
-                try:
-                    self._store.sync(keys)
-                except NotFound as error:
-                    findings[task.batch][task.index] = InvalidInputError(
-                        f"table {join(task.operation.id)}: {error}, which the transaction adds; stage again"
-                    )
-
-    @staticmethod
-    def _files_of(task: _Task, finding: Finding | None) -> list[str]:
-        base = branch_base(task.location, getattr(task.operation, "branch", None))
-        if isinstance(task.operation, CommitTransaction):
-            return reachable_files(task.operation.transaction, base)
-        if isinstance(finding, StagedManifest) and finding.file.transaction is not None:
-            return [finding.key, *reachable_files(finding.file.transaction, base)]
-        return []
+    def _added(self, task: _Task, finding: Finding | None, snapshot: CatalogSnapshot) -> tuple[list[str], list[str]]:
+        """The files that an operation's transaction adds, and the staged manifest that carries it."""
+        if isinstance(task.operation, RegisterTable) or isinstance(finding, LanceNamespaceError):
+            return [], []
+        transaction = task.operation.transaction if isinstance(task.operation, CommitTransaction) else None
+        staged: list[str] = []
+        if isinstance(finding, StagedManifest):
+            transaction, staged = finding.file.transaction, [finding.key]
+        if transaction is None:
+            return [], staged
+        entry = snapshot.head(task.operation.id, task.operation.branch)
+        head = None if entry is None else self._known(entry)
+        base = branch_base(task.location, task.operation.branch)
+        return added_files(self._store, base, transaction, head), staged
 
     def _dataset(self, operation: RegisterTable) -> Finding:
         table = TableEntry(operation.id, operation.location, operation.properties)

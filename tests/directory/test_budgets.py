@@ -15,7 +15,9 @@ from tests.directory.tables import Ground, rows
 @pytest.fixture
 def counted(tmp_path: Path) -> Ground:
     """A warm catalog of ten tables with settled records, over a store that counts."""
-    ground = Ground(tmp_path / "root", CountingStore(LocalStore(tmp_path / "root", "none")))
+    store = CountingStore(LocalStore(tmp_path / "root", "none"))
+    store.local = False  # as a bucket: what costs nothing in a directory is not asked
+    ground = Ground(tmp_path / "root", store)
     ground.make_namespace("g")
     for number in range(10):
         ground.make_table("g", f"t{number}", count=1)
