@@ -63,7 +63,7 @@ def test_constructing_and_reading_write_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("properties", [{}, {"root": "x", "nonsense": "1"}, {"root": "x", "durability": "maybe"}])
 def test_properties_that_mean_nothing_are_refused(properties: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="root|unknown|durability"):
+    with pytest.raises(ValueError, match=r"root|unknown|durability"):
         lance_namespace.connect("namespace_server.directory.namespace.DirectoryNamespace", properties)
 
 
@@ -324,5 +324,5 @@ def test_a_root_of_stock_clients_is_read_as_it_is_and_written_after_adoption(tmp
     assert ground.namespace.adopt().already_managed
     ground.write(["g", "t"], rows(4, 5))
     assert ground.ids(["g", "t"]) == [0, 1, 2, 3, 4]
-    with pytest.raises(UnsupportedOperationError, match="(?i)upgrade"):
+    with pytest.raises(UnsupportedOperationError, match=r"(?i)upgrade"):
         stock.create_namespace(CreateNamespaceRequest(id=["h"]))
