@@ -26,8 +26,8 @@ def run(directory: Path) -> Report:
     plain: dict[int, float] = {}
     synced: dict[int, float] = {}
     for rows in SIZES:
-        plain[rows] = flip.measure(rows, FLIPS, "none").median_seconds
-        synced[rows] = flip.measure(rows, FLIPS, "fsync").median_seconds
+        plain[rows] = flip.measure(rows, FLIPS, "none", directory).median_seconds
+        synced[rows] = flip.measure(rows, FLIPS, "fsync", directory).median_seconds
         peer = _measure_peer(directory / f"peer-{rows}", rows)
         table.add(
             count(rows),
@@ -42,7 +42,8 @@ def run(directory: Path) -> Report:
         f"Ours, slowest against fastest size: {spread['none']:.2f} without and {spread['fsync']:.2f} with fsync."
     )
     table.notes.append(
-        "Ours: two version rows and the record of the batch, one row replaced, the fragment merge included. "
+        "Ours: two version rows, the record of their batch, and the record before marked closed; merging of fragments "
+        "included. "
         "Peer: `create_namespace` in process, one row; it rewrites the whole catalog."
     )
     return Report(
