@@ -99,7 +99,8 @@ def run(url: str, home: Path) -> None:
     files = unpack(home / "csv")
     truth = count_csv(files["flights"])
     say(f"catalog server at {url}; {truth.flights:,} flights in the CSV; starting Spark")
-    builder = configure(SparkSession.builder.master("local[*]"), shuffle_partitions=4, driver_memory="2g")
+    local = SparkSession.builder.master("local[*]")
+    builder = configure(local, shuffle_partitions=4, driver_memory="2g", quick_start=True)
     builder = builder.config("spark.sql.warehouse.dir", str(home / "warehouse"))
     with error_output_to(home / "spark.log"):  # Java inherits it for its whole life
         spark = start(builder, log_level="ERROR")

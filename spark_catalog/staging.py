@@ -37,13 +37,15 @@ class StageTarget:
     """Where and how the rows of one table are staged. Pickled into the tasks.
 
     `schema` is the table's Arrow schema; `read_version` the version that an append builds on, None for files of a
-    new schema (a new table, an overwrite). `required` names nullable columns in which nulls are refused all the same.
+    new schema: a new table, or with `overwrites` one that has versions. `required` names nullable columns in which
+    nulls are refused all the same.
     """
 
     name: str
     uri: str
     schema: pa.Schema
     read_version: int | None = None
+    overwrites: bool = False
     required: tuple[str, ...] = ()
     storage_options: Mapping[str, str] = field(default_factory=dict)
     max_rows_per_file: int = 1_048_576
@@ -161,16 +163,15 @@ def stage_partition(batches: Iterator[pa.RecordBatch], target: StageTarget) -> I
 
 
 def _write(rows: pa.RecordBatchReader, target: StageTarget) -> list[FragmentMetadata]:
-    fragments: list[FragmentMetadata] = write_fragments(
-        rows,
-        target.uri if target.read_version is None else target.open(),
-        schema=target.schema,
-        mode="overwrite" if target.read_version is None else "append",
-        max_rows_per_file=target.max_rows_per_file,
-        data_storage_version=DATA_STORAGE_VERSION if target.read_version is None else None,
-        storage_options=dict(target.storage_options),
-    )
-    return fragments
+    options = {
+        "schema": target.schema,
+        "max_rows_per_file": target.max_rows_per_file,
+        "storage_options": dict(target.storage_options),
+    }
+    if target.read_version is not None:
+        return list(write_fragments(rows, target.open(), mode="append", **options))
+    mode = "overwrite" if target.overwrites else "create"
+    return list(write_fragments(rows, target.uri, mode=mode, data_storage_version=DATA_STORAGE_VERSION, **options))
 
 
 def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -292,11 +292,20 @@ class GraphWrite:
             if schema is not None:
                 raise InvalidWrite(f"{name}: it has a schema; another one is for new tables and overwrite")
             stored = PinnedTable(state.uri, state.version or 0, self._options).open().schema
-            target = StageTarget(name, state.uri, stored, state.version, required, self._options)
+            target = StageTarget(
+                name, state.uri, stored, state.version, required=required, storage_options=self._options
+            )
         elif df is None:
             raise InvalidWrite(f"{name}: no version of it to delete from")
         else:
-            target = StageTarget(name, state.uri, schema or _new_schema(df, required), None, required, self._options)
+            target = StageTarget(
+                name,
+                state.uri,
+                schema or _new_schema(df, required),
+                overwrites=exists,
+                required=required,
+                storage_options=self._options,
+            )
         missing = [column for column in required if column not in target.schema.names]
         if missing:
             raise InvalidWrite(f"{name}: the declared graph needs columns {missing}, found {target.schema.names}")

@@ -31,7 +31,9 @@ def java() -> str:
 
 @pytest.fixture(scope="session")
 def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    builder = configure(SparkSession.builder.master("local[2]"), shuffle_partitions=2, driver_memory="1g")
+    builder = configure(
+        SparkSession.builder.master("local[2]"), shuffle_partitions=2, driver_memory="1g", quick_start=True
+    )
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
     session = start(builder, log_level="OFF")
     yield session

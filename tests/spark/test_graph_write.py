@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import lance
 import pytest
 from lance.namespace import RestNamespace
-from lance_namespace import DeclareTableRequest
+from lance_namespace import DeclareTableRequest, DropTableRequest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -256,6 +256,16 @@ def test_a_namespace_that_is_not_there_is_refused_by_the_server(social: Social) 
         tx.append("person", social.people(1))
     assert caught.value.code == 1
     assert social.files() == set()
+
+
+def test_a_table_dropped_and_made_again_does_not_get_rows_of_the_old_one(social: Social) -> None:
+    social.load()
+    with pytest.raises(WriteRejected), social.write() as tx:
+        tx.append("person", social.people(4))
+        RestNamespace(uri=social.catalog.url).drop_table(DropTableRequest(id=[*social.namespace, "person"]))
+        with social.write() as again:
+            again.append("person", social.people(7))
+    assert social.people_now() == {7: "p7"}
 
 
 # -- checks

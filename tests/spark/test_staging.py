@@ -137,7 +137,7 @@ def test_one_report_per_partition_though_tasks_die_after_writing(java: str, tmp_
 
         uri = sys.argv[1]
         builder = SparkSession.builder.master("local[2,3]")
-        spark = start(configure(builder, shuffle_partitions=2, driver_memory="1g"), log_level="OFF")
+        spark = start(configure(builder, shuffle_partitions=2, driver_memory="1g", quick_start=True), log_level="OFF")
         target = staging.StageTarget("t", uri, pa.schema([("id", pa.int64())]))
 
         def dying(batches):
