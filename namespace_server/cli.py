@@ -83,6 +83,9 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         # uvicorn raises the signal again when everything has ended well, which would make it look like an accident.
         signal.signal(number, lambda *_: None)
+    # Reads wait for the interpreter while a group is planned. Measured: a tenth of the default lets a third more of
+    # them through, and costs the commits nothing.
+    sys.setswitchinterval(0.0005)
     # uvicorn ends with status 3 by itself when it cannot start.
     Server(
         uvicorn.Config(
