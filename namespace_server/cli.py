@@ -54,8 +54,8 @@ class Server(uvicorn.Server):
 @cli.command()
 def serve(
     root: Root = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on [default: 127.0.0.1].")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one [default: 2333].")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on (127.0.0.1).")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one (2333).")] = None,
     durability: Durability = None,
     config: Config = None,
     insecure: Annotated[
