@@ -61,7 +61,7 @@ def check_always(root: Path, *, since: int = 1, step: int = 1) -> CatalogSnapsho
     _check_catalog_versions(store, newest)
     known = {CATALOG}
     for version in sorted({*range(since, newest.version + 1, step), newest.version}):
-        snapshot = newest if version == newest.version else _load(store, version)
+        snapshot = newest if version == newest.version else load_version(store, version)
         stored = stock_rows(root, version)
         _check_rows(snapshot, stored)
         _check_manifests(store, snapshot, stored)
@@ -181,7 +181,7 @@ def _check_manifests(store: LocalStore, snapshot: CatalogSnapshot, stored: list[
         )
 
 
-def _load(store: LocalStore, version: int) -> CatalogSnapshot:
+def load_version(store: LocalStore, version: int) -> CatalogSnapshot:
     """A catalog version as somebody reads it who has never seen another one."""
     path = f"{CATALOG}/_versions/{manifest_name(version)}"
     file = parse_manifest_file(store.get(path), expected_version=version)
