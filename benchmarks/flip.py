@@ -17,6 +17,7 @@ from typing import Literal
 from uuid import uuid4
 
 from benchmarks.catalogs import VERSIONS_PER_TABLE, write_managed_catalog
+from benchmarks.staging import flush_files
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.disk import OnDisk
 from namespace_server.directory.manifest_table import Committed, ManifestTable
@@ -47,6 +48,7 @@ def measure(rows: int, flips: int, durability: Literal["none", "fsync"], directo
     with tempfile.TemporaryDirectory(prefix="flip-", dir=directory) as scratch:
         root = Path(scratch)
         write_managed_catalog(root, rows)
+        flush_files()
         store = LocalStore(root, durability=durability)
         table = ManifestTable(store)
         began = time.perf_counter()

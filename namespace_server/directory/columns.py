@@ -34,6 +34,7 @@ _FIELDS: Final = pa.schema(
     ]
 )
 _PARSE: Final = pj.ParseOptions(explicit_schema=_FIELDS, unexpected_field_behavior="ignore")
+_CLIENT_METADATA: Final = b'"metadata":'
 _BLOCK: Final = 16 << 20
 _DIGITS: Final = np.full(256, 255, np.uint8)
 _DIGITS[[ord(digit) for digit in "0123456789abcdef"]] = np.arange(16, dtype=np.uint8)
@@ -61,22 +62,25 @@ class ParsedVersions:
 def parse_versions(object_ids: pa.StringArray, metadata: pa.StringArray, serials: NDArray[np.int64]) -> ParsedVersions:
     """Parse version rows. Rows whose metadata is unusual, foreign or broken come back as irregular."""
     count = len(object_ids)
-    values = _parse_json(metadata)
+    text = _join_lines(metadata)
+    values = _parse_json(text, count)
     if values is None:
         empty = np.zeros(0, np.int64)
         nothing = pa.array([], pa.string())
         return ParsedVersions(_no_columns(), nothing, nothing, empty, np.arange(count))
     parts = pc.split_pattern(object_ids, "$", max_splits=1, reverse=True)
     good = _numpy(pc.equal(pc.list_value_length(parts), 2))
-    good &= ~_numpy(pc.match_substring(metadata, '"metadata":'))
+    if _CLIENT_METADATA in text.to_pybytes():  # in one pass over the bytes, which nearly always says no
+        good &= ~_numpy(pc.match_substring(metadata, _CLIENT_METADATA.decode()))
     good &= _numpy(pc.match_substring(values["manifest_path"], "/_versions/"))
     # Each step looks at the rows that are still good, so that none meets what it cannot read.
     kept = np.flatnonzero(good)
-    parts = parts.take(kept)
+    if len(kept) < count:
+        parts = parts.take(kept)
+        values = {name: column.take(kept) for name, column in values.items()}
     chains, digits = pc.list_element(parts, 0), pc.list_element(parts, 1)
     lengths = _lengths(digits)
     good = _numpy(pc.string_is_ascii(digits)) & _numpy(pc.ascii_is_decimal(digits)) & (lengths <= _MAX_VERSION_DIGITS)
-    values = {name: column.take(kept) for name, column in values.items()}
     places = pc.split_pattern(values["manifest_path"], "/_versions/", max_splits=1, reverse=True)
     bases, names = pc.list_element(places, 0), pc.list_element(places, 1)
     numbers = pc.cast(pc.if_else(pa.array(good), digits, "0"), pa.int64())
@@ -118,15 +122,21 @@ def parse_versions(object_ids: pa.StringArray, metadata: pa.StringArray, serials
     return ParsedVersions(columns, chains, bases, kept, np.setdiff1d(np.arange(count), kept, assume_unique=True))
 
 
-def _parse_json(metadata: pa.StringArray) -> dict[str, Any] | None:
-    """The known values of each row's JSON object; None when the texts are not one object per line."""
-    count = len(metadata)
+def _join_lines(metadata: pa.StringArray) -> pa.Buffer:
+    """One line per row."""
+    if not len(metadata):
+        return pa.py_buffer(b"")
+    offsets = pa.array([0, len(metadata)], pa.int32())
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, metadata.fill_null("{}")), "\n")
+    return joined[0].as_buffer()
+
+
+def _parse_json(text: pa.Buffer, count: int) -> dict[str, Any] | None:
+    """The known values of each row's JSON object; None when the text is not `count` lines of one object each."""
     if not count:
         return None
-    offsets = pa.array([0, count], pa.int32())
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, metadata.fill_null("{}")), "\n")
     try:
-        table = pj.read_json(pa.BufferReader(joined[0].as_buffer()), pj.ReadOptions(block_size=_BLOCK), _PARSE)
+        table = pj.read_json(pa.BufferReader(text), pj.ReadOptions(block_size=_BLOCK), _PARSE)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
     if table.num_rows != count:

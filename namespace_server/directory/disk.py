@@ -48,6 +48,7 @@ SCHEMA: Final = pa.schema(
 """The columns as every implementation of the directory format has them."""
 
 ROW_SCHEMA: Final = pa.schema([pa.field(field.name, field.type, field.nullable) for field in SCHEMA])
+"""The same for row files, whose fields carry no metadata."""
 
 
 class OnDisk(Disk):
@@ -139,19 +140,17 @@ def check_catalog_readable(manifest: pb.Manifest) -> None:
         raise UnsupportedFeature(f"version {manifest.version} of the catalog has data files in other places")
 
 
-def table_of(rows: Sequence[Row]) -> pa.Table:
+def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
     """Rows as they go into a row file."""
     ids, types, locations, metadata = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return pa.Table.from_arrays(
-        [
-            pa.array(ids, pa.string()),
-            pa.array(types, pa.string()),
-            pa.array(locations, pa.string()),
-            pa.array(metadata, pa.string()),
-            pa.nulls(len(rows), _BASE_OBJECTS),
-        ],
-        schema=ROW_SCHEMA,
-    )
+    columns = [pa.array(values, pa.string()) for values in (ids, types, locations, metadata)]
+    return pa.RecordBatch.from_arrays([*columns, pa.nulls(len(rows), _BASE_OBJECTS)], schema=ROW_SCHEMA)
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """The rows of a table in one piece."""
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def inline_properties(rows: Sequence[Row], changes: Changes, known: Iterable[str]) -> dict[str, str]:
@@ -170,7 +169,8 @@ def inline_properties(rows: Sequence[Row], changes: Changes, known: Iterable[str
         properties[BATCHES_PROPERTY] = orjson.dumps(batches).decode()
     size = sum(len(row.object_id) + len(row.metadata or "") for row in rows) + sum(map(len, changes.removes))
     if size < MAX_INLINE_BYTES:
-        text = orjson.dumps({"format": _CHANGES_FORMAT, "puts": [list(row) for row in rows], "removes": list(changes.removes)})
+        puts = [list(row) for row in rows]
+        text = orjson.dumps({"format": _CHANGES_FORMAT, "puts": puts, "removes": list(changes.removes)})
         if len(text) <= MAX_INLINE_BYTES:
             properties[CHANGES_PROPERTY] = text.decode()
     return properties

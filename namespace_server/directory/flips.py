@@ -23,10 +23,10 @@ from namespace_server.directory.disk import (
     MANAGED_METADATA,
     STRICT_FENCE,
     OnDisk,
+    batch_of,
     first_frame,
     inline_properties,
     row_file_of,
-    table_of,
 )
 from namespace_server.directory.edits import apply_changes
 from namespace_server.directory.fragments import Fragment, Layout, Rearrangement, new_fragment, rearrange
@@ -81,7 +81,7 @@ def prepare_flip(
     *,
     attempt: str,
     now_ns: int,
-    read: Callable[[Fragment], pa.Table],
+    read: Callable[[Fragment], pa.RecordBatch],
     table_metadata: Mapping[str, str] | None = None,
     strict: bool = False,
 ) -> Flip:
@@ -138,25 +138,25 @@ class _Draft:
         self.new: Fragment | None = None
         self.updated: dict[int, pb.DataFragment] = {}
 
-    def write_rows(self, rows: Sequence[Row], read: Callable[[Fragment], pa.Table]) -> None:
+    def write_rows(self, rows: Sequence[Row], read: Callable[[Fragment], pa.RecordBatch]) -> None:
         """The rows that move, then the new ones, in one row file; none if there are no rows."""
-        tables = self.arrangement.moved_rows(read)
+        batches = self.arrangement.moved_rows(read)
         if rows:
-            tables.append(table_of(rows))
-        if not tables:
+            batches.append(batch_of(rows))
+        if not batches:
             return
-        table = pa.concat_tables(tables) if len(tables) > 1 else tables[0]
+        batch = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
         file = pb.DataFile()
         file.CopyFrom(self.disk.describe_row_file())
         file.path = f"{uuid4()}.lance"
-        data = encode_rows(_for_file(table), version=f"{file.file_major_version}.{file.file_minor_version}")
+        data = encode_rows(_for_file(batch), version=f"{file.file_major_version}.{file.file_minor_version}")
         file.file_size_bytes = len(data)
         self.files.append((data_path(self.root, file.path), data))
-        message = pb.DataFragment(id=self._next_id(), files=[file], physical_rows=table.num_rows)
+        message = pb.DataFragment(id=self._next_id(), files=[file], physical_rows=batch.num_rows)
         first = self.disk.layout.next_serial
         fresh = np.arange(first, first + len(rows), dtype=np.int64)
         moved = self.arrangement.moved_serials()
-        self.new = new_fragment(message, np.concatenate((moved, fresh)) if len(moved) else fresh, table)
+        self.new = new_fragment(message, np.concatenate((moved, fresh)) if len(moved) else fresh, batch)
 
     def write_deletions(self) -> None:
         """A file for each fragment that stays and loses rows: the whole set, as a bitmap."""
@@ -237,8 +237,8 @@ def _stored_records(snapshot: CatalogSnapshot, changes: Changes) -> list[RecordE
     ]
 
 
-def _for_file(table: pa.Table) -> pa.Table:
-    if table.num_rows < COMPRESSED_ROWS:
+def _for_file(batch: pa.RecordBatch) -> pa.Table:
+    table = pa.Table.from_batches([batch])
+    if batch.num_rows < COMPRESSED_ROWS:
         return table
-    fields = [field.with_metadata(_COMPRESSED) for field in table.schema]
-    return table.cast(pa.schema(fields))
+    return table.cast(pa.schema([field.with_metadata(_COMPRESSED) for field in table.schema]))

@@ -6,7 +6,8 @@ few fragments changed, whoever changed them: their rows are compared. Otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,14 +27,15 @@ from lance_core.storage.port import ObjectStore
 from namespace_server.directory.disk import (
     ROW_SCHEMA,
     OnDisk,
+    batch_of,
     check_catalog_readable,
     frame_of,
+    one_batch,
     read_inline,
-    table_of,
 )
 from namespace_server.directory.edits import apply_changes
 from namespace_server.directory.fragments import KEPT_ROWS, Fragment, Layout, follow, new_fragment
-from namespace_server.directory.loading import Loader, without_collections
+from namespace_server.directory.loading import Loader, building_large
 from namespace_server.directory.rows import TABLE, TABLE_VERSION, Changes, Entry, Row, decode_row
 from namespace_server.directory.snapshot import CatalogSnapshot
 from namespace_server.directory.state import CatalogState
@@ -66,7 +68,10 @@ class Follower:
                 found = self._take_inline(base, base.disk, file)
             if found is None:
                 found = self._compare(base, base.disk, file)
-        state, layout = self._load(file) if found is None else found
+        if found is None:
+            with building_large(sum(message.physical_rows for message in file.manifest.fragments)):
+                found = self._load(file)
+        state, layout = found
         timestamp_ns = file.timestamp_ns
         disk = OnDisk(frame_of(file.manifest), layout, scheme, timestamp_ns)
         return CatalogSnapshot(file.version, timestamp_ns // 1_000_000, disk.managed, listed_at, state, disk)
@@ -103,9 +108,9 @@ class Follower:
         if len(serials) != sum(message.physical_rows for message in added):
             return None
         if added:
-            tables = [*_kept_rows(arrangement.moved), table_of(rows)] if rows else _kept_rows(arrangement.moved)
-            whole = sum(table.num_rows for table in tables) == len(serials)
-            new = new_fragment(added[0], serials, pa.concat_tables(tables) if whole else None)
+            batches = [*_kept_rows(arrangement.moved), batch_of(rows)] if rows else _kept_rows(arrangement.moved)
+            whole = sum(batch.num_rows for batch in batches) == len(serials)
+            new = new_fragment(added[0], serials, pa.concat_batches(batches) if whole and batches else None)
         kept = {at: messages.get(disk.layout.fragments[at].message.id) for at in arrangement.deleted}
         if None in kept.values():
             return None
@@ -144,12 +149,12 @@ class Follower:
                 removed += self._object_ids(old, _mask(old, deleted - old.deleted))
                 back = _mask(old, old.deleted - deleted)
                 if back.any():
-                    rows = old.rows if old.rows is not None else self.read(old.message)
+                    rows = one_batch(self.read(old.message)) if old.rows is None else old.rows
                     appeared += zip(_rows_of(rows, back), old.all_serials()[back].tolist(), strict=True)
             fragments.append(Fragment(message, old.start, old.serials, deleted, old.rows))
         next_serial = layout.next_serial
         for message in plan.new:
-            rows, deleted = self.read(message), self._deletions(message)
+            rows, deleted = one_batch(self.read(message)), self._deletions(message)
             serials = np.arange(next_serial, next_serial + rows.num_rows, dtype=np.int64)
             next_serial += rows.num_rows
             fresh = new_fragment(message, serials, rows)
@@ -163,7 +168,7 @@ class Follower:
     def _object_ids(self, fragment: Fragment, mask: NDArray[np.bool_]) -> list[str]:
         if not mask.any():
             return []
-        rows = fragment.rows if fragment.rows is not None else self.read(fragment.message, ["object_id"])
+        rows = self.read(fragment.message, ["object_id"]) if fragment.rows is None else fragment.rows
         found: list[str] = rows["object_id"].filter(pa.array(mask)).to_pylist()
         return found
 
@@ -179,18 +184,28 @@ class Follower:
         loader = Loader()
         fragments: list[Fragment] = []
         next_serial = 0
-        with without_collections(sum(message.physical_rows for message in messages)):
-            for group in _groups(messages):
-                for message, (rows, deleted) in zip(group, self._store.map(self._read_live, group), strict=True):
-                    serials = np.arange(next_serial, next_serial + rows.num_rows, dtype=np.int64)
-                    next_serial += rows.num_rows
-                    fresh = new_fragment(message, serials, rows)
-                    fragment = Fragment(message, fresh.start, fresh.serials, deleted, fresh.rows)
-                    fragments.append(fragment)
-                    mask = fragment.live_mask()
-                    loader.add(rows.filter(pa.array(mask)) if deleted else rows, serials[mask])
-            state = loader.finish()
-        return state, Layout(tuple(fragments), next_serial)
+        for group, read in self._read_ahead(_groups(messages)):
+            for message, (rows, deleted) in zip(group, read, strict=True):
+                serials = np.arange(next_serial, next_serial + rows.num_rows, dtype=np.int64)
+                next_serial += rows.num_rows
+                kept = one_batch(rows) if rows.num_rows <= KEPT_ROWS else None
+                fragment = Fragment(message, next_serial - rows.num_rows, None, deleted, kept)
+                fragments.append(fragment)
+                mask = fragment.live_mask()
+                loader.add(rows.filter(pa.array(mask)) if deleted else rows, serials[mask])
+        return loader.finish(), Layout(tuple(fragments), next_serial)
+
+    def _read_ahead(
+        self, groups: Sequence[Sequence[pb.DataFragment]]
+    ) -> Iterator[tuple[Sequence[pb.DataFragment], list[tuple[pa.Table, BitMap]]]]:
+        """Each group with its rows; the next one is read while the caller works."""
+        with ThreadPoolExecutor(1, thread_name_prefix="catalog-load") as reader:
+            coming = [reader.submit(self._store.map, self._read_live, group) for group in groups[:1]]
+            for at, group in enumerate(groups):
+                read = coming.pop().result()
+                coming += [reader.submit(self._store.map, self._read_live, group) for group in groups[at + 1 : at + 2]]
+                yield group, read
+                del read
 
     def _read_live(self, message: pb.DataFragment) -> tuple[pa.Table, BitMap]:
         # Fragments too large to be merged in a flip are not kept, and nothing but these columns is needed of them.
@@ -276,32 +291,27 @@ def _mask(fragment: Fragment, offsets: BitMap) -> NDArray[np.bool_]:
     return mask
 
 
-def _rows_of(rows: pa.Table, mask: NDArray[np.bool_]) -> list[Row]:
-    columns = [column.to_pylist() for column in rows.select(Row._fields).filter(pa.array(mask)).columns]
+def _rows_of(rows: pa.RecordBatch, mask: NDArray[np.bool_]) -> list[Row]:
+    columns = [column.to_pylist() for column in rows.select(list(Row._fields)).filter(pa.array(mask)).columns]
     return [Row(*values) for values in zip(*columns, strict=True)]
 
 
-def _kept_rows(fragments: Iterable[Fragment]) -> list[pa.Table]:
-    return [
-        fragment.rows.filter(pa.array(fragment.live_mask())) if fragment.deleted else fragment.rows
-        for fragment in fragments
-        if fragment.rows is not None and fragment.live
-    ]
+def _kept_rows(fragments: Iterable[Fragment]) -> list[pa.RecordBatch]:
+    return [fragment.live_rows(fragment.rows) for fragment in fragments if fragment.rows is not None and fragment.live]
 
 
-def _groups(messages: Sequence[pb.DataFragment]) -> Iterable[list[pb.DataFragment]]:
+def _groups(messages: Sequence[pb.DataFragment]) -> list[list[pb.DataFragment]]:
     """Fragments to be read in parallel: as many as stay within a bound on their bytes, at least one."""
-    group: list[pb.DataFragment] = []
-    size = 0
+    groups: list[list[pb.DataFragment]] = []
+    room = 0
     for message in messages:
-        bytes_ = sum(file.file_size_bytes for file in message.files) or _GROUP_BYTES
-        if group and size + bytes_ > _GROUP_BYTES:
-            yield group
-            group, size = [], 0
-        group.append(message)
-        size += bytes_
-    if group:
-        yield group
+        size = sum(file.file_size_bytes for file in message.files) or _GROUP_BYTES
+        if not groups or size > room:
+            groups.append([])
+            room = _GROUP_BYTES
+        groups[-1].append(message)
+        room -= size
+    return groups
 
 
 def _same_columns(frame: pb.Manifest, manifest: pb.Manifest) -> bool:

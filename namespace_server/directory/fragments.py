@@ -42,7 +42,7 @@ class Fragment:
     start: int
     serials: NDArray[np.int64] | None
     deleted: BitMap
-    rows: pa.Table | None
+    rows: pa.RecordBatch | None
 
     @property
     def live(self) -> int:
@@ -68,8 +68,13 @@ class Fragment:
             mask[np.asarray(self.deleted.to_array())] = False
         return mask
 
+    def live_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Of all physical rows, those that are there."""
+        # A batch is filtered in this thread, a table by a pool of them: for a few rows that costs ten times as much.
+        return rows.filter(pa.array(self.live_mask())) if self.deleted else rows
 
-def new_fragment(message: pb.DataFragment, serials: NDArray[np.int64], rows: pa.Table | None) -> Fragment:
+
+def new_fragment(message: pb.DataFragment, serials: NDArray[np.int64], rows: pa.RecordBatch | None) -> Fragment:
     """A fragment without deletions whose rows have these serials, ascending."""
     start = int(serials[0]) if len(serials) else 0
     dense = not len(serials) or int(serials[-1]) - start + 1 == len(serials)
@@ -121,14 +126,13 @@ class Rearrangement:
         parts = [fragment.all_serials()[fragment.live_mask()] for fragment in self.moved]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
-    def moved_rows(self, read: Callable[[Fragment], pa.Table]) -> list[pa.Table]:
+    def moved_rows(self, read: Callable[[Fragment], pa.RecordBatch]) -> list[pa.RecordBatch]:
         """The rows that move, in the same order. `read` fetches the rows of a fragment that does not keep them."""
-        tables = []
-        for fragment in self.moved:
-            if fragment.live:
-                rows = fragment.rows if fragment.rows is not None else read(fragment)
-                tables.append(rows.filter(pa.array(fragment.live_mask())) if fragment.deleted else rows)
-        return tables
+        return [
+            fragment.live_rows(fragment.rows if fragment.rows is not None else read(fragment))
+            for fragment in self.moved
+            if fragment.live
+        ]
 
     def next_layout(self, new: Fragment | None, messages: Callable[[int], pb.DataFragment], new_rows: int) -> Layout:
         """The layout of the next version. `messages(index)` is the new message of a fragment with new deletions."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -44,6 +46,8 @@ LARGE: Final = 100_000
 """From so many rows on, what was loaded is taken out of the garbage collector's sight for good."""
 
 _CHUNK_ROWS: Final = 131_072
+_LIBC: Final = ctypes.CDLL(None)
+_M_ARENA_MAX: Final = -8
 _COLUMNS: Final = ("object_id", "object_type", "location", "metadata")
 
 
@@ -65,9 +69,10 @@ class Loader:
 
     def add(self, rows: pa.Table, serials: NDArray[np.int64]) -> None:
         """Take live rows, in ascending order of their serials."""
-        for first in range(0, rows.num_rows, _CHUNK_ROWS):
-            chunk = rows.slice(first, _CHUNK_ROWS).select(_COLUMNS).combine_chunks()
-            self._add_chunk(chunk, serials[first : first + _CHUNK_ROWS])
+        first = 0
+        for batch in rows.select(_COLUMNS).to_batches(max_chunksize=_CHUNK_ROWS):
+            self._add_batch(batch, serials[first : first + batch.num_rows])
+            first += batch.num_rows
 
     def finish(self) -> CatalogState:
         """The state. The loader is not used afterwards."""
@@ -101,23 +106,27 @@ class Loader:
         )
         return self._put_irregular(state)
 
-    def _add_chunk(self, chunk: pa.Table, serials: NDArray[np.int64]) -> None:
-        is_version = pc.equal(chunk["object_type"], TABLE_VERSION).combine_chunks().to_numpy(zero_copy_only=False)
-        versions, others = np.flatnonzero(is_version), np.flatnonzero(~is_version)
-        if len(versions):
-            table = chunk if len(versions) == chunk.num_rows else chunk.take(versions)
-            self._add_versions(table, serials[versions])
-        if len(others):
-            columns = [column.to_pylist() for column in chunk.take(others).columns]
-            for row, serial in zip(map(Row._make, zip(*columns, strict=True)), serials[others].tolist(), strict=True):
+    def _add_batch(self, batch: pa.RecordBatch, serials: NDArray[np.int64]) -> None:
+        mask = pc.equal(batch["object_type"], TABLE_VERSION)
+        is_version = mask.to_numpy(zero_copy_only=False)
+        count = int(is_version.sum())
+        if count:
+            # To filter costs far less than to take: runs of rows are copied as they lie.
+            versions = batch if count == batch.num_rows else batch.filter(mask)
+            self._add_versions(versions["object_id"], versions["metadata"], serials[is_version])
+        if count < batch.num_rows:
+            columns = [column.to_pylist() for column in batch.filter(pc.invert(mask)).columns]
+            others = map(Row._make, zip(*columns, strict=True))
+            for row, serial in zip(others, serials[~is_version].tolist(), strict=True):
                 self._add_other(row, serial)
 
-    def _add_versions(self, table: pa.Table, serials: NDArray[np.int64]) -> None:
-        object_ids, metadata = _array(table["object_id"]), _array(table["metadata"])
+    def _add_versions(self, object_ids: pa.StringArray, metadata: pa.StringArray, serials: NDArray[np.int64]) -> None:
         parsed = parse_versions(object_ids, metadata, serials)
         if len(parsed.kept):
             self._parsed.append(parsed)
-            self._version_ids.append(object_ids.take(parsed.kept))
+            self._version_ids.append(
+                object_ids if len(parsed.kept) == len(object_ids) else object_ids.take(parsed.kept)
+            )
         if len(parsed.irregular):
             texts = zip(
                 object_ids.take(parsed.irregular).to_pylist(),
@@ -164,20 +173,18 @@ class Loader:
         object_ids = pa.concat_arrays(self._version_ids)
         self._parsed.clear()
         self._version_ids.clear()
-        chain_codes, base_codes = chains.indices.to_numpy(), bases.indices.to_numpy()
-        order = np.lexsort((columns.serials, columns.versions, base_codes, chain_codes))
-        columns = columns.select(order)
-        chain_codes, base_codes = chain_codes[order], base_codes[order]
-        changed = (np.diff(chain_codes, prepend=-1) != 0) | (np.diff(base_codes, prepend=-1) != 0)
+        places, names = bases.dictionary.to_pylist(), chains.dictionary.to_pylist()
+        codes = chains.indices.to_numpy().astype(np.int64) * len(places) + bases.indices.to_numpy()
+        # Rows come in the order of their serials, which a stable sort keeps among equals.
+        order = np.lexsort((columns.versions, codes))
+        columns, codes = columns.select(order).narrowed(), codes[order]
+        changed = np.diff(codes, prepend=-1) != 0
         starts = np.flatnonzero(changed)
         stops = np.append(starts[1:], len(order))
         repeated = np.flatnonzero((columns.versions[1:] == columns.versions[:-1]) & ~changed[1:])
         block = VersionBlock(columns)
-        names, places = chains.dictionary.to_pylist(), bases.dictionary.to_pylist()
-        for start, stop, name, place in zip(
-            starts.tolist(), stops.tolist(), chain_codes[starts].tolist(), base_codes[starts].tolist(), strict=True
-        ):
-            named = self._find_chain(names[name], places[place])
+        for start, stop, code in zip(starts.tolist(), stops.tolist(), codes[starts].tolist(), strict=True):
+            named = self._find_chain(names[code // len(places)], places[code % len(places)])
             if named is None:
                 self._stray_rows(object_ids, order, columns, range(start, stop))
                 continue
@@ -237,10 +244,6 @@ class Loader:
         return edited._replace(strays=Map(strays))
 
 
-def _array(column: pa.ChunkedArray) -> pa.StringArray:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
 def _children_of(
     namespaces: Mapping[TableId, StoredNamespace], tables: Mapping[TableId, StoredTable]
 ) -> dict[TableId, Children]:
@@ -257,8 +260,11 @@ def _children_of(
 
 
 @contextmanager
-def without_collections(rows: int) -> Iterator[None]:
-    """Build many objects without the garbage collector running over them, then or later."""
+def building_large(rows: int) -> Iterator[None]:
+    """Build something of that many rows; above `LARGE`, so that it does not weigh on the process afterwards.
+
+    The garbage collector is off meanwhile and never looks at the result, and freed memory goes back to the system.
+    """
     if rows < LARGE or not gc.isenabled():
         yield
         return
@@ -269,3 +275,16 @@ def without_collections(rows: int) -> Iterator[None]:
     finally:
         gc.enable()
         pa.default_memory_pool().release_unused()
+        if hasattr(_LIBC, "malloc_trim"):
+            _LIBC.malloc_trim(0)
+
+
+@cache
+def limit_arenas() -> None:
+    """Let all threads that start from now on share one arena of the C library, for the life of the process.
+
+    The threads that decode data files would otherwise leave arenas of their own behind, full of holes: some 40 MB for
+    each large file. Decoding and encoding are no slower for it.
+    """
+    if hasattr(_LIBC, "mallopt"):
+        _LIBC.mallopt(_M_ARENA_MAX, 1)

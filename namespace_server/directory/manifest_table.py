@@ -18,10 +18,11 @@ from lance_core.errors import NotFound, ReferenceNotFound, StorageError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path, parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.disk import OnDisk, read_batches
+from namespace_server.directory.disk import OnDisk, one_batch, read_batches
 from namespace_server.directory.flips import Flip, prepare_flip
 from namespace_server.directory.following import Follower
 from namespace_server.directory.fragments import Fragment
+from namespace_server.directory.loading import limit_arenas
 from namespace_server.directory.rows import Changes
 from namespace_server.directory.snapshot import CatalogSnapshot
 
@@ -82,6 +83,7 @@ class ManifestTable:
         now: Callable[[], int] = time.time_ns,
         listing_interval: float = LISTING_INTERVAL,
     ) -> None:
+        limit_arenas()
         self._store = store
         self._path = path
         self._now = now
@@ -285,8 +287,8 @@ class ManifestTable:
     def _read_of(self, newest: CatalogSnapshot, version: int) -> bytes | None:
         return self._read(version, _scheme_of(newest))
 
-    def _read_fragment(self, fragment: Fragment) -> pa.Table:
-        return self._follower.read(fragment.message)
+    def _read_fragment(self, fragment: Fragment) -> pa.RecordBatch:
+        return one_batch(self._follower.read(fragment.message))
 
 
 def _scheme_of(snapshot: CatalogSnapshot) -> NamingScheme:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -39,15 +39,15 @@ _MERGE_BELOW: Final = 1 << 16
 class VersionColumns:
     """Values of many version rows, one array element each, in any order. The last axis of the digests is bytes."""
 
-    versions: NDArray[np.int64]
-    serials: NDArray[np.int64]
+    versions: NDArray[np.integer]
+    serials: NDArray[np.integer]
     sizes: NDArray[np.uint32]
     timestamps: NDArray[np.int64]
     transactions: NDArray[np.uint8]
     hashes: NDArray[np.uint8]
     staged: NDArray[np.uint8]
     flags: NDArray[np.uint8]
-    e_tag_ends: NDArray[np.int64]
+    e_tag_ends: NDArray[np.integer]
     """Where each e_tag ends in `e_tags`; it begins where the one before ends."""
     e_tags: bytes
     odd: Mapping[int, VersionEntry] = field(default_factory=dict)
@@ -55,8 +55,9 @@ class VersionColumns:
 
     def select(self, rows: NDArray[np.int64]) -> VersionColumns:
         """These rows, in this order."""
-        begins = np.concatenate((np.zeros(1, np.int64), self.e_tag_ends))[rows]
-        lengths = self.e_tag_ends[rows] - begins
+        all_ends = self.e_tag_ends.astype(np.int64)
+        begins = np.concatenate((np.zeros(1, np.int64), all_ends))[rows]
+        lengths = all_ends[rows] - begins
         ends = np.cumsum(lengths)
         source = np.repeat(begins - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
         return VersionColumns(
@@ -71,6 +72,15 @@ class VersionColumns:
             ends,
             np.frombuffer(self.e_tags, np.uint8)[source].tobytes(),
             {at: self.odd[row] for at, row in enumerate(rows.tolist()) if row in self.odd} if self.odd else {},
+        )
+
+    def narrowed(self) -> VersionColumns:
+        """The same, with four bytes for numbers that always were small enough for it."""
+        return replace(
+            self,
+            versions=_narrow(self.versions),
+            serials=_narrow(self.serials),
+            e_tag_ends=_narrow(self.e_tag_ends),
         )
 
 
@@ -89,7 +99,9 @@ def join_columns(parts: Sequence[VersionColumns]) -> VersionColumns:
         np.concatenate([part.hashes for part in parts]),
         np.concatenate([part.staged for part in parts]),
         np.concatenate([part.flags for part in parts]),
-        np.concatenate([part.e_tag_ends + start for part, start in zip(parts, starts[:-1], strict=True)]),
+        np.concatenate(
+            [part.e_tag_ends.astype(np.int64) + start for part, start in zip(parts, starts[:-1], strict=True)]
+        ),
         b"".join(part.e_tags for part in parts),
         {first + row: entry for part, first in zip(parts, firsts, strict=False) for row, entry in part.odd.items()},
     )
@@ -430,6 +442,11 @@ def _uuid(value: memoryview) -> str:
 
 def _hyphenate(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def _narrow(values: NDArray[np.integer]) -> NDArray[np.integer]:
+    fits = not len(values) or (values.min() >= 0 and values.max() < 1 << 32)
+    return values.astype(np.uint32) if fits else values
 
 
 def _byte_rows(values: Sequence[bytes], width: int) -> NDArray[np.uint8]:

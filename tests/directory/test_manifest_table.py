@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
 from pathlib import Path
 
 import lance
 import pytest
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, ReferenceNotFound, UnsupportedFeature
-from lance_core.format.manifest import parse_manifest_file
 from lance_core.storage.local import LocalStore
-from lance_core.storage.memory import MemoryStore
-from lance_core.storage.port import ObjectStore
 from namespace_server.directory.disk import OnDisk
-from namespace_server.directory.manifest_table import Committed, Lost, ManifestTable, UnknownOutcome
+from namespace_server.directory.manifest_table import Committed, ManifestTable
 from namespace_server.directory.rows import (
     Changes,
-    NamespaceEntry,
-    RecordEntry,
     Row,
-    TableEntry,
-    changes_of,
     encode_entry,
 )
 from namespace_server.directory.snapshot import CatalogSnapshot
