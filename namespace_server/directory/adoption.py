@@ -10,7 +10,7 @@ from lance_core.storage.port import ObjectStore
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.names import join
 from namespace_server.directory.operations import ObjectId
-from namespace_server.directory.rows import Changes, TableEntry, changes_of
+from namespace_server.directory.rows import Changes, Entry, TableEntry, changes_of
 from namespace_server.directory.snapshot import CatalogSnapshot
 from namespace_server.directory.verification import dataset_versions
 
@@ -45,12 +45,12 @@ def adopt_root(catalog: Catalog, *, strict: bool) -> Adoption:
         _refuse_tables_below_tables(current)
         tables = [table for table_id in current.all_tables() if (table := current.table(table_id)) is not None]
         unlisted = _unlisted_tables(catalog.store, current)
-        changes = changes_of(unlisted)
+        rows: list[Entry] = [*unlisted]
         for table in [*tables, *unlisted]:
             versions = dataset_versions(catalog.store, table)
             found.append((table.id, len(versions)))
-            changes = changes.then(changes_of(versions))
-        return changes
+            rows += versions
+        return changes_of(rows)
 
     flipped = catalog.committer.flip(plan, table_metadata=MANAGED, strict=strict)
     return Adoption(flipped.version, tuple(found), already_managed=already)

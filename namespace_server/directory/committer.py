@@ -65,7 +65,7 @@ class _Attempt:
     snapshot: CatalogSnapshot
     world: PlanningWorld
     overlay: CatalogSnapshot
-    changes: Changes = field(default_factory=Changes)
+    steps: list[Changes] = field(default_factory=list)
     verdicts: list[Verdict | None] = field(default_factory=list)
     final: list[bool] = field(default_factory=list)
 
@@ -262,7 +262,8 @@ class Committer:
             final = attempt.overlay is snapshot
             verdict = self._plan_one(attempt, pending)
             if isinstance(verdict, Plan) and verdict.changes:
-                self._lay_over(attempt, verdict.changes)
+                attempt.overlay = verdict.after
+                attempt.steps.append(verdict.changes)
                 final = False
             attempt.verdicts.append(verdict)
             attempt.final.append(final and verdict is not None)
@@ -296,18 +297,15 @@ class Committer:
             entries = adopt_found(attempt.overlay, table, chain[1], found[chain], attempt.world)
             if entries:
                 logger.info("%s: adopting versions %d to %d", table.location, entries[0].version, entries[-1].version)
-                self._lay_over(attempt, changes_of(entries))
-
-    @staticmethod
-    def _lay_over(attempt: _Attempt, changes: Changes) -> None:
-        attempt.overlay = attempt.overlay.apply(changes)
-        attempt.changes = attempt.changes.then(changes)
+                changes = changes_of(entries)
+                attempt.overlay = attempt.overlay.apply(changes)
+                attempt.steps.append(changes)
 
     def _prepare(self, attempt: _Attempt) -> Flip | None:
         """The flip of an attempt, upkeep included; None when there is nothing to flip."""
-        if not attempt.changes:
+        if not attempt.steps:
             return None
-        changes = self._upkeep.plan(attempt.snapshot).then(attempt.changes)
+        changes = self._upkeep.plan(attempt.snapshot).then(*attempt.steps)
         return self._table.prepare(attempt.snapshot, changes, attempt=attempt.world.attempt)
 
     def _stage(self, attempt: _Attempt, flip: Flip | None, group: Sequence[Pending]) -> tuple[CatalogSnapshot, Found]:

@@ -60,7 +60,7 @@ class PlannedVersion:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a batch changes, the manifests it publishes, and the answer that it will get.
+    """What a batch changes, the overlay after it, the manifests it publishes, and the answer that it will get.
 
     Paths in `results` are store keys. `staged` are the objects that must be written before the flip.
     `replayed`: the batch is already in the catalog, and `results` is its answer.
@@ -69,6 +69,7 @@ class Plan:
     batch: Batch
     transaction_id: str
     changes: Changes
+    after: CatalogSnapshot
     results: tuple[Result, ...]
     published: tuple[PlannedVersion, ...] = ()
     staged: tuple[tuple[str, bytes], ...] = ()
@@ -144,7 +145,7 @@ class Draft:
     work: CatalogSnapshot
     findings: Mapping[int, Finding]
     world: World
-    changes: Changes = field(default_factory=Changes)
+    steps: list[Changes] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     published: list[PlannedVersion] = field(default_factory=list)
     staged: list[tuple[str, bytes]] = field(default_factory=list)
@@ -152,7 +153,7 @@ class Draft:
     def change(self, puts: Sequence[Entry] = (), removes: Sequence[str] = ()) -> None:
         """Put and remove entries, visible to the operations that follow."""
         step = changes_of(tuple(puts), frozenset(removes))
-        self.changes = self.changes.then(step)
+        self.steps.append(step)
         self.work = self.work.apply(step)
 
     def publish(self, planned: PlannedVersion) -> Result:
@@ -214,12 +215,13 @@ class Draft:
             ),
             results=orjson.dumps(self.results),
         )
-        if self.changes or self.batch.idempotency_key is not None:
+        if any(self.steps) or self.batch.idempotency_key is not None:
             self.change([record])
         return Plan(
             self.batch,
             self.batch.uuid,
-            self.changes,
+            Changes().then(*self.steps),
+            self.work,
             tuple(self.results),
             tuple(self.published),
             tuple(self.staged),

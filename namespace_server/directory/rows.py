@@ -177,13 +177,16 @@ class Changes:
     puts: Mapping[str, Entry] = field(default_factory=dict)
     removes: frozenset[str] = frozenset()
 
-    def then(self, other: Changes) -> Changes:
-        """These changes, followed by `other`."""
-        if not self.puts and not self.removes:
-            return other
-        puts = {key: entry for key, entry in self.puts.items() if key not in other.removes}
-        puts.update(other.puts)
-        return Changes(puts, (self.removes | other.removes).difference(other.puts))
+    def then(self, *others: Changes) -> Changes:
+        """These changes, followed by `others` in order."""
+        puts, removes = dict(self.puts), set(self.removes)
+        for other in others:
+            for key in other.removes:
+                puts.pop(key, None)
+            removes |= other.removes
+            puts.update(other.puts)
+            removes.difference_update(other.puts)
+        return Changes(puts, frozenset(removes))
 
     def __bool__(self) -> bool:
         return bool(self.puts or self.removes)
