@@ -209,7 +209,17 @@ class Promoter:
         self._store.map(self._store.delete, [party.staged_path for party in parties if party.staged_path])
         return done
 
-    def forget(self, records: Iterable[RecordEntry]) -> None:
+    def forget_closed(self, snapshot: CatalogSnapshot) -> None:
+        """Drop what is remembered of records that other processes closed.
+
+        What is dropped too early, because its record is newer than the snapshot, is only compared once more.
+        """
+        still_open = self._open_paths(snapshot)
+        with self._lock:
+            for key in [key for key in self._promoted if key not in still_open]:
+                del self._promoted[key]
+
+    def forget(, records: Iterable[RecordEntry]) -> None:
         """Drop what is remembered of records that are closed now."""
         with self._lock:
             for record in records:
