@@ -219,7 +219,7 @@ class Promoter:
             for key in [key for key in self._promoted if key not in still_open]:
                 del self._promoted[key]
 
-    def forget(, records: Iterable[RecordEntry]) -> None:
+    def forget(self, records: Iterable[RecordEntry]) -> None:
         """Drop what is remembered of records that are closed now."""
         with self._lock:
             for record in records:
