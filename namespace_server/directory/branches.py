@@ -37,11 +37,7 @@ class Branches:
         if table is None or first is None:
             return True
         path = branch_path(table.location, branch)
-        try:
-            self._store.head(path)
-        except NotFound:
-            pass
-        else:
+        if self._exists(path):
             return True
         try:
             written = self._store.head(first.canonical_path).last_modified
@@ -80,14 +76,24 @@ class Branches:
         return self._manifests.get(entry) or parse_manifest_file(self._promoter.read(entry))
 
     def is_deleted(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> bool:
-        """Whether a client deleted the branch: its ref and all its manifests are gone."""
+        """Whether a client deleted the branch: its ref and all its manifests are gone, staged ones too.
+
+        Staged names are looked at first: what is promoted meanwhile is found under its canonical one.
+        """
         head = snapshot.head(table_id, branch)
-        if head is None or not self._promoter.is_promoted(head, snapshot):
+        if head is None or (not self._promoter.is_promoted(head, snapshot) and self._is_staged(head, snapshot)):
             return False
         if list_versions(self._store, head.base):
             return False
+        return not self._exists(branch_path(head.location, branch))
+
+    def _is_staged(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
+        path = self._promoter.locate(entry, snapshot).staged_path
+        return path is not None and self._exists(path)
+
+    def _exists(self, path: str) -> bool:
         try:
-            self._store.head(branch_path(head.location, branch))
+            self._store.head(path)
         except NotFound:
-            return True
-        return False
+            return False
+        return True

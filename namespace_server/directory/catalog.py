@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundError
 
@@ -19,12 +22,12 @@ from namespace_server.directory.draft import Plan
 from namespace_server.directory.foreign import ForeignFiles
 from namespace_server.directory.manifest_table import ManifestTable
 from namespace_server.directory.manifests import ManifestCache
-from namespace_server.directory.operations import Batch, ObjectId
+from namespace_server.directory.operations import AssertTableVersion, Batch, ObjectId
 from namespace_server.directory.promotion import Promoter, open_versions
 from namespace_server.directory.rows import VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
 from namespace_server.directory.upkeep import Upkeep
-from namespace_server.directory.verification import Verifier
+from namespace_server.directory.verification import Chain, Verifier
 
 logger = logging.getLogger(__name__)
 
@@ -57,10 +60,11 @@ class Catalog:
         self.upkeep = Upkeep(self.promoter.forget)
         self.foreign = ForeignFiles(store, self.table.refresh, self.upkeep.report)
         self.branches = Branches(store, self.promoter, self.manifests)
+        self.verifier = Verifier(store, stage_max_age=self.options.stage_max_age, known=self.manifests.get)
         self.committer = Committer(
             store,
             self.table,
-            Verifier(store, stage_max_age=self.options.stage_max_age, known=self.manifests.get),
+            self.verifier,
             self.promoter,
             self.manifests,
             group_limit=self.options.group_limit,
@@ -80,7 +84,7 @@ class Catalog:
 
         Raises TableVersionNotFoundError (11) for a catalog version that is not, or no longer, there.
         """
-        self._start()
+        self.start()
         if at is None:
             return self.table.refresh()
         try:
@@ -88,9 +92,30 @@ class Catalog:
         except ReferenceNotFound as error:
             raise TableVersionNotFoundError(f"catalog version {at} does not exist or is no longer kept") from error
 
+    def reconciled_snapshot(self, chain: Chain) -> CatalogSnapshot:
+        """The newest snapshot, after adopting what others committed above the head of a chain (P5).
+
+        A writer opens the head that it is told and looks at storage for what came after; where it cannot rebase over
+        that it gives up and sends nothing that could adopt it: an append after an overwrite, for ever (invariant 12).
+        One round trip where there is nothing to adopt.
+        """
+        self.start()
+        known = self.table.current
+        looks: list[Callable[[], Any]] = [self.table.refresh, partial(self.verifier.probe, known, [chain])]
+        snapshot: CatalogSnapshot
+        snapshot, above = self.store.gather(looks)
+        if (snapshot.table(chain[0]), snapshot.head(*chain)) != (known.table(chain[0]), known.head(*chain)):
+            above = self.verifier.probe(snapshot, [chain])
+        if not above or not snapshot.managed:
+            return snapshot
+        top = above[chain][-1][1].version
+        name = str(uuid.uuid4())
+        self.commit([Batch(name, (AssertTableVersion(*chain, top),), request_hash=name)])
+        return self.table.current
+
     def commit(self, batches: Sequence[Batch]) -> list[Pending]:
         """Commit batches as a group; see `Committer.commit`."""
-        self._start()
+        self.start()
         decided = self.committer.commit(batches)
         self._last_commit = time.monotonic()
         if self._forming is not None:
@@ -164,6 +189,7 @@ class Catalog:
         if time.monotonic() - self._last_expiry < 60:
             return
         self._last_expiry = time.monotonic()
+        self.promoter.forget_closed(snapshot)
         closed = [record for record in snapshot.records() if record.state == "closed"]
         closed.sort(key=lambda record: (record.timestamp_ms, record.batch_uuid))
         before = time.time_ns() // 1_000_000 - self.options.record_retention // timedelta(milliseconds=1)
@@ -172,7 +198,8 @@ class Catalog:
             record for number, record in enumerate(closed) if record.timestamp_ms < before or number < surplus
         )
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Begin to sweep in the background (M7), unless that is switched off. Every call of a catalog does so."""
         if self._sweeper is not None or not self.options.sweep_interval:
             return
         with self._lock:

@@ -94,7 +94,10 @@ class DirectoryNamespace(LanceNamespace):
         """Answer a read operation, as of catalog version `at` or the newest (one storage round trip)."""
         if operation == "describe_catalog_version":
             at = requests.integer(request, "version", required=True)
-        snapshot = self.catalog.snapshot(at)
+        if at is None and _asks_for_head(operation, request):
+            snapshot = self.catalog.reconciled_snapshot((requests.table_id(request), requests.branch(request)))
+        else:
+            snapshot = self.catalog.snapshot(at)
         return Answer(READS[operation](self.catalog, snapshot, request), snapshot.version)
 
     def prepare(
@@ -151,6 +154,10 @@ class DirectoryNamespace(LanceNamespace):
         Adopting a managed root changes nothing but that flag. Raises InvalidInputError naming tables below tables (N4).
         """
         return adopt_root(self.catalog, strict=strict)
+
+    def start(self) -> None:
+        """Begin to finish what others left open, without waiting for a first request (M7)."""
+        self.catalog.start()
 
     def close(self) -> None:
         """Finish what is open and release the store."""
@@ -254,6 +261,13 @@ class DirectoryNamespace(LanceNamespace):
         if isinstance(answer, LanceNamespaceError):
             raise answer
         return answer.body
+
+
+def _asks_for_head(operation: str, request: Request) -> bool:
+    """Whether the caller may build on the head that it is told."""
+    return operation == "list_table_versions" or (
+        operation == "describe_table_version" and request.get("version") is None
+    )
 
 
 def _plain(request: Any) -> Request:

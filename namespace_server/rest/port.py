@@ -61,6 +61,10 @@ class Catalog(Protocol):
         """Commit, one result per call. Blocking and thread-safe."""
         ...
 
+    def start(self) -> None:
+        """Begin what is done without being asked; does not block."""
+        ...
+
     def close(self) -> None:
         """Release what it holds."""
         ...

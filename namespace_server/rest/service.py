@@ -59,6 +59,7 @@ class CatalogService:
     def start(self) -> None:
         """Begin to accept changes, on the running event loop."""
         self._commits.start()
+        self._namespace.start()
 
     async def close(self) -> None:
         """Finish the changes that were accepted, then let go of the catalog."""

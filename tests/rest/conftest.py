@@ -53,6 +53,7 @@ class EchoCatalog:
         self.prepared = threading.Semaphore(0)
         self.groups: list[list[EchoCall]] = []
         self.read_threads: set[str] = set()
+        self.started = False
         self.closed = False
 
     def read(self, operation: str, request: Mapping[str, Any], *, at: int | None = None) -> EchoAnswer:
@@ -92,6 +93,9 @@ class EchoCatalog:
             )
             for call in calls
         ]
+
+    def start(self) -> None:
+        self.started = True
 
     def close(self) -> None:
         self.closed = True
