@@ -192,21 +192,23 @@ class Promoter:
         return State.UNPROMOTED
 
     def settle(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[RecordEntry]:
-        """Make promotions durable, then remove the staged names (S1, M2); returns the records that may be closed."""
+        """Make promotions durable, then remove the staged names (S1, M2); returns the records that may be closed.
+
+        What has no row any more waits for nothing. Its staged name stays: of a table that was dropped it may be the
+        only one, and older catalog versions name it (G2).
+        """
         done: list[RecordEntry] = []
-        parties: list[Participant] = []
-        promoted: list[str] = []
+        promoted: list[VersionEntry] = []
         for record in records:
             rows = open_versions([record], snapshot)
-            if all(map(self._is_done, rows)):  # what has no row any more waits for nothing
+            if all(map(self._is_done, rows)):
                 done.append(record)
-                parties += record.participants
-                promoted += [row.canonical_path for row in rows]
+                promoted += rows
         try:
-            self._store.sync(promoted)
+            self._store.sync([row.canonical_path for row in promoted])
         except NotFound as error:  # a client's cleanup was faster; it never removes a head
             logger.info("a promoted manifest is gone: %s", error)
-        self._store.map(self._store.delete, [party.staged_path for party in parties if party.staged_path])
+        self._store.map(self._store.delete, [row.staged_path for row in promoted if row.staged_path])
         return done
 
     def forget_closed(self, snapshot: CatalogSnapshot) -> None:
@@ -214,10 +216,10 @@ class Promoter:
 
         What is dropped too early, because its record is newer than the snapshot, is only compared once more.
         """
-        still_open = self._open_paths(snapshot)
+        still_open = {place_of(party) for record in snapshot.open_records() for party in record.participants}
         with self._lock:
-            for key in [key for key in self._promoted if key not in still_open]:
-                del self._promoted[key]
+            for place in self._promoted.keys() - still_open:
+                del self._promoted[place]
 
     def forget(self, records: Iterable[RecordEntry]) -> None:
         """Drop what is remembered of records that are closed now."""

@@ -570,3 +570,15 @@ def _stage_fork(ground: Ground, branch: str, version: int) -> dict[str, object]:
     with pytest.raises(Exception, match=r"(?s)."):
         dataset.create_branch(branch)
     return {"create_table_version": capture.captured[-1]}
+
+
+def test_what_other_processes_closed_is_not_remembered_for_ever(ground: Ground) -> None:
+    ground.make_table("g", "t")
+    other = ground.again()
+    other.catalog.sweep()
+    assert ground.catalog.snapshot().open_records() == ()
+
+    ground.catalog.promoter.forget_closed(ground.catalog.snapshot())
+
+    assert ground.catalog.promoter._promoted == {}
+    assert ground.ids(T) == [0, 1, 2]
