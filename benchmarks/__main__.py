@@ -25,15 +25,21 @@ def main() -> None:
     cache = PROJECT / ".cache"
     cache.mkdir(exist_ok=True)
     RESULTS.mkdir(exist_ok=True)
-    for name in names:
-        began = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="bench-", dir=cache) as scratch:
-            report = importlib.import_module(f"benchmarks.{name}").run(Path(scratch))
-            path = report.write(RESULTS, describe_machine(Path(scratch)))
-        print(f"# {report.title}\n")
-        for table in report.tables:
-            print(table.markdown())
-        print(f"{name}: {time.monotonic() - began:.0f} s, written to {path.relative_to(PROJECT)}\n", flush=True)
+    # Nothing is deleted before the end: for minutes after many deletions ext4 is slow to create files.
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=cache) as scratch:
+        for name in names:
+            _run(name, Path(scratch) / name)
+
+
+def _run(name: str, directory: Path) -> None:
+    began = time.monotonic()
+    directory.mkdir()
+    report = importlib.import_module(f"benchmarks.{name}").run(directory)
+    path = report.write(RESULTS, describe_machine(directory))
+    print(f"# {report.title}\n")
+    for table in report.tables:
+        print(table.markdown())
+    print(f"{name}: {time.monotonic() - began:.0f} s, written to {path.relative_to(PROJECT)}\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,14 @@ python -m benchmarks.flip [rows ...]
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from statistics import mean, median, quantiles
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Literal
 from uuid import uuid4
 
@@ -43,10 +44,13 @@ class FlipTimes:
 def measure(rows: int, flips: int, durability: Literal["none", "fsync"], directory: Path | None = None) -> FlipTimes:
     """Flip a catalog of `rows` rows: two version rows and the record of their batch, and the record before closed.
 
-    The catalog lies in `directory`, by default in the system's one for temporary files.
+    The catalog is left behind in `directory`; without one it is made among the temporary files and removed.
     """
-    with tempfile.TemporaryDirectory(prefix="flip-", dir=directory) as scratch:
-        root = Path(scratch)
+    scratch: AbstractContextManager[str] = (
+        TemporaryDirectory() if directory is None else nullcontext(mkdtemp(prefix="flip-", dir=directory))
+    )
+    with scratch as place:
+        root = Path(place)
         write_managed_catalog(root, rows)
         flush_files()
         store = LocalStore(root, durability=durability)

@@ -43,8 +43,7 @@ def run(directory: Path) -> Report:
     )
     table.notes.append(
         "Ours: two version rows, the record of their batch, and the record before marked closed; merging of fragments "
-        "included. "
-        "Peer: `create_namespace` in process, one row; it rewrites the whole catalog."
+        "included. Peer: `create_namespace` in process, one row; it rewrites the whole catalog."
     )
     return Report(
         "flip_size",
