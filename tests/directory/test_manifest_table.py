@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
-import lance
 import pytest
 
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.disk import OnDisk
-from namespace_server.directory.manifest_table import Committed, ManifestTable
-from namespace_server.directory.rows import (
-    Changes,
-    Row,
-    encode_entry,
-)
+from namespace_server.directory.following import Follower
+from namespace_server.directory.manifest_table import ManifestTable
+from namespace_server.directory.rows import NamespaceEntry, TableEntry, changes_of
 from namespace_server.directory.snapshot import CatalogSnapshot
-from tests.directory.reference import ReferenceCatalog, assert_snapshot_is
+from tests.directory.flipping import assert_on_disk, flip
+from tests.directory.reference import ReferenceCatalog, assert_snapshot_is, put
 
-SEED_STEPS = 250
-
-
-def flip(table: ManifestTable, changes: Changes, **options: object) -> CatalogSnapshot:
-    """Prepare, stage and commit on the newest snapshot."""
-    prepared = table.prepare(table.refresh(), changes, attempt=str(uuid.uuid4()), **options)
-    table.stage(prepared)
-    outcome = table.commit(prepared)
-    assert isinstance(outcome, Committed)
-    return outcome.snapshot
+STEPS = 250
 
 
-def rows_on_disk(root: Path) -> list[Row]:
-    dataset = lance.dataset(str(root / "__manifest"))
-    dataset.validate()
-    table = dataset.to_table()
-    assert table["base_objects"].null_count == table.num_rows
-    return [Row(*values) for values in zip(*(table[name].to_pylist() for name in Row._fields), strict=True)]
-
-
-def assert_on_disk(root: Path, reference: ReferenceCatalog) -> None:
-    rows = rows_on_disk(root)
-    assert sorted(rows) == sorted(encode_entry(entry) for entry in reference.rows.values())
-
-
-def small_fragments(snapshot: CatalogSnapshot) -> int:
+def fragments_of(snapshot: CatalogSnapshot) -> int:
     assert isinstance(snapshot.disk, OnDisk)
     return len(snapshot.disk.layout.fragments)
 
@@ -57,11 +31,10 @@ def test_random_flips_read_back_by_everybody(seed: int, tmp_path: Path) -> None:
     reference = ReferenceCatalog(seed)
     stepwise = follower.refresh()
     most = 0
-    for step in range(1, SEED_STEPS):
-        changes = reference.step(3 if step % 9 else 30)
-        snapshot = flip(table, changes)
+    for step in range(1, STEPS):
+        snapshot = flip(table, reference.step(3 if step % 9 else 30))
         assert snapshot.version == step
-        most = max(most, small_fragments(snapshot))
+        most = max(most, fragments_of(snapshot))
         if step % 3 == 0:
             stepwise = follower.refresh()
             assert stepwise.version == step
@@ -88,3 +61,60 @@ def test_servers_that_take_turns_write_one_catalog(tmp_path: Path) -> None:
             assert_on_disk(tmp_path, reference)
             for table in tables:
                 assert_snapshot_is(table.refresh(), reference)
+
+
+def test_a_follower_takes_small_flips_from_the_manifest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The changes stand in the transaction: no row file is read."""
+    store = LocalStore(tmp_path, durability="none")
+    table, follower = ManifestTable(store), ManifestTable(store)
+    reference = ReferenceCatalog(3)
+    flip(table, reference.step())
+    follower.refresh()
+    read = Follower.read
+    taken = 0
+    for _ in range(120):
+        changes = reference.step(2)
+        small = len(changes.puts) < 30
+        taken += small
+        monkeypatch.setattr(Follower, "read", None if small else read)
+        flip(table, changes)
+        follower.refresh()
+    assert taken > 100
+    assert_snapshot_is(follower.current, reference)
+
+
+def test_a_large_flip_is_followed_from_its_fragments(tmp_path: Path) -> None:
+    """More than 32 KiB of changes are left out of the transaction, which only ever was a short cut."""
+    store = LocalStore(tmp_path, durability="none")
+    table, follower = ManifestTable(store), ManifestTable(store)
+    tables = [TableEntry((f"t{number:04d}",), f"{number:08x}_t{number:04d}") for number in range(2000)]
+    flip(table, put(tables[:5]))
+    follower.refresh()
+    flip(table, put(tables))
+    assert list(follower.refresh().all_tables()) == [entry.id for entry in tables]
+    flip(follower, changes_of([NamespaceEntry(("n",))], [entry.object_id for entry in tables[1:]]))
+    reference = ReferenceCatalog()
+    reference.apply(put([tables[0], NamespaceEntry(("n",))]))
+    assert_snapshot_is(table.refresh(), reference)
+    assert_on_disk(tmp_path, reference)
+
+
+def test_many_flips_of_all_sizes_keep_the_fragments_few(tmp_path: Path) -> None:
+    """Without a background job: fan-in 8, in tiers, inside the flips themselves."""
+    store = LocalStore(tmp_path, durability="none")
+    table = ManifestTable(store)
+    reference = ReferenceCatalog(2)
+    owner = TableEntry(("t",), "1_t")
+    first = put([owner])
+    reference.apply(first)
+    flip(table, first)
+    most, number = 0, 1
+    for step in range(700):
+        count = 400 if step % 90 == 50 else 1 + step % 60 if step % 5 == 0 else 2
+        changes = put([reference.version(owner, None, number + at) for at in range(count)])
+        number += count
+        reference.apply(changes)
+        most = max(most, fragments_of(flip(table, changes)))
+    assert most < 32
+    assert_on_disk(tmp_path, reference)
+    assert [entry.version for entry in ManifestTable(store).refresh().versions(("t",))] == list(range(1, number))
