@@ -19,14 +19,17 @@ def main() -> None:
     """Run each benchmark in a fresh directory on the project's disk, print its tables and write its result file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure against pylance's own server.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(NAMES)} (default: all)")
-    names = parser.parse_args().names or list(NAMES)
+    parser.add_argument(
+        "--directory", type=Path, default=PROJECT / ".cache", help="where the catalogs are made (default: %(default)s)"
+    )
+    arguments = parser.parse_args()
+    names = arguments.names or list(NAMES)
     if unknown := set(names) - set(NAMES):
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
-    cache = PROJECT / ".cache"
-    cache.mkdir(exist_ok=True)
+    arguments.directory.mkdir(exist_ok=True)
     RESULTS.mkdir(exist_ok=True)
     # Nothing is deleted before the end: for minutes after many deletions ext4 is slow to create files.
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=cache) as scratch:
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=arguments.directory) as scratch:
         for name in names:
             _run(name, Path(scratch) / name)
 
