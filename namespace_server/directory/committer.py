@@ -273,13 +273,19 @@ class Committer:
         """The verdict of one batch; None if it must wait until another one of the group is promoted."""
         try:
             require_managed(attempt.snapshot)
-            for _ in range(2):
+            asked: set[str] = set()
+            while True:  # an operation may remove other versions than the one before it
                 try:
                     return plan_batch(pending.batch, attempt.overlay, pending.findings, attempt.world)
                 except NeedsPromotion as need:
                     if not all(attempt.world.is_committed(entry) for entry in need.entries):
                         return None
-                    self._promoter.promote(need.entries, attempt.snapshot)
+                    wanted = {entry.object_id for entry in need.entries}
+                    if wanted <= asked:
+                        break
+                    asked |= wanted
+                    heads = [head for chain in pending.chains if (head := attempt.snapshot.head(*chain)) is not None]
+                    self._promoter.promote([*need.entries, *heads], attempt.snapshot)
         except LanceNamespaceError as error:
             return error
         except LanceCoreError as error:
@@ -289,7 +295,12 @@ class Committer:
         )
 
     def _adopt(self, attempt: _Attempt, pending: Pending, found: Found) -> None:
-        """Rows for what others committed above the heads that a batch names, rejected or not (P5)."""
+        """Rows for what others committed above the heads that a batch names, rejected or not (P5).
+
+        None in a root that is not managed: version rows would stop its own writers.
+        """
+        if not attempt.snapshot.managed:
+            return
         for chain in pending.chains:
             table = attempt.overlay.table(chain[0])
             if chain not in found or table is None:

@@ -16,8 +16,8 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 from lance_core.testing.faults import Crashed, Fault, Write
 from namespace_server.directory.errors import CommitOutcomeUnknown
 from tests.directory.invariants import check_always, check_progress, check_quiet
-from tests.directory.scene import KNOWS, PERSON, Scene, Try, make_scene
-from tests.directory.tables import Ground
+from tests.directory.scene import KNOWS, MADE, PERSON, Scene, Try, make_scene
+from tests.directory.tables import Ground, rows
 
 CRASHES = [Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
 SILENCES = [Fault.LOST_ANSWER, Fault.LOST_REQUEST, Fault.DELAYED]
@@ -104,9 +104,11 @@ def test_the_next_batch_comes_before_the_sweep(scene: Scene, fresh: Callable[[st
         flipped = write.number > scene.flip or fault is Fault.CRASH_AFTER
         assert attempt.applied() == flipped, f"{fault.name} at {write}"
 
+        ground = attempt.open()
+        ground.batch(*(ground.transaction(table, rows(9, 10), 1) for table in (PERSON, KNOWS)))
+        check_always(attempt.root, since=attempt.before)  # nothing stands above what is not promoted (M1)
         check_progress(attempt.root)
 
-        ground = attempt.open()
         assert (4 in ground.ids(PERSON), 1 in ground.ids(KNOWS)) == (flipped, not flipped)
 
 
@@ -210,3 +212,19 @@ def test_recovery_that_gets_no_answer(scene: Scene, fresh: Callable[[str], Try],
         store.deliver()
         check_quiet(attempt.root, since=attempt.before)
         attempt.check_applied_once()
+
+
+def test_a_table_that_is_dropped_before_its_version_is_promoted(scene: Scene, fresh: Callable[[str], Try]) -> None:
+    """Drop waits for no promotion, and the catalog versions before it still name the manifest (6, G2)."""
+    attempt = fresh("root")
+    ground, store = attempt.faulty()
+    store.fail(Fault.CRASH_AFTER, nth=scene.flip)
+    with pytest.raises(Crashed):
+        attempt.send(ground)
+
+    ground = attempt.open()
+    ground.call("drop_table", id=MADE)
+    ground.catalog.sweep()
+
+    check_quiet(attempt.root, since=attempt.before)
+    check_progress(attempt.root)
