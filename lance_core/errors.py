@@ -1,19 +1,19 @@
 """Everything that `lance_core` raises, grouped by what a handler would do.
 
-    LanceCoreError
-    ├── StorageError
-    │   ├── NotFound              the key holds nothing
-    │   ├── AlreadyExists         a put-if-absent found the key taken; nothing was written
-    │   ├── PreconditionFailed    a conditional replace found another content; nothing was written
-    │   └── OutcomeUnknown        the store's answer was lost: the write may have happened, now or later
-    ├── CorruptFile               bytes that are not what their name says; nothing may be built on them
-    ├── UnsupportedFeature        well-formed, but outside what we read or write
-    ├── InvalidTransaction        the transaction contradicts itself or the table it is for
-    ├── ReferenceNotFound         no such version, tag or branch
-    ├── CommitConflict
-    │   ├── RetryableConflict     redo the operation on the newer version
-    │   └── IncompatibleTransaction   redoing it would not help: the other commit removed its ground
-    └── CommitUnknown             the commit may or may not have happened; clean up nothing
+LanceCoreError
+├── StorageError
+│   ├── NotFound              the key holds nothing
+│   ├── AlreadyExists         a put-if-absent found the key taken; nothing was written
+│   ├── PreconditionFailed    a conditional replace found another content; nothing was written
+│   └── OutcomeUnknown        the store's answer was lost: the write may have happened, now or later
+├── CorruptFile               bytes that are not what their name says; nothing may be built on them
+├── UnsupportedFeature        well-formed, but outside what we read or write
+├── InvalidTransaction        the transaction contradicts itself or the table it is for
+├── ReferenceNotFound         no such version, tag or branch
+├── CommitConflict
+│   ├── RetryableConflict     redo the operation on the newer version
+│   └── IncompatibleTransaction   redoing it would not help: the other commit removed its ground
+└── CommitUnknown             the commit may or may not have happened; clean up nothing
 """
 
 from __future__ import annotations
