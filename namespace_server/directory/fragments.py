@@ -179,24 +179,41 @@ def follow(layout: Layout, gone: Iterable[int], removed_ids: Sequence[int]) -> R
 
 
 def choose_merge(live: Sequence[int], new_rows: int) -> int:
-    """The index from which on fragments are merged into a new one of `new_rows` rows; `len(live)` for none."""
+    """The index from which on fragments are merged into a new one of `new_rows` rows; `len(live)` for none.
+
+    `live` are the row counts of the fragments, oldest first. They are kept in the order of their tiers: the new
+    fragment takes what is newest and of a lower tier than itself, and eight of one tier become one.
+    """
     first, total = len(live), new_rows
     while first and total + live[first - 1] <= ABSORBED_ROWS:
         first -= 1
         total += live[first]
-    for tier, limit in enumerate(TIERS):
-        below = TIERS[tier - 1] if tier else 0
-        begin, peers, rows = first, int(below <= total < limit), total
-        while begin and live[begin - 1] < limit:
+    settled = False
+    while not settled:
+        begin = _merge_once(live, first, total)
+        settled = begin == first
+        total += sum(live[begin:first])
+        first = begin
+    return first
+
+
+def _merge_once(live: Sequence[int], first: int, total: int) -> int:
+    """Where the merged fragments begin when those before `first` are looked at, `total` rows being merged already."""
+    tier = bisect_right(TIERS, total)
+    begin = first
+    while begin and bisect_right(TIERS, live[begin - 1]) < tier:
+        begin -= 1
+    if begin < first or tier == len(TIERS):
+        return begin
+    for level in range(tier, len(TIERS)):
+        peers = int(level == tier)
+        while begin and bisect_right(TIERS, live[begin - 1]) <= level:
             begin -= 1
-            peers += below <= live[begin]
-            rows += live[begin]
+            peers += bisect_right(TIERS, live[begin]) == level
         if peers >= FAN_IN:
-            first, total = begin, rows
-    small = first
-    while small and live[small - 1] < TIERS[-1]:
-        small -= 1
-    return min(first, small + MAX_SMALL_FRAGMENTS // 2) if first - small > MAX_SMALL_FRAGMENTS else first
+            return begin
+    # Deletions shrink fragments, which may then stand before larger ones and wait with them.
+    return begin + MAX_SMALL_FRAGMENTS // 2 if first - begin >= MAX_SMALL_FRAGMENTS else first
 
 
 def _arrange(layout: Layout, deleted: dict[int, BitMap], live: Sequence[int], merged_from: int) -> Rearrangement:

@@ -177,22 +177,20 @@ class Loader:
         codes = chains.indices.to_numpy().astype(np.int64) * len(places) + bases.indices.to_numpy()
         # Rows come in the order of their serials, which a stable sort keeps among equals.
         order = np.lexsort((columns.versions, codes))
-        columns, codes = columns.select(order).narrowed(), codes[order]
-        changed = np.diff(codes, prepend=-1) != 0
-        starts = np.flatnonzero(changed)
+        versions, codes = columns.versions[order], codes[order]
+        repeated = np.append((versions[1:] == versions[:-1]) & (codes[1:] == codes[:-1]), False)
+        if repeated.any():
+            self._stray_rows(object_ids, columns, order[repeated])
+            order, codes = order[~repeated], codes[~repeated]
+        starts = np.flatnonzero(np.diff(codes, prepend=-1) != 0)
         stops = np.append(starts[1:], len(order))
-        repeated = np.flatnonzero((columns.versions[1:] == columns.versions[:-1]) & ~changed[1:])
-        block = VersionBlock(columns)
+        block = VersionBlock(columns.select(order).narrowed())
         for start, stop, code in zip(starts.tolist(), stops.tolist(), codes[starts].tolist(), strict=True):
             named = self._find_chain(names[code // len(places)], places[code % len(places)])
             if named is None:
-                self._stray_rows(object_ids, order, columns, range(start, stop))
-                continue
-            holes = frozenset[int]()
-            if len(repeated):
-                holes = frozenset(repeated[(repeated >= start) & (repeated < stop - 1)].tolist())
-                self._stray_rows(object_ids, order, columns, holes)
-            found.setdefault(named[0], []).append(Chain(named[1], (Segment(block, start, stop, holes),)))
+                self._stray_rows(object_ids, columns, order[start:stop])
+            else:
+                found.setdefault(named[0], []).append(Chain(named[1], (Segment(block, start, stop),)))
         return found
 
     def _find_chain(self, chain: str, base: str) -> tuple[str, str | None] | None:
@@ -209,15 +207,9 @@ class Loader:
             return None
         return name, branch
 
-    def _stray_rows(
-        self,
-        object_ids: pa.StringArray,
-        order: NDArray[np.int64],
-        columns: VersionColumns,
-        rows: range | frozenset[int],
-    ) -> None:
-        for row in rows:
-            self._stray(object_ids[int(order[row])].as_py(), int(columns.serials[row]))
+    def _stray_rows(self, object_ids: pa.StringArray, columns: VersionColumns, rows: NDArray[np.int64]) -> None:
+        for object_id, serial in zip(object_ids.take(rows).to_pylist(), columns.serials[rows].tolist(), strict=True):
+            self._stray(object_id, serial)
 
     def _put_irregular(self, state: CatalogState) -> CatalogState:
         """Rows that columns could not hold, one by one."""
