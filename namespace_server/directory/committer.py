@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
+from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
@@ -290,6 +290,11 @@ class Committer:
             return error
         except LanceCoreError as error:
             return ServiceUnavailableError(f"batch {pending.batch.uuid}: storage cannot be used: {error}")
+        except Exception as error:  # noqa: BLE001 - a fault of ours in one batch must not fail those beside it
+            logger.exception("batch %s cannot be planned", pending.batch.uuid)
+            return InternalError(
+                f"batch {pending.batch.uuid}: it cannot be planned ({type(error).__name__}); nothing was done"
+            )
         return ServiceUnavailableError(
             f"batch {pending.batch.uuid}: versions that it builds on or removes cannot be promoted now; repeat it"
         )

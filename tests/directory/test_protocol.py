@@ -582,3 +582,20 @@ def test_what_other_processes_closed_is_not_remembered_for_ever(ground: Ground) 
 
     assert ground.catalog.promoter._promoted == {}
     assert ground.ids(T) == [0, 1, 2]
+
+
+def test_a_fault_of_ours_in_one_batch_fails_that_batch_alone(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    from namespace_server.directory import chains
+
+    ground.make_table("g", "t")
+    calls = [
+        ground.namespace.prepare("batch_commit_tables", {"operations": [ground.transaction(T, rows(3, 4))]}),
+        ground.namespace.prepare("declare_table", {"id": ["g", "n"]}),
+    ]
+    monkeypatch.setattr(chains, "_prepare", lambda *_: 1 // 0)
+
+    broken, fine = ground.namespace.commit(calls)
+
+    assert type(broken).__name__ == "InternalError"
+    assert type(fine).__name__ == "Answer"
+    assert ground.head(T) == 1
