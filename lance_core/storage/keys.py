@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 from lance_core.errors import StorageError
 
-_SUSPECT = re.compile(r"//|/\.|\0|\\|^[./]|/$|^$|[\ud800-\udfff]")
 _PLAIN_IN_URLS = "/!$&'()*+,:;=@~"
 
 
@@ -21,7 +20,17 @@ def check_key(path: str) -> None:
 
     A backslash is refused because Azure takes it for a slash.
     """
-    if _SUSPECT.search(path):
+    # Substring searches, not one regular expression: that takes ten times as long, and every call comes by here.
+    if (
+        not path
+        or path[0] in "./"
+        or path[-1] == "/"
+        or "//" in path
+        or "/." in path
+        or "\\" in path
+        or "\0" in path
+        or not path.isascii()
+    ):
         _judge(path)
 
 
