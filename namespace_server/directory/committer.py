@@ -134,11 +134,13 @@ class Committer:
     def _finish(self, group: list[Pending], published: list[Plan]) -> bool:
         """Promote what was committed, then let the decided go. True when batches of the group still wait."""
         entries = [version.entry for plan in published for version in plan.published]
-        if entries:
-            self._promoter.promote(entries)
-        for pending in group:
-            if pending.verdict is not None:
-                pending.decided.set()
+        try:
+            if entries:
+                self._promoter.promote(entries)
+        finally:  # others wait for these verdicts, which promotion does not change
+            for pending in group:
+                if pending.verdict is not None:
+                    pending.decided.set()
         return any(pending.verdict is None for pending in group)
 
     def flip(
@@ -290,7 +292,7 @@ class Committer:
             return error
         except LanceCoreError as error:
             return ServiceUnavailableError(f"batch {pending.batch.uuid}: storage cannot be used: {error}")
-        except Exception as error:  # noqa: BLE001 - a fault of ours in one batch must not fail those beside it
+        except Exception as error:
             logger.exception("batch %s cannot be planned", pending.batch.uuid)
             return InternalError(
                 f"batch {pending.batch.uuid}: it cannot be planned ({type(error).__name__}); nothing was done"
@@ -302,13 +304,18 @@ class Committer:
     def _adopt(self, attempt: _Attempt, pending: Pending, found: Found) -> None:
         """Rows for what others committed above the heads that a batch names, rejected or not (P5).
 
-        None in a root that is not managed: version rows would stop its own writers.
+        None in a root that is not managed: version rows would stop its own writers. None above a head that has not
+        its canonical name: what stands there was built on whatever holds that name (M6).
         """
         if not attempt.snapshot.managed:
             return
         for chain in pending.chains:
             table = attempt.overlay.table(chain[0])
             if chain not in found or table is None:
+                continue
+            head = attempt.snapshot.head(*chain)
+            if head is not None and not attempt.world.is_promoted(head):
+                self._promoter.promote([head], attempt.snapshot)
                 continue
             entries = adopt_found(attempt.overlay, table, chain[1], found[chain], attempt.world)
             if entries:
