@@ -40,6 +40,11 @@ def create_version(draft: Draft, index: int, operation: CreateTableVersion) -> R
     expected = _expected_version(operation, head)
     if expected is not None and operation.version != expected:
         raise _wrong_number(operation, head, expected)
+    if head is not None and operation.naming_scheme != head.naming_scheme:
+        raise InvalidInputError(
+            f"version {operation.version} of {_chain(operation)}: naming_scheme {operation.naming_scheme}, "
+            f"but version {head.version} is named by {head.naming_scheme}"
+        )
     staged = draft.findings.get(index)
     if isinstance(staged, LanceNamespaceError):
         raise staged

@@ -66,7 +66,7 @@ def check_registered_location(location: str) -> None:
     if "://" in location or location.startswith("/"):
         raise InvalidInputError(f"location {location!r} must be relative to the catalog root")
     parts = location.split("/")
-    if any(part in {"", ".", ".."} or not part.isprintable() for part in parts):
+    if any(part in {"", ".", ".."} or "\\" in part or not part.isprintable() for part in parts):
         raise InvalidInputError(f"location {location!r} must be a plain path inside the catalog root")
     if parts[0] in {"__manifest", "_staging"}:
         raise InvalidInputError(f"location {location!r} belongs to the catalog itself")

@@ -14,10 +14,15 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from lance_namespace.errors import InvalidInputError, LanceNamespaceError, TableNotFoundError
+from lance_namespace.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    ServiceUnavailableError,
+    TableNotFoundError,
+)
 
 from lance_core.commit.durability import added_files
-from lance_core.errors import CorruptFile, NotFound
+from lance_core.errors import CorruptFile, NotFound, StorageError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import (
     NamingScheme,
@@ -27,6 +32,7 @@ from lance_core.format.naming import (
     parse_staged_name,
     versions_directory,
 )
+from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.chains import found_entry
@@ -112,17 +118,21 @@ class Verifier:
         return findings
 
     def _look(self, task: _Task) -> Finding | None:
-        if isinstance(task.operation, RegisterTable):
-            return self._dataset(task.operation)
         if isinstance(task.operation, CommitTransaction):
             return None
         try:
+            if isinstance(task.operation, RegisterTable):
+                return self._dataset(task.operation)
             return self._staged(task.operation, task.location)
         except LanceNamespaceError as error:
             return error
+        except StorageError as error:  # it is this operation's, and must not fail the batches beside it
+            return ServiceUnavailableError(f"table {join(task.operation.id)}: storage cannot be read: {error}")
 
     def _staged(self, operation: CreateTableVersion, location: str) -> StagedManifest:
         place = f"version {operation.version} of table {join(operation.id)}"
+        if operation.branch is not None:
+            place += f" on branch {operation.branch}"
         key = operation.manifest_path
         if key is None or not _is_staging_place(key, branch_base(location, operation.branch)):
             raise InvalidInputError(
@@ -170,6 +180,12 @@ class Verifier:
         for task in tasks:
             finding = findings[task.batch].get(task.index)
             added, head = self._added(task, finding, snapshot)
+            outside = next((key for key in added if not is_key(key)), None)
+            if outside is not None:
+                findings[task.batch][task.index] = InvalidInputError(
+                    f"table {join(task.operation.id)}: {outside!r}, which its transaction adds, is no file of the table"
+                )
+                continue
             try:
                 if self._store.local or (isinstance(finding, StagedManifest) and finding.age > _FRESH):
                     self._store.map(self._store.head, added)
@@ -177,6 +193,10 @@ class Verifier:
                 findings[task.batch][task.index] = InvalidInputError(
                     f"table {join(task.operation.id)}: the file {error}, which its transaction adds, is not there; "
                     "stage again"
+                )
+            except StorageError as error:
+                findings[task.batch][task.index] = ServiceUnavailableError(
+                    f"table {join(task.operation.id)}: storage cannot be read: {error}"
                 )
             else:
                 durable += [*head, *added]
@@ -269,6 +289,8 @@ def _stored_branches(store: ObjectStore, location: str) -> list[str]:
 
 def _is_staging_place(key: str, base: str) -> bool:
     directory, _, name = key.rpartition("/")
+    if not is_key(key):
+        return False
     if key.startswith(f"{STAGING}/"):
         return parse_manifest_name(name) is None
     return directory == versions_directory(base) and parse_staged_name(name) is not None
