@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyroaring import BitMap
@@ -24,7 +24,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.apply import apply_transaction
 from lance_core.transaction.conflicts import Context, Outcome, judge, shared_fragments
 from lance_core.transaction.features import writes_transaction_files
-from lance_core.transaction.operations import Delete, Operation, Update, decode_operation, encode_transaction
+from lance_core.transaction.operations import Delete, Operation, Restore, Update, decode_operation, encode_transaction
 from lance_core.transaction.rebase import Rebased, rebase_deletions
 
 __all__ = ["PreparedCommit", "TableFiles", "prepare_commit"]
@@ -58,17 +58,21 @@ def prepare_commit(
     branch: str | None = None,
     read: ManifestFile | None = None,
     stable_row_ids: bool = False,
+    load: Callable[[int], ManifestFile] | None = None,
 ) -> PreparedCommit:
     """Judge, rebase and apply a transaction.
 
     `head` is the version to build on, None for the first version of a new table (an Overwrite), which alone looks at
     `branch` and `stable_row_ids`. `concurrent` holds every committed version above the transaction's read version, up
     to and with the head, ascending, each with its transaction. `read` is the read version itself; it is wanted only
-    when both changed rows of one fragment, and read from its canonical name if it is not given.
+    when both changed rows of one fragment, and read from its canonical name if it is not given. `load` gives a
+    version of the same table or branch by number, for a Restore; it raises `NotFound`. By default it reads canonical
+    names.
 
-    Reads deletion files when both changed rows of one fragment; writes nothing. Raises `RetryableConflict` or
-    `IncompatibleTransaction` with the version that stands in the way, `InvalidTransaction` for what contradicts
-    itself or the table (one that was committed already, too), `UnsupportedFeature` for what we do not build.
+    Reads deletion files when both changed rows of one fragment, and what is restored; writes nothing. Raises
+    `RetryableConflict` or `IncompatibleTransaction` with the version that stands in the way, `InvalidTransaction` for
+    what contradicts itself or the table (one that was committed already, too), `UnsupportedFeature` for what we do
+    not build.
     """
     if not _UUID.fullmatch(transaction.uuid):
         raise InvalidTransaction(f"transaction uuid {transaction.uuid!r}: expected letters, digits, '-' and '_'")
@@ -85,8 +89,15 @@ def prepare_commit(
                     for file in rebased.files
                 )
     version = head.version + 1 if head is not None else 1
+    source = _source(operation, head, load or files.manifest)
     built = apply_transaction(
-        head, transaction, version=version, now_ns=now_ns, branch=branch, stable_row_ids=stable_row_ids
+        head,
+        transaction,
+        version=version,
+        now_ns=now_ns,
+        branch=branch,
+        stable_row_ids=stable_row_ids,
+        source=source,
     )
     data = encode_manifest_file(built.manifest, transaction, built.indices)
     if writes_transaction_files(built.manifest):
@@ -100,6 +111,22 @@ def prepare_commit(
         bool(concurrent),
         merged,
     )
+
+
+def _source(
+    operation: Operation, head: ManifestFile | None, load: Callable[[int], ManifestFile]
+) -> ManifestFile | None:
+    """The manifest that the operation needs besides the head's."""
+    if not isinstance(operation, Restore) or head is None:
+        return None
+    if operation.version == head.version:
+        return head
+    if not 1 <= operation.version < head.version:
+        raise InvalidTransaction(f"restore of version {operation.version}: expected one from 1 to {head.version}")
+    try:
+        return load(operation.version)
+    except NotFound as error:
+        raise InvalidTransaction(f"restore of version {operation.version}, which is not there: {error}") from error
 
 
 def _check_sequence(transaction: pb.Transaction, head: ManifestFile, concurrent: Sequence[ManifestFile]) -> None:

@@ -114,7 +114,41 @@ class Clone:
     is_shallow: bool = True
 
 
-Operation = Append | Overwrite | Delete | Update | UpdateConfig | Clone
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Another schema over the same files: columns are dropped, renamed or reordered, none is added.
+
+    With `preserves_nullability` no column forbids nulls that allowed them before.
+    """
+
+    schema: tuple[pb.Field, ...]
+    preserves_nullability: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """The whole of an earlier version of the same table or branch again: rows, schema, config, indices."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveFragments:
+    """The next `count` fragment ids are taken, for a Rewrite to come."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateBases:
+    """More places where data files may lie. A base path with id 0 gets the next free one."""
+
+    new_bases: tuple[pb.BasePath, ...]
+
+
+Operation = (
+    Append | Overwrite | Delete | Update | UpdateConfig | Project | Restore | ReserveFragments | UpdateBases | Clone
+)
 
 
 def operation_name(transaction: pb.Transaction | None) -> str | None:
@@ -148,6 +182,14 @@ def decode_operation(transaction: pb.Transaction) -> Operation:
                 clone.branch_name if clone.HasField("branch_name") else None,
                 clone.is_shallow,
             )
+        case "project":
+            return Project(tuple(transaction.project.schema), transaction.project.preserves_nullability)
+        case "restore":
+            return Restore(transaction.restore.version)
+        case "reserve_fragments":
+            return ReserveFragments(transaction.reserve_fragments.num_fragments)
+        case "update_bases":
+            return UpdateBases(tuple(transaction.update_bases.new_bases))
         case None:
             raise InvalidTransaction(f"transaction {transaction.uuid} holds no operation that is known")
         case name:
@@ -179,6 +221,19 @@ def encode_transaction(
             _encode_update(operation, transaction.update)
         case UpdateConfig():
             _encode_config_update(operation, transaction.update_config)
+        case Project():
+            transaction.project.schema.extend(operation.schema)
+            transaction.project.preserves_nullability = operation.preserves_nullability
+            transaction.project.SetInParent()
+        case Restore():
+            transaction.restore.version = operation.version
+            transaction.restore.SetInParent()
+        case ReserveFragments():
+            transaction.reserve_fragments.num_fragments = operation.count
+            transaction.reserve_fragments.SetInParent()
+        case UpdateBases():
+            transaction.update_bases.new_bases.extend(operation.new_bases)
+            transaction.update_bases.SetInParent()
         case Clone():
             transaction.clone.CopyFrom(
                 pb.Transaction.Clone(

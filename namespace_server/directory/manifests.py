@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from lance_core.commit.prepare import PreparedCommit, TableFiles, prepare_commit
+from lance_core.errors import NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
@@ -99,7 +100,16 @@ class PlanningWorld:
             now_ns=time.time_ns(),
             branch=branch,
             read=None if read is None else self.manifest(read),
+            load=lambda version: self._load(table, branch, version, basis),
         )
+
+    def _load(self, table: TableEntry, branch: str | None, version: int, basis: Basis) -> ManifestFile:
+        """One version of a chain, for a Restore: only the catalog says what a number means."""
+        known = (basis.head, *basis.concurrent, self._snapshot.version_entry(table.id, branch, version))
+        entry = next((found for found in known if found is not None and found.version == version), None)
+        if entry is None:
+            raise NotFound(f"version {version} of {table.location}: expected a row in the catalog")
+        return self.manifest(entry)
 
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the row is committed and its canonical file is known to be the row's."""

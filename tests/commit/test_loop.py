@@ -207,7 +207,7 @@ REFUSED: dict[str, tuple[Callable[[pb.Transaction], object], type[Exception], st
     "no uuid": (lambda t: setattr(t, "uuid", ""), InvalidTransaction, "transaction uuid ''"),
     "a uuid that is a path": (lambda t: setattr(t, "uuid", "../../x"), InvalidTransaction, "transaction uuid"),
     "no operation": (lambda t: t.ClearField("append"), InvalidTransaction, "holds no operation that is known"),
-    "another operation": (lambda t: t.restore.SetInParent(), UnsupportedFeature, "operation restore"),
+    "another operation": (lambda t: t.data_overlay.SetInParent(), UnsupportedFeature, "operation data_overlay"),
 }
 
 

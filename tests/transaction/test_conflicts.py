@@ -15,7 +15,11 @@ from lance_core.transaction.operations import (
     MapUpdate,
     Operation,
     Overwrite,
+    Project,
+    ReserveFragments,
+    Restore,
     Update,
+    UpdateBases,
     UpdateConfig,
     encode_transaction,
 )
@@ -39,6 +43,11 @@ OURS: dict[str, Operation] = {
     "columns": Update(updated=(fragment(1),), fields_modified=(1,), rewrites_columns=True),
     "config": UpdateConfig(config=MapUpdate({"k": "v"})),
     "schema": UpdateConfig(schema_metadata=MapUpdate({"k": "v"}), field_metadata={1: MapUpdate({"k": "v"})}),
+    "project": Project(tuple(schema(0, 1))),
+    "project, nullable": Project(tuple(schema(0, 1)), preserves_nullability=True),
+    "restore": Restore(1),
+    "reserve": ReserveFragments(2),
+    "bases": UpdateBases((pb.BasePath(name="n", path="/x"),)),
 }
 
 Transaction = pb.Transaction
@@ -93,6 +102,7 @@ THEIRS: dict[str, pb.Transaction] = {
     "config replaced": encode_transaction(UpdateConfig(config=MapUpdate({"other": "w"}, replace=True)), read_version=1),
     "schema": encode_transaction(OURS["schema"], read_version=1),
     "mem wal": Transaction(update_mem_wal_state=Transaction.UpdateMemWalState()),
+    "field": encode_transaction(UpdateConfig(field_metadata={2: MapUpdate({"k": "v"})}), read_version=1),
     "update_bases": Transaction(update_bases=Transaction.UpdateBases(new_bases=[pb.BasePath(id=1)])),
     "clone": Transaction(clone=Transaction.Clone(ref_version=1)),
     "composite": Transaction(composite_operation=b"\x00"),
@@ -115,48 +125,49 @@ THEIRS: dict[str, pb.Transaction] = {
     },
 }
 
-#                             append, delete, overwrite, update, columns, config, schema
+# One letter for each of OURS, in order.
 MATRIX: dict[str, tuple[Outcome, ...]] = {
-    "append": (C, C, C, C, C, C, C),
-    "overwrite": (I, I, R, I, I, C, I),
-    "create_index": (C, C, C, C, C, C, C),
-    "merge": (R, R, C, R, R, C, R),
-    "merge, nullable": (C, R, C, R, R, C, R),
-    "project": (R, C, C, R, R, C, C),
-    "project, nullable": (C, C, C, C, C, C, C),
-    "project without 1": (C, C, C, C, R, C, I),
-    "restore": (I, I, C, I, I, C, I),
-    "reserve_fragments": (C, C, C, C, C, C, C),
-    "insert": (C, C, C, C, C, C, C),
-    "config k": (C, C, C, C, C, I, C),
-    "config other": (C, C, C, C, C, C, C),
-    "config replaced": (C, C, C, C, C, I, C),
-    "schema": (C, C, C, C, C, C, I),
-    "mem wal": (I, I, I, C, C, C, C),
-    "update_bases": (C, C, C, C, C, C, C),
-    "clone": (I, I, I, I, I, I, I),
-    "composite": (I, I, I, I, I, I, I),
-    "unknown": (I, I, I, I, I, I, I),
-    "delete of ours": (C, B, C, B, R, C, C),
-    "delete elsewhere": (C, C, C, C, C, C, C),
-    "removal of ours": (C, R, C, R, R, C, C),
-    "removal elsewhere": (C, C, C, C, C, C, C),
-    "update of ours": (C, B, C, B, R, C, C),
-    "update elsewhere": (C, C, C, C, C, C, C),
-    "moved away of ours": (C, R, C, R, R, C, C),
-    "moved away elsewhere": (C, C, C, C, C, C, C),
-    "columns of ours": (C, R, C, R, R, C, C),
-    "columns elsewhere": (C, C, C, C, C, C, C),
-    "rewrite of ours": (C, R, C, R, R, C, C),
-    "rewrite elsewhere": (C, C, C, C, C, C, C),
-    "old rewrite of ours": (C, R, C, R, R, C, C),
-    "old rewrite elsewhere": (C, C, C, C, C, C, C),
-    "data_replacement of ours": (C, R, C, R, R, C, C),
-    "data_replacement elsewhere": (C, C, C, C, C, C, C),
-    "overlay of 0 of ours": (C, C, C, R, C, C, C),
-    "overlay of 0 elsewhere": (C, C, C, C, C, C, C),
-    "overlay of 1 of ours": (C, C, C, R, R, C, C),
-    "overlay of 1 elsewhere": (C, C, C, C, C, C, C),
+    "append": (C, C, C, C, C, C, C, R, C, C, C, C),
+    "overwrite": (I, I, R, I, I, C, I, I, I, C, I, C),
+    "create_index": (C, C, C, C, C, C, C, C, C, C, C, C),
+    "merge": (R, R, C, R, R, C, R, R, R, C, C, C),
+    "merge, nullable": (C, R, C, R, R, C, R, R, R, C, C, C),
+    "project": (R, C, C, R, R, C, C, R, R, C, C, C),
+    "project, nullable": (C, C, C, C, C, C, C, R, R, C, C, C),
+    "project without 1": (C, C, C, C, R, C, I, R, R, C, C, C),
+    "restore": (I, I, C, I, I, C, I, I, I, C, I, C),
+    "reserve_fragments": (C, C, C, C, C, C, C, C, C, C, C, C),
+    "insert": (C, C, C, C, C, C, C, R, C, C, C, C),
+    "config k": (C, C, C, C, C, I, C, C, C, C, C, C),
+    "config other": (C, C, C, C, C, C, C, C, C, C, C, C),
+    "config replaced": (C, C, C, C, C, I, C, C, C, C, C, C),
+    "schema": (C, C, C, C, C, C, I, R, R, I, C, C),
+    "mem wal": (I, I, I, C, C, C, C, I, I, I, C, I),
+    "field": (C, C, C, C, C, C, C, R, R, I, C, C),
+    "update_bases": (C, C, C, C, C, C, C, C, C, C, C, C),
+    "clone": (I, I, I, I, I, I, I, I, I, I, I, I),
+    "composite": (I, I, I, I, I, I, I, I, I, I, I, I),
+    "unknown": (I, I, I, I, I, I, I, I, I, I, I, I),
+    "delete of ours": (C, B, C, B, R, C, C, C, C, C, C, C),
+    "delete elsewhere": (C, C, C, C, C, C, C, C, C, C, C, C),
+    "removal of ours": (C, R, C, R, R, C, C, C, C, C, C, C),
+    "removal elsewhere": (C, C, C, C, C, C, C, C, C, C, C, C),
+    "update of ours": (C, B, C, B, R, C, C, R, C, C, C, C),
+    "update elsewhere": (C, C, C, C, C, C, C, R, C, C, C, C),
+    "moved away of ours": (C, R, C, R, R, C, C, R, C, C, C, C),
+    "moved away elsewhere": (C, C, C, C, C, C, C, R, C, C, C, C),
+    "columns of ours": (C, R, C, R, R, C, C, R, C, C, C, C),
+    "columns elsewhere": (C, C, C, C, C, C, C, R, C, C, C, C),
+    "rewrite of ours": (C, R, C, R, R, C, C, C, C, C, C, C),
+    "rewrite elsewhere": (C, C, C, C, C, C, C, C, C, C, C, C),
+    "old rewrite of ours": (C, R, C, R, R, C, C, C, C, C, C, C),
+    "old rewrite elsewhere": (C, C, C, C, C, C, C, C, C, C, C, C),
+    "data_replacement of ours": (C, R, C, R, R, C, C, R, C, C, C, C),
+    "data_replacement elsewhere": (C, C, C, C, C, C, C, R, C, C, C, C),
+    "overlay of 0 of ours": (C, C, C, R, C, C, C, R, C, C, C, C),
+    "overlay of 0 elsewhere": (C, C, C, C, C, C, C, R, C, C, C, C),
+    "overlay of 1 of ours": (C, C, C, R, R, C, C, R, C, C, C, C),
+    "overlay of 1 elsewhere": (C, C, C, C, C, C, C, R, C, C, C, C),
 }
 
 OTHER_ROWS = Context({1: BitMap([1, 2])}, {1: BitMap([3])})
@@ -264,6 +275,24 @@ def test_an_overwrite_that_sets_config_minds_config() -> None:
     theirs = encode_transaction(ours, read_version=1)
     assert judge(OURS["config"], theirs).outcome is I
     assert judge(UpdateConfig(MapUpdate({"other": "v"})), theirs).outcome is C
+
+
+BASES: dict[str, tuple[pb.BasePath, Outcome]] = {
+    "other": (pb.BasePath(name="m", path="/y"), C),
+    "same name": (pb.BasePath(name="n", path="/y"), I),
+    "same path": (pb.BasePath(name="m", path="/x"), I),
+    "same id": (pb.BasePath(id=3, path="/y"), I),
+    "another id": (pb.BasePath(id=4, path="/y"), C),
+    "no name": (pb.BasePath(path="/y"), C),
+}
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_base_paths(name: str) -> None:
+    added, expected = BASES[name]
+    ours = UpdateBases((pb.BasePath(name="n", path="/x"), pb.BasePath(id=3, path="/z")))
+    assert judge(ours, encode_transaction(UpdateBases((added,)), read_version=1)).outcome is expected
+    assert judge(UpdateBases((added,)), encode_transaction(ours, read_version=1)).outcome is expected
 
 
 def keys(*hashes: int, fields: tuple[int, ...] = (0,)) -> pb.Transaction.KeyExistenceFilter:

@@ -14,7 +14,11 @@ from lance_core.transaction.operations import (
     MapUpdate,
     Operation,
     Overwrite,
+    Project,
+    ReserveFragments,
+    Restore,
     Update,
+    UpdateBases,
     UpdateConfig,
     decode_operation,
     encode_transaction,
@@ -50,6 +54,12 @@ OPERATIONS: dict[str, Operation] = {
         {0: MapUpdate({"k": "v"}), 7: MapUpdate({}, replace=True)},
     ),
     "empty config": UpdateConfig(),
+    "project": Project((pb.Field(name="a", parent_id=-1),), preserves_nullability=True),
+    "project that tightens": Project((pb.Field(name="a", parent_id=-1),)),
+    "restore": Restore(7),
+    "reserve": ReserveFragments(3),
+    "reserve nothing": ReserveFragments(0),
+    "bases": UpdateBases((pb.BasePath(id=0, name="n", path="/x"), pb.BasePath(id=4, path="/y", is_dataset_root=True))),
     "branch": Clone("/data/t", 4, None, "dev"),
     "clone of a tag": Clone("/data/t", 4, "v1", None, is_shallow=False),
 }
@@ -101,7 +111,7 @@ def test_a_map_update() -> None:
     assert encoded == {"a": b"1", "b": "\u00fc".encode()}
 
 
-@pytest.mark.parametrize("name", ["restore", "merge", "rewrite", "data_overlay", "update_mem_wal_state"])
+@pytest.mark.parametrize("name", ["merge", "rewrite", "data_overlay", "update_mem_wal_state"])
 def test_other_operations_are_named(name: str) -> None:
     transaction = pb.Transaction(uuid="u")
     getattr(transaction, name).SetInParent()

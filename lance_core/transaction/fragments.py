@@ -1,0 +1,150 @@
+"""The fragment list of a manifest in the making: new fragments get ids, changed ones are checked and replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lance_core.errors import InvalidTransaction, UnsupportedFeature
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.features import has_stable_row_ids
+from lance_core.transaction.fields import TOMBSTONE
+from lance_core.transaction.operations import fragment_ids
+from lance_core.transaction.reachable import is_file_path
+from lance_core.transaction.stamps import stamp_moved_rows, stamp_new_rows
+
+
+def number_fragments(
+    manifest: pb.Manifest, fragments: Sequence[pb.DataFragment], *, moved_rows: bool = False
+) -> list[pb.DataFragment]:
+    """Copies of new fragments under fresh ids, and the manifest's high-water marks moved.
+
+    With `moved_rows` they may carry the row ids of rows that an Update moved into them.
+    """
+    version = file_version(manifest)
+    stable = has_stable_row_ids(manifest)
+    next_id = next_fragment_id(manifest)
+    added: list[pb.DataFragment] = []
+    for fragment in fragments:
+        _check_new_fragment(fragment, version)
+        copy = pb.DataFragment()
+        copy.CopyFrom(fragment)
+        copy.id = next_id
+        next_id += 1
+        if not (moved_rows and stable):
+            _clear_row_ids(copy)
+        added.append(copy)
+    if stable and moved_rows:
+        manifest.next_row_id = stamp_moved_rows(added, manifest.fragments, manifest.next_row_id, manifest.version)
+    elif stable:
+        manifest.next_row_id = stamp_new_rows(added, manifest.next_row_id, manifest.version)
+    if next_id:
+        manifest.max_fragment_id = next_id - 1
+    return added
+
+
+def next_fragment_id(manifest: pb.Manifest) -> int:
+    """The smallest id that no fragment ever had."""
+    mark = manifest.max_fragment_id if manifest.HasField("max_fragment_id") else -1
+    return max(mark, max((fragment.id for fragment in manifest.fragments), default=-1)) + 1
+
+
+def _clear_row_ids(fragment: pb.DataFragment) -> None:
+    for sequence in ("row_ids", "last_updated_at_versions", "created_at_versions"):
+        fragment.ClearField(f"inline_{sequence}")
+        fragment.ClearField(f"external_{sequence}")
+
+
+def _check_new_fragment(fragment: pb.DataFragment, version: tuple[int, int]) -> None:
+    if fragment.HasField("deletion_file"):
+        raise InvalidTransaction("a new fragment has a deletion file, whose name would need an id it does not have yet")
+    if not fragment.files or not fragment.physical_rows:
+        raise InvalidTransaction(
+            f"a new fragment has {len(fragment.files)} data files and {fragment.physical_rows} rows: expected some"
+        )
+    check_files(fragment.files, version)
+
+
+def check_files(files: Iterable[pb.DataFile], version: tuple[int, int]) -> None:
+    """Raise `InvalidTransaction` for a data file of another format version, place or shape."""
+    for file in files:
+        found = (file.file_major_version, file.file_minor_version)
+        if found != version:
+            raise InvalidTransaction(
+                f"data file {file.path} has format version {found[0]}.{found[1]}: expected the table's "
+                f"{version[0]}.{version[1]}"
+            )
+        if not is_file_path(file.path):
+            raise InvalidTransaction(f"data file {file.path!r}: expected a path below the table's data directory")
+        if len(file.fields) != len(file.column_indices):
+            raise InvalidTransaction(
+                f"data file {file.path} has {len(file.column_indices)} column indices for {len(file.fields)} fields"
+            )
+
+
+def file_version(manifest: pb.Manifest) -> tuple[int, int]:
+    """Major and minor format version of all data files. Raises `UnsupportedFeature` for other than 2.x."""
+    name = manifest.data_format.version
+    if not name:
+        versions = {
+            (file.file_major_version, file.file_minor_version) for entry in manifest.fragments for file in entry.files
+        }
+        if len(versions) == 1:
+            return versions.pop()
+    major, _, minor = name.partition(".")
+    if major != "2" or not minor.isdigit():
+        raise UnsupportedFeature(f"version {manifest.version} has data file format {name!r}: expected 2.x")
+    return int(major), int(minor)
+
+
+def replace_fragments(
+    manifest: pb.Manifest, updated: Sequence[pb.DataFragment], removed_ids: Iterable[int], *, new_files: bool
+) -> None:
+    """Put changed fragments in the place of their old ones and drop the removed; `new_files` allows other data files.
+
+    Raises `InvalidTransaction` when that is not what the fragments of the manifest can become.
+    """
+    places = {fragment.id: place for place, fragment in enumerate(manifest.fragments)}
+    removed = frozenset(removed_ids)
+    missing = (removed | fragment_ids(updated)) - places.keys()
+    if missing:
+        raise InvalidTransaction(f"fragment {min(missing)} is not in the table (version {manifest.version - 1})")
+    both = removed & fragment_ids(updated)
+    if both or len(fragment_ids(updated)) != len(updated):
+        raise InvalidTransaction(f"fragment {min(both, default=updated[0].id)} is named twice by one transaction")
+    for fragment in updated:
+        current = manifest.fragments[places[fragment.id]]
+        _check_updated_fragment(current, fragment, new_files=new_files)
+        current.CopyFrom(fragment)
+    for place in sorted((places[identifier] for identifier in removed), reverse=True):
+        del manifest.fragments[place]
+
+
+def _check_updated_fragment(current: pb.DataFragment, fragment: pb.DataFragment, *, new_files: bool) -> None:
+    if fragment.physical_rows != current.physical_rows:
+        raise InvalidTransaction(
+            f"fragment {fragment.id} has {fragment.physical_rows} rows: expected the table's {current.physical_rows}"
+        )
+    if not new_files and [file_key(file) for file in fragment.files] != [file_key(file) for file in current.files]:
+        raise InvalidTransaction(f"fragment {fragment.id} has other data files than in the table")
+    deleted = fragment.deletion_file.num_deleted_rows
+    if deleted > fragment.physical_rows:
+        raise InvalidTransaction(f"fragment {fragment.id} has {deleted} of {fragment.physical_rows} rows deleted")
+    if deleted < current.deletion_file.num_deleted_rows:
+        raise InvalidTransaction(
+            f"fragment {fragment.id} has {deleted} rows deleted: expected no fewer than the table's "
+            f"{current.deletion_file.num_deleted_rows}"
+        )
+
+
+def file_key(file: pb.DataFile) -> tuple[str, int | None]:
+    """What distinguishes a data file from all others of the table."""
+    return file.path, file.base_id if file.HasField("base_id") else None
+
+
+def without_dead_files(fragment: pb.DataFragment) -> pb.DataFragment:
+    """A copy without the data files of which every column was superseded."""
+    copy = pb.DataFragment()
+    copy.CopyFrom(fragment)
+    del copy.files[:]
+    copy.files.extend(file for file in fragment.files if any(field != TOMBSTONE for field in file.fields))
+    return copy

@@ -1,0 +1,29 @@
+"""Operations that replace the schema against what was committed."""
+
+from __future__ import annotations
+
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.operations import Project, decode_config_update
+from lance_core.transaction.verdicts import COMPATIBLE, Verdict, log_changed, reset, retryable
+
+
+def judge_project(ours: Project, name: str, theirs: pb.Transaction) -> Verdict:
+    """The verdict on a Project.
+
+    It brings the whole list of fields with it, so metadata that another wrote to a field since would be lost without
+    a word: that is retryable, where stock writers commit.
+    """
+    match name:
+        case "overwrite" | "restore":
+            return reset(name)
+        case "update_mem_wal_state":
+            return log_changed()
+        case "merge" | "project":
+            return retryable(f"both change the schema ({name})")
+        case "append" | "update" | "data_replacement" | "data_overlay" if not ours.preserves_nullability:
+            return retryable(f"it wrote values ({name}) that a tightened schema may forbid")
+        case "update_config":
+            changed = decode_config_update(theirs.update_config).field_metadata
+            if changed:
+                return retryable(f"it changed the metadata of field {min(changed)}, which this projection would undo")
+    return COMPATIBLE
