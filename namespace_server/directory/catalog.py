@@ -58,7 +58,7 @@ class Catalog:
         self.manifests = ManifestCache(self.options.manifest_cache_bytes)
         self.promoter = Promoter(store, self._repair)
         self.upkeep = Upkeep(self.promoter.forget)
-        self.foreign = ForeignFiles(store, self.table.refresh, self.upkeep.report)
+        self.foreign = ForeignFiles(store, self.table.refresh, self.promoter.read, self.upkeep.report)
         self.branches = Branches(store, self.promoter, self.manifests)
         self.verifier = Verifier(store, stage_max_age=self.options.stage_max_age, known=self.manifests.get)
         self.committer = Committer(
@@ -144,8 +144,10 @@ class Catalog:
             self.upkeep.settle(self.promoter.settle(records, snapshot))
             self._complete_branches(snapshot)
             self._expire(snapshot)
-            for pending in self.commit(batches) if (batches := self.foreign.recommits()) else ():
+            for pending in self.commit(batches) if (batches := self.foreign.recommits(snapshot)) else ():
                 logger.warning("%s: %s", pending.batch.message, _outcome(pending))
+                error = pending.verdict if isinstance(pending.verdict, LanceNamespaceError) else None
+                self.foreign.conclude(pending.batch.uuid, error)
             idle = time.monotonic() - self._last_commit > self.options.sweep_interval.total_seconds()
             if snapshot.managed and idle:
                 self.flip_upkeep()

@@ -1,21 +1,26 @@
-"""Files that others put under canonical names: set aside, reported, and committed again where that is possible (M6)."""
+"""Files that others put under canonical names: set aside, committed again where that is possible, and reported (M6).
+
+A file set aside lies at `_staging/foreign/<uuid>/<its path>`. It is dealt with once there is a record of state
+`foreign` with that uuid: so what a process that died had begun is finished by whoever looks next (invariant 13).
+"""
 
 from __future__ import annotations
 
 import logging
 import time
 import uuid
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import orjson
+from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
-from lance_core.errors import CorruptFile, NotFound, StorageError
+from lance_core.errors import AlreadyExists, CorruptFile, NotFound, StorageError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.naming import parse_manifest_name
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.lineage import lineage_break
-from lance_core.versions import list_versions
+from lance_core.versions import ManifestLocation, list_versions
 from namespace_server.directory.operations import Batch, CommitTransaction, ObjectId
 from namespace_server.directory.rows import RecordEntry, VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
@@ -23,113 +28,218 @@ from namespace_server.directory.verification import STAGING
 
 logger = logging.getLogger(__name__)
 
+_KEPT = f"{STAGING}/foreign"
+
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A foreign file that was moved out of the way: from where, to where, and whose table it is."""
+    """A foreign file that was moved out of the way. `path` is where it stood; `uuid` names its record."""
 
-    table_id: ObjectId
-    branch: str | None
+    uuid: str
     path: str
-    kept_at: str
-    file: ManifestFile | None
 
-    def report(self) -> RecordEntry:
-        """The row that reports it (invariant 13: no foreign commit disappears without a trace)."""
-        content = {
-            "path": self.path,
-            "kept_at": self.kept_at,
-            "table_id": self.table_id,
-            "branch": self.branch,
-            "transaction_id": None if self.file is None else self.file.identity.transaction_uuid,
-        }
-        return RecordEntry(
-            batch_uuid=str(uuid.uuid4()),
-            state="foreign",
-            timestamp_ms=time.time_ns() // 1_000_000,
-            results=orjson.dumps(content),
-        )
+    @property
+    def kept_at(self) -> str:
+        """Where it lies now."""
+        return f"{_KEPT}/{self.uuid}/{self.path}"
+
+    @property
+    def base(self) -> str:
+        """The root of its chain."""
+        return self.path.rpartition("/_versions/")[0]
+
+    @property
+    def version(self) -> int:
+        """The number that its name claims."""
+        named = parse_manifest_name(self.path.rpartition("/")[2])
+        return 0 if named is None else named[0]
 
 
 class ForeignFiles:
-    """Repairs usurped names. `refresh` gives the newest snapshot, `report` makes the trace durable."""
+    """Repairs usurped names, and sees to it that nothing that was set aside is forgotten.
+
+    `refresh` gives the newest snapshot, `read` the manifest of a row, `report` makes records durable in a later flip.
+    """
 
     def __init__(
         self,
         store: ObjectStore,
         refresh: Callable[[], CatalogSnapshot],
+        read: Callable[[VersionEntry], bytes],
         report: Callable[[Iterable[RecordEntry]], None],
     ) -> None:
         self._store = store
         self._refresh = refresh
+        self._read = read
         self._report = report
-        self._waiting: deque[SetAside] = deque()
+        self._pending = True
+        self._sent: dict[str, SetAside] = {}
+        self._reported: set[str] = set()
 
     def repair(self, entry: VersionEntry, ours: bytes, theirs: bytes) -> None:
         """Put the row's manifest back in its place; what stood there, and what was built on it, is set aside.
 
-        Storage was looked at before; the newest catalog version is looked at here, after it. Raises `StorageError`
-        when a step cannot be done, or was overtaken; it may be repeated.
+        Storage is looked at first, the newest catalog version after it. The usurped name comes last: as long as it is
+        not ours, whoever finds it begins anew. Raises `StorageError` when a step cannot be done, or was overtaken.
         """
+        above = [
+            (found, self._store.get(found.path))
+            for found in list_versions(self._store, entry.base)
+            if found.version > entry.version
+        ]
         snapshot = self._refresh()
         table_id = snapshot.table_at(entry.location)
         row = None if table_id is None else snapshot.version_entry(table_id, entry.branch, entry.version)
-        if table_id is None or row is None or row.identity != entry.identity:
+        head = None if table_id is None else snapshot.head(table_id, entry.branch)
+        if head is None or row is None or row.identity != entry.identity:
             raise NotFound(f"row of {entry.canonical_path}, which holds a foreign file")
-        aside = [self._keep(table_id, entry.branch, entry.canonical_path, theirs)]
+        self._pending = True
+        if head.version == entry.version:
+            for found, data in reversed(_strangers(ours, theirs, above)):
+                self._move(found, data)
+        self._keep(entry.canonical_path, theirs)
         meta = self._store.head(entry.canonical_path)
         if self._store.get(entry.canonical_path) != theirs or meta.e_tag is None:
             raise StorageError(f"{entry.canonical_path} changed while it was repaired")
         self._store.replace(entry.canonical_path, ours, if_match=meta.e_tag)
-        aside += self._set_aside_beyond(snapshot, table_id, entry, ours)
-        for item in aside:
-            logger.error(
-                "foreign commit at %s was set aside to %s: the name belongs to a committed version",
-                item.path,
-                item.kept_at,
-            )
-        self._report(item.report() for item in aside)
-        self._waiting.extend(aside)
 
-    def recommits(self) -> list[Batch]:
-        """Batches that commit the transactions set aside again, as head + 1, with their own uuids; each once."""
+    def recommits(self, snapshot: CatalogSnapshot) -> list[Batch]:
+        """Batches that commit again, as head + 1 and with their own uuids, the transactions of files set aside.
+
+        `conclude` takes the verdicts. What cannot be committed again is reported here.
+        """
+        if not self._pending:
+            return []
+        self._pending = False
+        kept = self._list_kept()
         batches: list[Batch] = []
-        while self._waiting:
-            item = self._waiting.popleft()
-            if item.file is None or item.file.transaction is None or item.file.operation in {None, "clone"}:
+        for item in kept:
+            if item.uuid in self._reported or snapshot.record(item.uuid) is not None:
                 continue
-            operation = CommitTransaction(item.table_id, item.branch, item.file.transaction)
+            file = _parsed(self._store.get(item.kept_at))
+            obstacle = self._find_obstacle(item, file, kept, snapshot)
+            place = _place_of(item, file, snapshot)
+            if obstacle is not None or place is None or file is None or file.transaction is None:
+                self._write_report(item, obstacle or "its table is not in the catalog any more")
+                continue
+            operation = CommitTransaction(place[0], place[1], file.transaction)
             uid = str(uuid.uuid4())
+            self._sent[uid] = item
             batches.append(
                 Batch(uid, (operation,), request_hash=uid, message=f"recommit of a foreign commit at {item.path}")
             )
         return batches
 
-    def _keep(self, table_id: ObjectId, branch: str | None, path: str, data: bytes) -> SetAside:
-        kept_at = f"{STAGING}/foreign/{uuid.uuid4()}/{path}"
-        self._store.put_if_absent(kept_at, data)
-        return SetAside(table_id, branch, path, kept_at, _parsed(data))
+    def conclude(self, batch_uuid: str, error: LanceNamespaceError | None) -> None:
+        """Report what became of a recommit: committed if there is no `error`. Silence is tried again (F1)."""
+        item = self._sent.pop(batch_uuid)
+        if isinstance(error, ServiceUnavailableError):
+            self._pending = True
+            return
+        self._write_report(item, None if error is None else str(error))
 
-    def _set_aside_beyond(
-        self, snapshot: CatalogSnapshot, table_id: ObjectId, entry: VersionEntry, ours: bytes
-    ) -> list[SetAside]:
-        """Canonical files above the head that do not descend from it were built on the usurper."""
-        head = snapshot.head(table_id, entry.branch)
-        if head is None or head.version != entry.version:
-            return []
-        below = parse_manifest_file(ours)
-        aside: list[SetAside] = []
-        for found in list_versions(self._store, entry.base):
-            if found.version <= head.version:
-                continue
-            data = self._store.get(found.path)
-            file = _parsed(data)
-            if not aside and file is not None and _continues(below, file, found.version):
-                below = file
-                continue
-            aside.append(self._keep(table_id, entry.branch, found.path, data))
-            self._store.delete(found.path)
-        return aside
+    def _find_obstacle(
+        self, item: SetAside, file: ManifestFile | None, kept: Iterable[SetAside], snapshot: CatalogSnapshot
+    ) -> str | None:
+        """Why the transaction of a file cannot be committed again.
+
+        One that read a foreign version names fragments by numbers that mean others in our chain. Only appends name
+        none; their files fit if the columns are the same.
+        """
+        if file is None:
+            return "it is no manifest"
+        if file.transaction is None or file.operation in {None, "clone"}:
+            return f"its operation, {file.operation}, cannot be committed again"
+        read = file.transaction.read_version
+        if not any(other.base == item.base and other.version == read for other in kept):
+            return None
+        place = _place_of(item, file, snapshot)
+        head = None if place is None else snapshot.head(*place)
+        if file.operation == "append" and head is not None and _same_columns(file, self._read(head)):
+            return None
+        return f"it was built on version {read}, which was foreign too"
+
+    def _write_report(self, item: SetAside, obstacle: str | None) -> None:
+        """The record that reports it (invariant 13: no foreign commit disappears without a trace)."""
+        content: Mapping[str, str | None] = {
+            "path": item.path,
+            "kept_at": item.kept_at,
+            "outcome": "committed again" if obstacle is None else "kept aside",
+            "reason": obstacle,
+        }
+        self._reported.add(item.uuid)
+        now_ms = time.time_ns() // 1_000_000
+        self._report([RecordEntry(item.uuid, "foreign", timestamp_ms=now_ms, results=orjson.dumps(content))])
+
+    def _list_kept(self) -> list[SetAside]:
+        """Everything that was ever set aside, chain by chain, upward."""
+        paths = (meta.path.removeprefix(f"{_KEPT}/").partition("/") for meta in self._store.list(_KEPT))
+        return sorted((SetAside(uid, path) for uid, _, path in paths), key=lambda item: (item.base, item.version))
+
+    def _keep(self, path: str, data: bytes) -> None:
+        item = SetAside(str(uuid.uuid4()), path)
+        self._store.put_if_absent(item.kept_at, data)
+        _log(item)
+
+    def _move(self, found: ManifestLocation, judged: bytes) -> None:
+        """Move a file aside; if it is another one by now, somebody repaired the name: move that back."""
+        item = SetAside(str(uuid.uuid4()), found.path)
+        self._store.rename_if_absent(found.path, item.kept_at)
+        data = self._store.get(item.kept_at)
+        if data == judged:
+            _log(item)
+            return
+        try:
+            self._store.put_if_absent(found.path, data)
+        except AlreadyExists:
+            return
+        self._store.delete(item.kept_at)
+
+
+def _log(item: SetAside) -> None:
+    logger.error(
+        "foreign commit at %s is set aside to %s: a committed version has that name, or its own base was set aside",
+        item.path,
+        item.kept_at,
+    )
+
+
+def _strangers(
+    ours: bytes, theirs: bytes, above: Iterable[tuple[ManifestLocation, bytes]]
+) -> list[tuple[ManifestLocation, bytes]]:
+    """Of canonical files above a usurped head, ascending, those that were not built on the head.
+
+    What might have been built on either was built on the usurper: that is what its writer saw.
+    """
+    below = parse_manifest_file(ours)
+    usurper = _parsed(theirs)
+    strangers: list[tuple[ManifestLocation, bytes]] = []
+    for found, data in above:
+        file = _parsed(data)
+        if (
+            strangers
+            or file is None
+            or not _continues(below, file, found.version)
+            or (usurper is not None and _continues(usurper, file, found.version))
+        ):
+            strangers.append((found, data))
+        else:
+            below, usurper = file, None
+    return strangers
+
+
+def _place_of(
+    item: SetAside, file: ManifestFile | None, snapshot: CatalogSnapshot
+) -> tuple[ObjectId, str | None] | None:
+    """The chain that a file was put into; None if its table is not in the catalog."""
+    branch = None if file is None else file.branch
+    location = item.base if branch is None else item.base.removesuffix(f"/tree/{branch}")
+    table_id = snapshot.table_at(location)
+    return None if table_id is None else (table_id, branch)
+
+
+def _same_columns(file: ManifestFile, head: bytes) -> bool:
+    return list(file.manifest.fields) == list(parse_manifest_file(head).manifest.fields)
 
 
 def _parsed(data: bytes) -> ManifestFile | None:

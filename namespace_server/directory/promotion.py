@@ -14,7 +14,7 @@ from dataclasses import replace
 from enum import Enum
 from itertools import groupby
 
-from lance_core.errors import AlreadyExists, NotFound, StorageError
+from lance_core.errors import AlreadyExists, LanceCoreError, NotFound
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import list_versions
 from namespace_server.directory.draft import PlannedVersion
@@ -110,7 +110,7 @@ class Promoter:
                 continue
             try:
                 state = self._promote_one(entry)
-            except StorageError as error:
+            except LanceCoreError as error:  # a repair also looks at the catalog, and at what others wrote
                 logger.warning("promotion of %s is left to the sweep: %s", entry.canonical_path, error)
                 return
             if state is State.UNPROMOTED:

@@ -1,0 +1,138 @@
+"""Foreign commits under the names of committed versions (M6): the repair dies at each of its writes.
+
+A batch has flipped and is not promoted. Two stock writers, who know nothing of the catalog, commit by URI: one takes
+the batch's number, the other builds on it. What the catalog committed stands (3), what they committed does not
+disappear (13), and nobody is stuck (12).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import lance
+import orjson
+import pytest
+
+from lance_core.storage.local import LocalStore
+from lance_core.testing.faults import Crashed, Fault, FaultStore
+from tests.directory.invariants import check_progress, check_quiet
+from tests.directory.tables import Ground, rows
+
+TABLE = ["g", "person"]
+Meddle = Callable[[Ground], None]
+
+
+def _usurp(ground: Ground, *, then: Meddle) -> None:
+    """Version 2 is flipped by us, with ids 3 and 4; its name is taken by somebody else, with id 10."""
+    transaction = ground.transaction(TABLE, rows(3, 5))
+    store = FaultStore(LocalStore(ground.root, "none"))
+    store.fail(Fault.CRASH_AFTER, when=lambda write: write.path.startswith("__manifest/_versions/"))
+    with pytest.raises(Crashed):
+        ground.again(store).batch(transaction)
+    ground.foreign_append(TABLE, rows(10, 11))
+    then(ground)
+
+
+def _append(ground: Ground) -> None:
+    ground.foreign_append(TABLE, rows(11, 12))
+
+
+def _delete(ground: Ground) -> None:
+    lance.dataset(str(ground.root / ground.location(TABLE))).delete("id = 10")
+
+
+def _reports(ground: Ground) -> list[dict[str, object]]:
+    records = ground.again().catalog.snapshot().records()
+    return [orjson.loads(record.results) for record in records if record.state == "foreign"]
+
+
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+def test_a_crash_at_any_write_of_the_repair(tmp_path: Path, ground: Ground, fault: Fault) -> None:
+    ground.make_table(*TABLE)
+    ground.catalog.sweep()
+    _usurp(ground, then=_append)
+    number = 0
+    while True:
+        root = tmp_path / f"{number}"
+        shutil.copytree(ground.root, root)
+        store = FaultStore(LocalStore(root, "none"))
+        store.fail(fault, nth=number)
+        try:
+            Ground(root, store).catalog.sweep()
+        except Crashed:
+            pass
+        else:
+            break
+        again = Ground(root)
+        again.catalog.sweep()
+        again.catalog.sweep()
+
+        assert again.ids(TABLE) == [0, 1, 2, 3, 4, 10, 11], f"{fault.name} at {store.writes[-1]}"
+        assert {report["path"] for report in _reports(again)} == _names(again, 2, 3), store.writes[-1]
+        check_quiet(root)
+        check_progress(root)
+        number += 1
+    assert number > 10
+
+
+def _names(ground: Ground, *versions: int) -> set[str]:
+    return {f"{ground.location(TABLE)}/_versions/{2**64 - 1 - version}.manifest" for version in versions}
+
+
+def test_what_was_built_on_the_usurper_is_not_applied_to_ours(ground: Ground) -> None:
+    """Its fragments have the numbers of ours: applying its deletion would remove what the catalog committed."""
+    ground.make_table(*TABLE)
+    _usurp(ground, then=_delete)
+
+    again = ground.again()
+    again.catalog.sweep()
+    again.catalog.sweep()
+
+    assert {3, 4} <= set(again.ids(TABLE)), "3: an acknowledged batch is gone"
+    assert again.ids(TABLE) == [0, 1, 2, 3, 4, 10]
+    assert {report["path"] for report in _reports(again)} == _names(again, 2, 3)
+    check_quiet(ground.root)
+    check_progress(ground.root)
+
+
+def test_nothing_is_adopted_above_a_name_that_is_usurped(ground: Ground) -> None:
+    """The same, met by a batch before any sweep."""
+    ground.make_table(*TABLE)
+    _usurp(ground, then=_delete)
+
+    again = ground.again()
+    again.batch(again.transaction(TABLE, rows(20, 21), 1))
+    again.catalog.sweep()
+    again.catalog.sweep()
+
+    assert again.ids(TABLE) == [0, 1, 2, 3, 4, 10, 20]
+    check_quiet(ground.root)
+    check_progress(ground.root)
+
+
+def test_a_version_that_was_built_on_ours_is_no_stranger(ground: Ground) -> None:
+    """Ours was promoted and built upon; then a stock reader copied a stale file over its name (C7)."""
+    ground.make_table(*TABLE)
+    transaction = ground.transaction(TABLE, rows(3, 5))
+    ground.batch(transaction)
+    [name] = _names(ground, 2)
+    ours = (ground.root / name).read_bytes()
+    ground.foreign_append(TABLE, rows(11, 12))
+    (ground.root / name).unlink()
+    [third] = _names(ground, 3)
+    built = (ground.root / third).read_bytes()
+    (ground.root / third).unlink()
+    lance.write_dataset(rows(10, 11), str(ground.root / ground.location(TABLE)), mode="append")
+    assert (ground.root / name).read_bytes() != ours
+    (ground.root / third).write_bytes(built)
+
+    again = ground.again()
+    again.catalog.sweep()
+    again.batch(again.transaction(TABLE, rows(20, 21), 1))
+    again.catalog.sweep()
+
+    assert again.ids(TABLE) == [0, 1, 2, 3, 4, 10, 11, 20]
+    assert {report["path"] for report in _reports(again)} == _names(again, 2)
+    check_quiet(ground.root)
