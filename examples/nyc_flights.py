@@ -123,7 +123,9 @@ def tell(spark: SparkSession, server: CatalogServer, source: Source, truth: Trut
     january = tx.result
     show(january)
     agree("flights in January", january.tables["flight"].rows, truth.months[1])
-    agree("tables in one catalog version", sorted(january.tables), sorted(TABLES))
+    at = catalog_version(january)
+    agree(f"tables at catalog version {at - 1}", sorted(pinned(server.pins(at - 1))), [])
+    agree(f"tables at catalog version {at}", sorted(pinned(server.pins(at))), sorted(TABLES))
 
     chapter("2. February, while another writer commits to the same tables")
     with graph_write(spark, server, "February") as tx:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import lance
 import pytest
 from lance.namespace import RestNamespace
@@ -31,6 +32,7 @@ from spark_catalog import (
     read_graph,
     read_table,
 )
+from spark_catalog.read import tables_in
 from tests.spark.lossy_proxy import LossyProxy
 
 pytestmark = pytest.mark.spark
@@ -56,16 +58,23 @@ class Social:
     def pairs(self, *pairs: tuple[int, int]) -> DataFrame:
         return self.spark.createDataFrame(list(pairs), "a long, b long").coalesce(1)
 
-    def load(self) -> None:
+    def load(self) -> int | None:
+        """Three people in a row; the catalog version that has them."""
         with self.write() as tx:
             tx.append("person", self.people(1, 2, 3))
             tx.append("knows", self.pairs((1, 2), (2, 3)))
+        return tx.result.catalog_version
 
     def open(self, name: str, catalog_version: int | None = None) -> lance.LanceDataset:
         state = self.catalog.pins(catalog_version).tables[(*self.namespace, name)]
         dataset = lance.dataset(state.uri, version=state.version)
         dataset.validate()
         return dataset
+
+    def pinned(self, catalog_version: int | None = None) -> dict[str, int | None]:
+        """The versions of this namespace's tables. (The catalog's own version also counts its housekeeping.)"""
+        tables = self.catalog.pins(catalog_version).tables
+        return {name: state.version for name, state in tables_in(tables, self.namespace).items()}
 
     def people_now(self) -> dict[int, str]:
         return {row["id"]: row["name"] for row in self.open("person").to_table().to_pylist()}
@@ -90,13 +99,14 @@ def social(spark: SparkSession, catalog: CatalogServer, namespace: list[str]) ->
 
 def test_new_tables_appear_together(social: Social) -> None:
     told: list[StagedTable] = []
-    before = social.catalog.state().version
     with social.write(message="first", progress=told.append) as tx:
         tx.append("person", social.people(1, 2, 3))
         tx.append("knows", social.pairs((1, 2)))
-        assert (*social.namespace, "person") not in social.catalog.pins().tables
+        assert social.pinned() == {}
     result = tx.result
-    assert result.catalog_version == before + 1 == social.catalog.state().version
+    assert result.catalog_version is not None
+    assert social.pinned(result.catalog_version - 1) == {}
+    assert social.pinned(result.catalog_version) == {"person": 1, "knows": 1}
     assert {name: (t.version, t.rows, t.new, t.rebased) for name, t in result.tables.items()} == {
         "person": (1, 3, True, False),
         "knows": (1, 1, True, False),
@@ -106,6 +116,14 @@ def test_new_tables_appear_together(social: Social) -> None:
     assert social.people_now() == {1: "p1", 2: "p2", 3: "p3"}
     assert social.open("person").read_transaction(1).transaction_properties == {"__lance_commit_message": "first"}
     assert not social.open("person").schema.field("id").nullable
+
+
+def test_the_catalog_keeps_the_message_with_the_batch(social: Social) -> None:
+    with social.write(message="monthly load") as tx:
+        tx.append("person", social.people(1))
+    history = httpx.get(f"{social.catalog.url}/v1/catalog/versions").json()["versions"]
+    made = {version["version"]: version["batches"] for version in history}[tx.result.catalog_version]
+    assert made == [{"transaction_id": tx.result.transaction_id, "message": "monthly load"}]
 
 
 def test_the_declaration_is_stored_and_used_by_later_writes(social: Social) -> None:
@@ -149,11 +167,10 @@ def test_an_append_of_no_rows_commits_nothing_and_creates_an_empty_table(social:
         tx.append("person", social.people(1).where("id > 1"))
     assert tx.result.tables["person"].version == 1
     assert social.people_now() == {}
-    before = social.catalog.state().version
     with social.write() as tx:
         tx.append("person", social.people(1).where("id > 1"))
-    assert (tx.result.tables["person"].version, tx.result.catalog_version) == (1, before)
-    assert social.catalog.state().version == before
+    assert (tx.result.tables["person"].version, tx.result.transaction_id) == (1, None)
+    assert social.pinned() == {"person": 1}
 
 
 def test_a_table_that_was_only_declared_gets_its_first_version(social: Social) -> None:
@@ -189,26 +206,26 @@ def test_a_competing_stock_writer_is_rebased_over(social: Social) -> None:
 
 def test_an_exception_in_the_block_leaves_nothing(social: Social) -> None:
     social.load()
-    before, files = social.catalog.state().version, social.files()
+    before, files = social.pinned(), social.files()
     with pytest.raises(ZeroDivisionError), social.write() as tx:
         tx.append("person", social.people(4))
         tx.append("visits", social.pairs((1, 2)))
         tx.upsert("knows", social.pairs((1, 2)), on=["a", "b"])
         raise ZeroDivisionError
-    assert social.catalog.state().version == before
+    assert social.pinned() == before
     assert social.files() == files
     assert not list(Path(urlsplit(social.catalog.state().root).path).glob(f"*_{social.namespace[0]}$visits"))
 
 
 def test_a_failing_job_takes_the_others_with_it(social: Social) -> None:
     social.load()
-    before, files = social.catalog.state().version, social.files()
+    before, files = social.pinned(), social.files()
     broken = social.people(5).withColumn("name", F.raise_error(F.lit("bad record")))
     with pytest.raises(StagingFailed, match=r"person: .*bad record") as caught, social.write() as tx:
         tx.append("knows", social.pairs((3, 1)))
         tx.append("person", broken)
     assert list(caught.value.failures) == ["person"]
-    assert social.catalog.state().version == before
+    assert social.pinned() == before
     assert social.files() == files
 
 
@@ -324,12 +341,11 @@ def test_full_refuses_to_delete_a_node_that_edges_need(social: Social) -> None:
 
 def test_a_lost_answer_is_asked_for_again_and_applied_once(social: Social, proxy: LossyProxy) -> None:
     social.load()
-    before = social.catalog.state().version
     proxy.lose = 1
     with social.write(proxy.url) as tx:
         tx.append("person", social.people(4))
     assert tx.result.tables["person"].version == 2
-    assert social.catalog.state().version == before + 1
+    assert social.pinned() == {"person": 2, "knows": 1}
     assert proxy.keys == [tx.idempotency_key] * 2
     assert sorted(social.people_now()) == [1, 2, 3, 4]
 
@@ -420,8 +436,7 @@ def test_a_write_is_used_once_and_inside_its_block(social: Social) -> None:
 
 
 def test_a_graph_is_read_as_of_a_catalog_version(social: Social) -> None:
-    social.load()
-    first = social.catalog.state().version
+    first = social.load()
     with social.write() as tx:
         tx.append("person", social.people(4))
         tx.delete("knows", "a = 1")
