@@ -40,7 +40,7 @@ def write_managed_catalog(root: Path, rows: int) -> tuple[str, str]:
 
     Only `__manifest` is written: the tables' own files are not there.
     """
-    encoded = [encode_entry(entry) for entry in islice(_entries(str(root).lstrip("/")), rows)]
+    encoded = [encode_entry(entry) for entry in islice(_entries(), rows)]
     ids, kinds, locations, metadata = (list(column) for column in zip(*encoded, strict=True))
     _write(root, ids, kinds, locations, metadata)
     lance.dataset(root / "__manifest").update_metadata(MANAGED)
@@ -61,8 +61,8 @@ def write_stock_catalog(root: Path, rows: int) -> tuple[str, str]:
     return ("ns0000", "table_0000000")
 
 
-def _entries(prefix: str) -> Iterator[Entry]:
-    """Entries in the order of their making; `prefix` is the root as clients write it in staged paths."""
+def _entries() -> Iterator[Entry]:
+    """Entries in the order of their making."""
     timestamp = time.time_ns() // 1_000_000
     number = 0
     while True:
@@ -86,7 +86,7 @@ def _entries(prefix: str) -> Iterator[Entry]:
                     transaction_uuid=str(uuid),
                     timestamp_ms=timestamp,
                     e_tag=f'"{digest[:3].hex()}-{digest[3:10].hex()}-1cb"',
-                    staged_path=f"{prefix}/{manifest_path(location, version)}-{suffix}",
+                    staged_path=f"{manifest_path(location, version)}-{suffix}",
                 )
         number += 1
 

@@ -27,6 +27,7 @@ _FIELDS: Final = pa.schema(
         pa.field("manifest_path", pa.string()),
         pa.field("manifest_size", pa.int64()),
         pa.field("e_tag", pa.string()),
+        pa.field("staged_suffix", pa.string()),
         pa.field("staged_path", pa.string()),
         pa.field("transaction_id", pa.string()),
         pa.field("timestamp_millis", pa.int64()),
@@ -95,8 +96,8 @@ def parse_versions(object_ids: pa.StringArray, metadata: pa.StringArray, serials
     good &= well
     hashes, has_hash, well = _digests(values["sha256"])
     good &= well
-    staged, staged_flags = _staged(values["staged_path"], values["manifest_path"])
-    flags = staged_flags
+    staged, flags, well = _staged(values["staged_suffix"], values["staged_path"])
+    good &= well
     flags |= np.where(has_transaction, HAS_TRANSACTION, 0).astype(np.uint8)
     flags |= np.where(has_hash, HAS_HASH, 0).astype(np.uint8)
     flags |= np.where(named_v1, NAMED_V1, 0).astype(np.uint8)
@@ -223,18 +224,15 @@ def _digests(column: pa.StringArray) -> tuple[NDArray[np.uint8], NDArray[np.bool
     return octets, present, present | (lengths == 0)
 
 
-def _staged(staged: pa.StringArray, canonical: pa.StringArray) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """What is kept of staged paths, and the flag that says what it is."""
-    present = _numpy(staged.is_valid())
-    text, _ = _tails(staged.fill_null(""), 37)
-    octets, is_hex = _decode_hex(text[:, _UUID_DIGITS + 1])
-    hyphens = (text[:, (0, *(at + 1 for at in _HYPHENS))] == ord("-")).all(axis=1)
-    stem = pc.binary_slice(staged.cast(pa.binary()), 0, -37)
-    beside = present & is_hex & hyphens & _numpy(pc.equal(stem, canonical.cast(pa.binary())))
-    elsewhere = np.flatnonzero(present & ~beside)
-    octets[~beside] = 0
+def _staged(
+    suffixes: pa.StringArray, paths: pa.StringArray
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.bool_]]:
+    """What is kept of staged paths, the flag that says what it is, and which rows are well."""
+    octets, beside, well = _uuids(suffixes)
+    elsewhere = np.flatnonzero(_numpy(paths.is_valid()) & ~beside)
     if len(elsewhere):
-        digests = b"".join([digest_path(path) for path in staged.take(elsewhere).to_pylist()])
+        digests = b"".join([digest_path(path) for path in paths.take(elsewhere).to_pylist()])
         octets[elsewhere] = np.frombuffer(digests, np.uint8).reshape(-1, 16)
-    flags = np.where(beside, STAGED_BESIDE, 0) | np.where(present & ~beside, STAGED_ELSEWHERE, 0)
-    return octets, flags.astype(np.uint8)
+    flags = np.where(beside, STAGED_BESIDE, 0).astype(np.uint8)
+    flags[elsewhere] = STAGED_ELSEWHERE
+    return octets, flags, well

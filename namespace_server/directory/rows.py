@@ -320,7 +320,7 @@ def decode_version(path: str, metadata: str | None, tables: Mapping[TableId, str
         if expected is None or not (location == expected or location.endswith("/" + expected)):
             return None
         location = expected
-    client = values.get("metadata")
+    client, staged_suffix = values.get("metadata"), _string(values.get("staged_suffix"))
     return VersionEntry(
         table_id,
         branch,
@@ -332,7 +332,7 @@ def decode_version(path: str, metadata: str | None, tables: Mapping[TableId, str
         _integer(values.get("timestamp_millis")),
         _string(values.get("e_tag")),
         named[1].value,
-        _string(values.get("staged_path")),
+        _string(values.get("staged_path")) if staged_suffix is None else f"{manifest}-{staged_suffix}",
         {key: str(value) for key, value in client.items()} if isinstance(client, dict) and client else NO_PROPERTIES,
     )
 
@@ -344,7 +344,11 @@ def _encode_version(entry: VersionEntry) -> str:
     values["naming_scheme"] = entry.naming_scheme
     if entry.metadata:
         values["metadata"] = dict(entry.metadata)
-    if entry.staged_path is not None:
+    # What stock clients do, and what would make a row a third longer if it were spelled out.
+    suffix = "" if entry.staged_path is None else entry.staged_path.removeprefix(f"{values['manifest_path']}-")
+    if suffix and suffix != entry.staged_path:
+        values["staged_suffix"] = suffix
+    elif entry.staged_path is not None:
         values["staged_path"] = entry.staged_path
     values["transaction_id"] = entry.transaction_uuid
     values["timestamp_millis"] = entry.timestamp_ms

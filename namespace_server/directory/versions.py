@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from namespace_server.directory.rows import NO_PROPERTIES, TableId, VersionEntry, digest_path
@@ -55,11 +56,7 @@ class VersionColumns:
 
     def select(self, rows: NDArray[np.int64]) -> VersionColumns:
         """These rows, in this order."""
-        all_ends = self.e_tag_ends.astype(np.int64)
-        begins = np.concatenate((np.zeros(1, np.int64), all_ends))[rows]
-        lengths = all_ends[rows] - begins
-        ends = np.cumsum(lengths)
-        source = np.repeat(begins - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
+        ends, e_tags = self._select_e_tags(rows)
         return VersionColumns(
             self.versions[rows],
             self.serials[rows],
@@ -70,9 +67,19 @@ class VersionColumns:
             self.staged[rows],
             self.flags[rows],
             ends,
-            np.frombuffer(self.e_tags, np.uint8)[source].tobytes(),
+            e_tags,
             {at: self.odd[row] for at, row in enumerate(rows.tolist()) if row in self.odd} if self.odd else {},
         )
+
+    def _select_e_tags(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], bytes]:
+        if not len(rows):
+            return np.zeros(0, np.int64), b""
+        offsets = np.concatenate((np.zeros(1, np.int64), self.e_tag_ends.astype(np.int64)))
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.e_tags)]
+        taken = pa.Array.from_buffers(pa.large_binary(), len(self.versions), buffers).take(pa.array(rows))
+        _, ends, data = taken.buffers()
+        ends = np.frombuffer(ends, np.int64)[1 : len(rows) + 1]
+        return ends, b"" if data is None else data[: int(ends[-1])].to_pybytes()
 
     def narrowed(self) -> VersionColumns:
         """The same, with four bytes for numbers that always were small enough for it."""

@@ -243,4 +243,3 @@ def assert_snapshot_is(snapshot: CatalogSnapshot, reference: ReferenceCatalog) -
 def _children(parent: TableId, paths: Iterable[TableId]) -> tuple[str, ...]:
     names = [path[-1] for path in paths if path[:-1] == parent]
     return tuple(sorted(names, key=str.encode))
-

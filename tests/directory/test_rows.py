@@ -140,6 +140,14 @@ def test_rows_that_mean_nothing_here_are_left_alone(row: Row) -> None:
     assert decode_row(row) is None
 
 
+def test_a_staged_path_beside_the_canonical_one_is_kept_short() -> None:
+    entry = VersionEntry(("t",), None, 1, "x", 1, "", "", 0)
+    beside = VersionEntry(("t",), None, 1, "x", 1, "", "", 0, staged_path=f"{entry.canonical_path}-a-b")
+    row = encode_entry(beside)
+    assert orjson.loads(row.metadata or "")["staged_suffix"] == "a-b"
+    assert decode_row(row) == beside
+
+
 def test_properties_of_other_writers_become_strings() -> None:
     assert decode_row(Row("a", "namespace", None, '{"n":1,"s":"x"}')) == NamespaceEntry(("a",), {"n": "1", "s": "x"})
     assert decode_row(Row("a", "namespace", None, "no json")) == NamespaceEntry(("a",), {})
