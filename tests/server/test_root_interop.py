@@ -319,6 +319,27 @@ def test_a_version_that_cannot_be_read_is_left_out_and_the_table_stays_usable(th
     namespace.close()
 
 
+def test_a_table_with_names_of_the_first_scheme_keeps_them(theirs: Made) -> None:
+    old = str(theirs.root / "old.lance")
+    lance.write_dataset(rows(0, 2), old, enable_v2_manifest_paths=False)
+    lance.write_dataset(rows(2, 3), old, mode="append")
+    namespace = DirectoryNamespace(root=str(theirs.root), sweep_interval_seconds="0")
+    namespace.adopt()
+
+    lance.write_dataset(rows(10, 11), namespace_client=namespace, table_id=["old"], mode="append")
+    lance.write_dataset(rows(11, 12), old, mode="append")
+    lance.write_dataset(rows(12, 13), namespace_client=namespace, table_id=["old"], mode="append")
+
+    assert (
+        ids(lance.dataset(namespace_client=namespace, table_id=["old"]))
+        == [0, 1, 2, 10, 11, 12]
+        == ids(lance.dataset(old))
+    )
+    names = {path.name for path in Path(old, "_versions").glob("*.manifest")}
+    assert names == {f"{version}.manifest" for version in range(1, 6)}
+    namespace.close()
+
+
 def test_an_empty_root_needs_no_adoption(tmp_path: Path) -> None:
     namespace = DirectoryNamespace(root=str(tmp_path / "root"), sweep_interval_seconds="0")
     assert namespace.read("describe_catalog", {}).body["managed"] is True

@@ -396,6 +396,51 @@ def test_the_next_operation_finishes_a_promotion(
     assert {10, 11} <= set(stock.ids(table))
 
 
+# Names that move under an open handle
+
+
+def test_a_handle_of_a_dropped_table_does_not_write_into_its_successor(stock: Stock, table: list[str]) -> None:
+    """A location belongs to one incarnation of a table (N1)."""
+    stale = stock.open(table)
+    stock.client.drop_table(models.DropTableRequest(id=table))
+    stock.make(*table, count=1)
+
+    with pytest.raises(OSError, match="unknown"):
+        stale.insert(rows(10, 11))
+
+    assert stock.ids(table) == [0]
+    stock.check(table, 1)
+    stock.write(table, rows(20, 21))
+    stock.check(table, 2)
+
+
+def test_a_handle_of_a_renamed_table_is_refused_and_a_new_one_is_not(stock: Stock, ns: str, table: list[str]) -> None:
+    stale = stock.open(table)
+    stock.client.rename_table(models.RenameTableRequest(id=table, new_table_name="u"))
+
+    with pytest.raises(OSError, match="unknown"):
+        stale.insert(rows(10, 11))
+
+    assert stock.ids([ns, "u"]) == [0, 1, 2]
+    stock.write([ns, "u"], rows(20, 21))
+    stock.check([ns, "u"], 2)
+
+
+def test_a_handle_below_versions_that_the_catalog_deleted_rebases(stock: Stock, table: list[str]) -> None:
+    stale = stock.open(table)
+    for number in (10, 11):
+        stock.write(table, rows(number, number + 1))
+    body = orjson.dumps({"ranges": [{"start_version": 1, "end_version": -1}]})
+    answer = send(stock.url, "POST", f"/v1/table/{path_of(*table)}/version/delete", body)
+    assert answer.body["deleted_count"] == 2
+
+    stale.insert(rows(20, 21))
+
+    assert stale.version == 4
+    assert [version["version"] for version in stock.listed(table)] == [4, 3]
+    assert stock.ids(table) == [0, 1, 2, 10, 11, 20]
+
+
 # Detached commits
 
 
