@@ -32,6 +32,8 @@ LISTING_INTERVAL: Final = 900.0
 
 _KEPT_SNAPSHOTS: Final = 16
 _STEPS_BEFORE_LISTING: Final = 4
+_LOCAL_STEPS_BEFORE_LISTING: Final = 64
+"""Local steps cost as little as a directory entry, of which a listing reads all."""
 _HISTORY_PAGE: Final = 64
 
 
@@ -107,7 +109,7 @@ class ManifestTable:
         snapshot = self._current
         if by_listing or snapshot is None or time.monotonic() - snapshot.listed_at > self._listing_interval:
             snapshot = self._refresh_by_listing()
-        for _ in range(_STEPS_BEFORE_LISTING):
+        for _ in range(_LOCAL_STEPS_BEFORE_LISTING if self._store.local else _STEPS_BEFORE_LISTING):
             data = self._read(snapshot.version + 1, _scheme_of(snapshot))
             if data is None:
                 return self._newer(snapshot)

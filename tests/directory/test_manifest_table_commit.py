@@ -221,11 +221,11 @@ def test_a_server_that_was_away_for_long_goes_to_the_newest_version_directly() -
     reference = ReferenceCatalog(8)
     flip(table, reference.step())
     idle.refresh()
-    for _ in range(60):
+    for _ in range(200):
         flip(table, reference.step(2))
     with store.measure() as cost:
         idle.refresh()
-    assert cost.requests < 60
+    assert cost.requests < 150
     assert_snapshot_is(idle.current, reference)
 
 
