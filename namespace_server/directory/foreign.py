@@ -108,9 +108,25 @@ class ForeignFiles:
 
         `conclude` takes the verdicts. What cannot be committed again is reported here.
         """
-        if not self._pending:
+        if not self._pending and not self._sent:
             return []
         self._pending = False
+        self._sent.clear()  # what was never concluded is met again here
+        try:
+            return self._plan_recommits(snapshot)
+        except StorageError:
+            self._pending = True
+            raise
+
+    def conclude(self, batch_uuid: str, error: LanceNamespaceError | None) -> None:
+        """Report what became of a recommit: committed if there is no `error`. Silence is tried again (F1)."""
+        item = self._sent.pop(batch_uuid)
+        if isinstance(error, ServiceUnavailableError):
+            self._pending = True
+            return
+        self._write_report(item, None if error is None else str(error))
+
+    def _plan_recommits(self, snapshot: CatalogSnapshot) -> list[Batch]:
         kept = self._list_kept()
         batches: list[Batch] = []
         for item in kept:
@@ -129,14 +145,6 @@ class ForeignFiles:
                 Batch(uid, (operation,), request_hash=uid, message=f"recommit of a foreign commit at {item.path}")
             )
         return batches
-
-    def conclude(self, batch_uuid: str, error: LanceNamespaceError | None) -> None:
-        """Report what became of a recommit: committed if there is no `error`. Silence is tried again (F1)."""
-        item = self._sent.pop(batch_uuid)
-        if isinstance(error, ServiceUnavailableError):
-            self._pending = True
-            return
-        self._write_report(item, None if error is None else str(error))
 
     def _find_obstacle(
         self, item: SetAside, file: ManifestFile | None, kept: Iterable[SetAside], snapshot: CatalogSnapshot
