@@ -17,7 +17,16 @@ from lance_core.errors import CommitConflict, InvalidTransaction, NotFound, Retr
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.transaction.lineage import lineage_break
-from namespace_server.directory.draft import Basis, Draft, PlannedVersion, Result, StagedManifest, World, version_result
+from namespace_server.directory.draft import (
+    AddedFiles,
+    Basis,
+    Draft,
+    PlannedVersion,
+    Result,
+    StagedManifest,
+    World,
+    version_result,
+)
 from namespace_server.directory.errors import BatchConflict, ConflictDetail
 from namespace_server.directory.names import join
 from namespace_server.directory.operations import (
@@ -101,6 +110,11 @@ def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -
     finding = draft.findings.get(index)
     if isinstance(finding, LanceNamespaceError):
         raise finding
+    if isinstance(finding, AddedFiles) and finding.location != table.location:
+        raise InvalidInputError(
+            f"transaction {transaction.uuid} on {_chain(operation)}: its files lie at {finding.location}, the table of "
+            f"that name is at {table.location} now (N1); stage again"
+        )
     head = draft.work.head(operation.id, operation.branch)
     if head is None and operation.branch is not None:
         raise TableBranchNotFoundError(f"{_chain(operation)} does not exist; fork it before committing to it")

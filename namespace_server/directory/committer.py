@@ -23,7 +23,7 @@ from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.batch import plan_batch, replay, require_managed
 from namespace_server.directory.chains import adopt_found
-from namespace_server.directory.draft import Finding, NeedsPromotion, Plan
+from namespace_server.directory.draft import AddedFiles, Finding, NeedsPromotion, Plan
 from namespace_server.directory.errors import CatalogBusy, CommitOutcomeUnknown
 from namespace_server.directory.flips import Flip
 from namespace_server.directory.manifest_table import Committed, ManifestTable, UnknownOutcome
@@ -48,7 +48,7 @@ class Pending:
     """A batch on its way. `verdict` is final once `decided` is set; `snapshot` is where it was decided."""
 
     batch: Batch
-    findings: Mapping[int, Finding]
+    findings: dict[int, Finding]
     chains: frozenset[Chain]
     verdict: Verdict | None = None
     snapshot: CatalogSnapshot | None = None
@@ -212,7 +212,9 @@ class Committer:
                 break
             attempt = self._plan(undecided, snapshot, found)
             flip = self._prepare(attempt)
-            newest, above = self._stage(attempt, flip, undecided)
+            newest, above, missing = self._stage(attempt, flip, undecided)
+            if missing:
+                continue
             if newest.version != snapshot.version:
                 snapshot, found = newest, _NOTHING_FOUND
                 continue
@@ -331,10 +333,13 @@ class Committer:
         changes = self._upkeep.plan(attempt.snapshot).then(*attempt.steps)
         return self._table.prepare(attempt.snapshot, changes, attempt=attempt.world.attempt)
 
-    def _stage(self, attempt: _Attempt, flip: Flip | None, group: Sequence[Pending]) -> tuple[CatalogSnapshot, Found]:
+    def _stage(
+        self, attempt: _Attempt, flip: Flip | None, group: Sequence[Pending]
+    ) -> tuple[CatalogSnapshot, Found, bool]:
         """Write what the flip makes reachable and look at storage beside it, in one parallel step.
 
-        Returns the newest snapshot, and what stands above the heads under canonical names (P5, P9).
+        Returns the newest snapshot, what stands above the heads under canonical names (P5, P9), and whether a file
+        that a transaction adds turned out to be missing.
         """
         chains = {chain for pending in group for chain in pending.chains}
         objects = [item for verdict in attempt.verdicts if isinstance(verdict, Plan) for item in verdict.staged]
@@ -342,9 +347,24 @@ class Committer:
         if flip is not None:
             writes.append(partial(self._table.stage, flip))
         looks: list[Callable[[], Any]] = [self._table.refresh, partial(self._verifier.probe, attempt.snapshot, chains)]
-        newest, above, *_ = self._store.gather([*looks, *writes])
+        looks.append(partial(self._look_for_added, group))
+        newest, above, missing, *_ = self._store.gather([*looks, *writes])
         self._store.sync([key for key, _ in objects])
-        return newest, above
+        return newest, above, missing
+
+    def _look_for_added(self, group: Sequence[Pending]) -> bool:
+        unseen = [
+            (pending, index, finding)
+            for pending in group
+            for index, finding in pending.findings.items()
+            if isinstance(finding, AddedFiles) and not finding.seen
+        ]
+        looked = self._store.map(
+            lambda item: self._verifier.look_for_added(item[0].batch.operations[item[1]], item[2]), unseen
+        )
+        for (pending, index, _), finding in zip(unseen, looked, strict=True):
+            pending.findings[index] = finding
+        return any(isinstance(finding, LanceNamespaceError) for finding in looked)
 
 
 def _decide_final(group: Sequence[Pending], attempt: _Attempt) -> None:

@@ -45,8 +45,18 @@ class StagedManifest:
     age: timedelta
 
 
-Finding = StagedManifest | LanceNamespaceError | tuple[VersionEntry, ...]
-"""What storage says about one operation: its staged manifest, why that cannot be used, or a dataset's versions."""
+@dataclass(frozen=True, slots=True)
+class AddedFiles:
+    """The files that a transaction adds to the table at `location`; `seen` once they were found to be there."""
+
+    location: str
+    keys: tuple[str, ...]
+    seen: bool
+
+
+Finding = StagedManifest | AddedFiles | LanceNamespaceError | tuple[VersionEntry, ...]
+"""What storage says about one operation: its staged manifest, its files, why these cannot be used, or the versions of
+a dataset."""
 
 
 @dataclass(frozen=True, slots=True)

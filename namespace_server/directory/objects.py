@@ -14,7 +14,7 @@ from lance_namespace.errors import (
     TableAlreadyExistsError,
 )
 
-from namespace_server.directory.draft import Draft, Result, StagedManifest
+from namespace_server.directory.draft import Draft, Result
 from namespace_server.directory.names import join
 from namespace_server.directory.operations import (
     CreateMode,
@@ -94,8 +94,8 @@ def register_table(draft: Draft, index: int, operation: RegisterTable) -> Result
     versions = draft.findings.get(index, ())
     if isinstance(versions, LanceNamespaceError):
         raise versions
-    if isinstance(versions, StagedManifest):
-        raise TypeError("a registration was verified as a staged manifest")
+    if not isinstance(versions, tuple):
+        raise TypeError("a registration was verified as something else")
     draft.change([TableEntry(operation.id, operation.location, operation.properties), *versions])
     return _with_properties({"location": operation.location}, operation.properties)
 

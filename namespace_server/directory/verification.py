@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -36,7 +36,7 @@ from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.chains import found_entry
-from namespace_server.directory.draft import Finding, StagedManifest
+from namespace_server.directory.draft import AddedFiles, Finding, StagedManifest
 from namespace_server.directory.names import join
 from namespace_server.directory.operations import (
     Batch,
@@ -174,7 +174,8 @@ class Verifier:
     ) -> None:
         """Everything that the flip makes reachable is there, and survives a power loss before it (S1).
 
-        Whether it is there is asked where asking costs nothing, and for manifests that were staged long ago (S3).
+        Whether it is there is asked here where asking costs nothing, and for manifests that were staged long ago (S3);
+        for other transactions that are ours to build see `look_for_added`.
         """
         durable: list[str] = []
         for task in tasks:
@@ -186,21 +187,34 @@ class Verifier:
                     f"table {join(task.operation.id)}: {outside!r}, which its transaction adds, is no file of the table"
                 )
                 continue
-            try:
-                if self._store.local or (isinstance(finding, StagedManifest) and finding.age > _FRESH):
-                    self._store.map(self._store.head, added)
-            except NotFound as error:
-                findings[task.batch][task.index] = InvalidInputError(
-                    f"table {join(task.operation.id)}: the file {error}, which its transaction adds, is not there; "
-                    "stage again"
-                )
-            except StorageError as error:
-                findings[task.batch][task.index] = ServiceUnavailableError(
-                    f"table {join(task.operation.id)}: storage cannot be read: {error}"
-                )
-            else:
-                durable += [*head, *added]
+            sure = self._store.local or (isinstance(finding, StagedManifest) and finding.age > _FRESH)
+            missing = self._missing(task.operation, added) if sure else None
+            if missing is not None:
+                findings[task.batch][task.index] = missing
+                continue
+            if isinstance(task.operation, CommitTransaction):
+                findings[task.batch][task.index] = AddedFiles(task.location, tuple(added), seen=sure)
+            durable += [*head, *added]
         self._store.sync(durable)
+
+    def look_for_added(self, operation: Operation, added: AddedFiles) -> Finding:
+        """What becomes of a finding about files that nobody has looked for yet; many requests, one round trip.
+
+        A transaction that we build must not name files that are not there: of a table that was dropped and made again
+        since, they would lie at the other location (N1).
+        """
+        return self._missing(operation, added.keys) or replace(added, seen=True)
+
+    def _missing(self, operation: Operation, keys: Sequence[str]) -> LanceNamespaceError | None:
+        try:
+            self._store.map(self._store.head, keys)
+        except NotFound as error:
+            return InvalidInputError(
+                f"table {join(operation.id)}: the file {error}, which its transaction adds, is not there; stage again"
+            )
+        except StorageError as error:
+            return ServiceUnavailableError(f"table {join(operation.id)}: storage cannot be read: {error}")
+        return None
 
     def _added(self, task: _Task, finding: Finding | None, snapshot: CatalogSnapshot) -> tuple[list[str], list[str]]:
         """The files that an operation's transaction adds, and the staged manifest that carries it."""

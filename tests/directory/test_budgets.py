@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lance_namespace.errors import InvalidInputError
 
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
@@ -101,3 +102,15 @@ def test_the_size_of_the_catalog_does_not_matter(counted: Ground) -> None:
         counted.batch(operation)
 
     assert cost.round_trips == 3
+
+
+def test_a_transaction_whose_files_are_not_there_is_refused_on_every_store(counted: Ground) -> None:
+    operation = counted.transaction(["g", "t0"], rows(5, 6))
+    data = counted.root / counted.location(["g", "t0"]) / "data"
+    newest = max(data.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    newest.unlink()
+
+    with pytest.raises(InvalidInputError, match="is not there; stage again"):
+        counted.batch(operation)
+
+    assert counted.head(["g", "t0"]) == 1
