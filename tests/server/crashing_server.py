@@ -1,14 +1,17 @@
-"""A nursery of server processes that kill themselves at a chosen storage write.
+"""A nursery of server processes with bad stores: they die at a chosen write, or are left without answers now and then.
 
-Everything is imported once; each line on standard input is a server to fork: a JSON object with `root`, `log`, and
-`kill`, which is null or [number of the write, whether after it]. The server's log names each write before it is made.
-On standard output: `pid <n>`, what the server itself says, and `ended <status>` as `waitpid` has it.
+Everything is imported once; each line on standard input is a server to fork: a JSON object with `root`, `log`, `kill`
+(null or [number of the write, whether after it]; the log names each write before it is made) and `lose` (0, or the
+share of writes whose answer is lost). On standard output: `pid <n>`, what the server itself says, and
+`ended <status>` as `waitpid` has it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import signal
 import sys
 import threading
@@ -17,6 +20,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import lance_core.data  # noqa: F401  (before the fork, for it takes longest)
+from lance_core.errors import OutcomeUnknown, StorageError
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.delegation import WrappedStore
 from lance_core.testing.faults import WRITES
@@ -50,6 +54,33 @@ class KillingStore(WrappedStore):
             return answer
 
 
+class LossyStore(WrappedStore):
+    """Of a share of the writes the answer is lost; the write was made, or never is, or is made a little later."""
+
+    def __init__(self, inner: ObjectStore, share: float) -> None:
+        super().__init__(inner)
+        self._share = share
+        self._chance = random.Random(share)
+
+    def _call(self, verb: str, path: str, request: Callable[[], R]) -> R:
+        if verb not in WRITES or self._chance.random() >= self._share:
+            return request()
+        match self._chance.randrange(3):
+            case 0:
+                with contextlib.suppress(StorageError):
+                    request()
+            case 1:
+                timer = threading.Timer(self._chance.random() / 10, self._late, [request])
+                timer.daemon = True
+                timer.start()
+        raise OutcomeUnknown(f"{verb} {path}: the answer was lost")
+
+    @staticmethod
+    def _late(request: Callable[[], object]) -> None:
+        with contextlib.suppress(StorageError):
+            request()
+
+
 def serve(order: dict[str, Any]) -> None:
     """Be a server, by its own command line."""
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -57,7 +88,8 @@ def serve(order: dict[str, Any]) -> None:
     opened = namespace.open_store
 
     def open_store(*arguments: Any, **options: Any) -> ObjectStore:
-        return KillingStore(opened(*arguments, **options), log, kill)
+        store = opened(*arguments, **options)
+        return LossyStore(store, order["lose"]) if order["lose"] else KillingStore(store, log, kill)
 
     namespace.open_store = open_store  # type: ignore[assignment]
     os.dup2(log, 2)

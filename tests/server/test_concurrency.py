@@ -22,6 +22,7 @@ from lance_core.storage.local import LocalStore
 from tests.directory.invariants import canonical, check_quiet, load_version
 from tests.directory.tables import Ground
 from tests.server.batch_writer import Account
+from tests.server.nursery import Nursery
 from tests.server.servers import REPOSITORY, ServerProcess
 
 WRITER = Path(__file__).with_name("batch_writer.py")
@@ -41,10 +42,10 @@ def ground(tmp_path: Path) -> Ground:
     return made
 
 
-def _run_writers(ground: Ground, servers: list[ServerProcess], on_batch: Callable[[int], None]) -> list[Account]:
+def _run_writers(ground: Ground, urls: list[str], on_batch: Callable[[int], None] = lambda _: None) -> list[Account]:
     """Let the writers run to their end; `on_batch` is called with the number of batches decided so far."""
     config = {
-        "urls": [server.url for server in servers],
+        "urls": urls,
         "root": str(ground.root),
         "tables": {name: ground.location(["g", name]) for name in NAMES},
         "batches": BATCHES,
@@ -116,7 +117,7 @@ def servers(ground: Ground, tmp_path: Path) -> Iterator[list[ServerProcess]]:
 
 
 def test_many_writers_through_two_servers(ground: Ground, servers: list[ServerProcess]) -> None:
-    accounts = _run_writers(ground, servers, lambda _: None)
+    accounts = _run_writers(ground, [server.url for server in servers])
 
     for server in servers:
         server.stop()
@@ -140,9 +141,25 @@ def test_one_of_the_servers_is_killed_meanwhile(ground: Ground, servers: list[Se
             process.stdout.close()
             servers[1]._process = None
 
-    accounts = _run_writers(ground, servers, kill)
+    accounts = _run_writers(ground, [server.url for server in servers], kill)
 
     servers[0].stop()
     _check(ground, accounts)
     assert any(account.repeats for account in accounts)
+    assert not _kinds(accounts)[409, "rebasable"]
+
+
+def test_the_store_loses_answers_of_both_servers(ground: Ground, tmp_path: Path) -> None:
+    """Whatever a silence left, applied or not or late, the repeat under the same key finds it and nothing else."""
+    nurseries = [Nursery(), Nursery()]
+    for number, nursery in enumerate(nurseries):
+        nursery.start(ground.root, tmp_path / f"log{number}", lose=0.03 + number / 1000)
+
+    accounts = _run_writers(ground, [nursery.url for nursery in nurseries])
+
+    for nursery in nurseries:
+        assert nursery.stop() == 0
+        nursery.close()
+    _check(ground, accounts)
+    assert any(account.repeats for account in accounts), "no answer was missed"
     assert not _kinds(accounts)[409, "rebasable"]
