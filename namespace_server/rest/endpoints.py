@@ -70,15 +70,15 @@ def _check_flag(name: str, value: Any) -> None:
 
 def _parse_limit(name: str, text: str) -> int:
     if _INTEGER.fullmatch(text) is None:
-        raise InvalidInputError(f"{name}: expected a positive number, found {text!r}")
+        raise InvalidInputError(f"{name}: expected a number, found {text!r}")
     value = int(text)
     _check_limit(name, value)
     return value
 
 
 def _check_limit(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _MAX_INTEGER:
-        raise InvalidInputError(f"{name}: expected a positive number, found {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int) or not -_MAX_INTEGER <= value <= _MAX_INTEGER:
+        raise InvalidInputError(f"{name}: expected a number, found {value!r}")
 
 
 def text(name: str) -> Parameter:
@@ -92,7 +92,7 @@ def flag(name: str) -> Parameter:
 
 
 def limit() -> Parameter:
-    """The page size: a positive number. Zero and less are refused: an empty page could not name its successor."""
+    """The page size. Zero asks for an empty page without a successor, less than zero for everything."""
     return Parameter("limit", _parse_limit, _check_limit)
 
 
