@@ -21,8 +21,9 @@ from lance.namespace import (
 )
 
 from lance_core.errors import UnsupportedFeature
+from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.disk import MANAGED_METADATA, SCHEMA
+from namespace_server.directory.disk import CHANGES_PROPERTY, MANAGED_METADATA, SCHEMA
 from namespace_server.directory.manifest_table import ManifestTable
 from namespace_server.directory.rows import (
     Changes,
@@ -340,9 +341,36 @@ def test_changes_that_do_not_explain_the_fragments_are_not_believed(tmp_path: Pa
     assert_everywhere(tmp_path, [table, follower], reference)
 
 
-def prepared_properties(manifest: bytes) -> dict[str, str]:
-    from lance_core.format.manifest import parse_manifest_file
+@pytest.mark.parametrize("lie", ["one row more", "one row less", "one removal more", "a broken text"])
+def test_changes_are_counted_against_the_fragments(tmp_path: Path, lie: str) -> None:
+    store = LocalStore(tmp_path)
+    table, follower = ManifestTable(store), ManifestTable(store)
+    reference = ReferenceCatalog(12)
+    spaces = put([NamespaceEntry((f"n{number}",)) for number in range(40)])
+    for changes in (spaces, put([NamespaceEntry(("b",)), NamespaceEntry(("c",))])):
+        flip(table, changes)
+        reference.apply(changes)
+    follower.refresh()
+    changes = changes_of([NamespaceEntry(("d",)), NamespaceEntry(("e",))], ["n7"])
+    reference.apply(changes)
+    prepared = table.prepare(table.refresh(), changes, attempt=str(uuid.uuid4()))
+    table.stage(prepared)
+    file = parse_manifest_file(prepared.manifest)
+    assert file.transaction is not None
+    told = orjson.loads(file.transaction.transaction_properties[CHANGES_PROPERTY])
+    if lie == "one row more":
+        told["puts"].append(["f", "namespace", None, None])
+    elif lie == "one row less":
+        told["puts"].pop()
+    elif lie == "one removal more":
+        told["removes"].append("n9")
+    text = "{" if lie == "a broken text" else orjson.dumps(told).decode()
+    file.transaction.transaction_properties[CHANGES_PROPERTY] = text
+    store.put(prepared.path, encode_manifest_file(file.manifest, file.transaction))
+    assert_everywhere(tmp_path, [table, follower], reference)
 
+
+def prepared_properties(manifest: bytes) -> dict[str, str]:
     transaction = parse_manifest_file(manifest).transaction
     assert transaction is not None
     return dict(transaction.transaction_properties)
