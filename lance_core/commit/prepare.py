@@ -24,8 +24,16 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.apply import apply_transaction
 from lance_core.transaction.conflicts import Context, Outcome, judge, shared_fragments
 from lance_core.transaction.features import writes_transaction_files
-from lance_core.transaction.operations import Delete, Operation, Restore, Update, decode_operation, encode_transaction
-from lance_core.transaction.rebase import Rebased, rebase_deletions
+from lance_core.transaction.operations import (
+    CreateIndex,
+    Delete,
+    Operation,
+    Restore,
+    Update,
+    decode_operation,
+    encode_transaction,
+)
+from lance_core.transaction.rebase import Rebased, rebase_coverage, rebase_deletions
 
 __all__ = ["PreparedCommit", "TableFiles", "prepare_commit"]
 
@@ -160,9 +168,15 @@ def _follow(
             raise RetryableConflict(file.version, verdict.reason)
         if verdict.outcome is Outcome.INCOMPATIBLE:
             raise IncompatibleTransaction(file.version, verdict.reason)
-    if not isinstance(operation, (Delete, Update)):
-        return None
-    rebased = rebase_deletions(operation, head.manifest, rows.complete, rows.in_head())
+    rebased: Rebased
+    match operation:
+        case Delete() | Update():
+            rebased = rebase_deletions(operation, head.manifest, rows.complete, rows.in_head())
+        case CreateIndex():
+            committed = [file.transaction for file in concurrent if file.transaction is not None]
+            rebased = rebase_coverage(operation, head.manifest, committed)
+        case _:
+            return None
     return rebased if rebased.operation != operation else None
 
 
@@ -178,7 +192,7 @@ def _restate(transaction: pb.Transaction, rebased: Rebased, version: int) -> pb.
 
 
 class _Rows:
-    """The rows that stand behind a Delete or Update, read when they are asked for."""
+    """What a verdict may depend on besides the messages: the rows behind a Delete or Update, read when asked for."""
 
     def __init__(
         self,
@@ -210,7 +224,7 @@ class _Rows:
                     theirs[fragment.id] = self._files.deleted_rows(other.manifest, fragment)
                 except (NotFound, CorruptFile, UnsupportedFeature):
                     continue
-        return Context(self._ours, theirs)
+        return Context(self._ours, theirs, self._head.manifest.fields)
 
     def in_head(self) -> dict[int, BitMap]:
         """All rows that are deleted in the head, of the fragments that were asked for."""

@@ -23,14 +23,18 @@ from lance_core.transaction.fragments import (
     file_version,
     next_fragment_id,
     number_fragments,
+    replace_data,
     replace_fragments,
     without_dead_files,
 )
-from lance_core.transaction.indices import uncover, without_dead_indices
+from lance_core.transaction.indices import create_indices, uncover, without_dead_indices
 from lance_core.transaction.operations import (
     Append,
     Clone,
+    CreateIndex,
+    DataReplacement,
     Delete,
+    Merge,
     Operation,
     Overwrite,
     Project,
@@ -41,7 +45,7 @@ from lance_core.transaction.operations import (
     UpdateConfig,
     decode_operation,
 )
-from lance_core.transaction.schemas import project
+from lance_core.transaction.schemas import merge, project
 from lance_core.transaction.stamps import stamp_rewritten_columns
 from lance_core.transaction.table_conflicts import base_clash
 
@@ -137,6 +141,13 @@ def _change(
         case Project():
             project(manifest, operation)
             return without_dead_indices(manifest, indices)
+        case Merge():
+            rewritten = merge(manifest, operation)
+            return without_dead_indices(manifest, uncover(manifest, indices, rewritten))
+        case CreateIndex():
+            return create_indices(manifest, indices, operation)
+        case DataReplacement():
+            return uncover(manifest, indices, replace_data(manifest, operation))
         case ReserveFragments():
             _reserve_fragments(manifest, operation)
         case UpdateBases():
@@ -189,7 +200,8 @@ def _update(manifest: pb.Manifest, operation: Update, indices: pb.IndexSection |
     added = number_fragments(manifest, operation.new, moved_rows=True)
     replace_fragments(manifest, updated, operation.removed_ids, new_files=operation.rewrites_columns)
     manifest.fragments.extend(added)
-    return uncover(manifest, indices, operation)
+    modified = frozenset(operation.fields_modified)
+    return uncover(manifest, indices, {fragment.id: modified for fragment in operation.updated})
 
 
 def _overwrite(manifest: pb.Manifest, operation: Overwrite, *, first: bool) -> None:

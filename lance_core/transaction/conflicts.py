@@ -5,6 +5,8 @@ always at hand for Delete and Update. Where stock writers commit what cannot be 
 
 * a `replace` of the config against any other change of it conflicts (stock writers lose one of them);
 * metadata for a field that a Project dropped is incompatible (stock writers fail while building the manifest);
+* a CreateIndex over a schema change that dropped the indexed field is retryable (stock writers leave an index on
+  nothing), and over a rewrite of the indexed column it is rebased (the segment no longer covers those fragments);
 * a Project over new metadata of a field is retryable (stock writers lose the metadata);
 * an operation that is not known, or a transaction that cannot be read, is incompatible with everything.
 """
@@ -13,10 +15,15 @@ from __future__ import annotations
 
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.config_conflicts import judge_config
+from lance_core.transaction.index_conflicts import judge_create_index
+from lance_core.transaction.layout_conflicts import judge_data_replacement
 from lance_core.transaction.operations import (
     Append,
     Clone,
+    CreateIndex,
+    DataReplacement,
     Delete,
+    Merge,
     Operation,
     Overwrite,
     Project,
@@ -33,7 +40,7 @@ from lance_core.transaction.row_conflicts import (
     judge_row_change,
     shared_fragments,
 )
-from lance_core.transaction.schema_conflicts import judge_project
+from lance_core.transaction.schema_conflicts import judge_merge, judge_project
 from lance_core.transaction.table_conflicts import judge_table_change
 from lance_core.transaction.verdicts import Outcome, Verdict, incompatible
 
@@ -46,6 +53,7 @@ def judge(ours: Operation, theirs: pb.Transaction | None, context: Context | Non
     `theirs` is None when the version's transaction cannot be found.
     """
     name = None if theirs is None else theirs.WhichOneof("operation")
+    context = context or Context()
     if theirs is None or name is None or name in _OPAQUE:
         return incompatible(f"its transaction is {_OPAQUE.get(name or '', 'of a kind that is not known')}")
     match ours:
@@ -54,11 +62,17 @@ def judge(ours: Operation, theirs: pb.Transaction | None, context: Context | Non
         case Overwrite():
             return judge_overwrite(ours, name, theirs)
         case Delete() | Update():
-            return judge_row_change(ours, name, theirs, context or Context())
+            return judge_row_change(ours, name, theirs, context)
         case UpdateConfig():
             return judge_config(ours, name, theirs)
         case Project():
             return judge_project(ours, name, theirs)
+        case Merge():
+            return judge_merge(name, theirs)
+        case CreateIndex():
+            return judge_create_index(ours, name, theirs, context.fields)
+        case DataReplacement():
+            return judge_data_replacement(ours, name, theirs, context.fields)
         case Restore() | ReserveFragments() | UpdateBases():
             return judge_table_change(ours, name, theirs)
         case Clone():

@@ -8,8 +8,9 @@ from lance_core.errors import InvalidTransaction, UnsupportedFeature
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.fields import TOMBSTONE
-from lance_core.transaction.operations import fragment_ids
+from lance_core.transaction.operations import DataReplacement, fragment_ids
 from lance_core.transaction.reachable import is_file_path
+from lance_core.transaction.row_ids import encode_uniform_versions
 from lance_core.transaction.stamps import stamp_moved_rows, stamp_new_rows
 
 
@@ -113,13 +114,14 @@ def replace_fragments(
         raise InvalidTransaction(f"fragment {min(both, default=updated[0].id)} is named twice by one transaction")
     for fragment in updated:
         current = manifest.fragments[places[fragment.id]]
-        _check_updated_fragment(current, fragment, new_files=new_files)
+        check_updated_fragment(current, fragment, new_files=new_files)
         current.CopyFrom(fragment)
     for place in sorted((places[identifier] for identifier in removed), reverse=True):
         del manifest.fragments[place]
 
 
-def _check_updated_fragment(current: pb.DataFragment, fragment: pb.DataFragment, *, new_files: bool) -> None:
+def check_updated_fragment(current: pb.DataFragment, fragment: pb.DataFragment, *, new_files: bool) -> None:
+    """Raise `InvalidTransaction` unless `current` can have become `fragment`."""
     if fragment.physical_rows != current.physical_rows:
         raise InvalidTransaction(
             f"fragment {fragment.id} has {fragment.physical_rows} rows: expected the table's {current.physical_rows}"
@@ -148,3 +150,47 @@ def without_dead_files(fragment: pb.DataFragment) -> pb.DataFragment:
     del copy.files[:]
     copy.files.extend(file for file in fragment.files if any(field != TOMBSTONE for field in file.fields))
     return copy
+
+
+def replace_data(manifest: pb.Manifest, operation: DataReplacement) -> dict[int, set[int]]:
+    """Put the new data files in the place of what provides their columns; the fields replaced, by fragment id.
+
+    A file with the same columns is exchanged; of one that has others too, the columns are taken out. Raises
+    `InvalidTransaction` for an unknown fragment or field, and for a column that is replaced twice.
+    """
+    current = {fragment.id: fragment for fragment in manifest.fragments}
+    known = {field.id for field in manifest.fields}
+    replaced: dict[int, set[int]] = {}
+    check_files((group.new_file for group in operation.replacements), file_version(manifest))
+    for group in operation.replacements:
+        fragment, file = current.get(group.fragment_id), group.new_file
+        if fragment is None:
+            raise InvalidTransaction(
+                f"fragment {group.fragment_id} is not in the table (version {manifest.version - 1})"
+            )
+        columns = set(file.fields)
+        if not columns or not columns <= known:
+            raise InvalidTransaction(
+                f"data file {file.path} has fields {sorted(columns)}: expected some of the table's"
+            )
+        before = replaced.setdefault(fragment.id, set())
+        if before & columns:
+            raise InvalidTransaction(f"field {min(before & columns)} of fragment {fragment.id} is replaced twice")
+        before |= columns
+        _exchange_file(fragment, file, columns)
+        if has_stable_row_ids(manifest):
+            fragment.inline_last_updated_at_versions = encode_uniform_versions(fragment.physical_rows, manifest.version)
+    return replaced
+
+
+def _exchange_file(fragment: pb.DataFragment, file: pb.DataFile, columns: set[int]) -> None:
+    for place, old in enumerate(fragment.files):
+        if old.fields == file.fields:
+            fragment.files[place].CopyFrom(file)
+            return
+    for old in fragment.files:
+        left = [TOMBSTONE if field in columns else field for field in old.fields]
+        del old.fields[:]
+        old.fields.extend(left)
+    fragment.files.append(file)
+    fragment.CopyFrom(without_dead_files(fragment))

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 from pyroaring import BitMap
 
+from lance_core.errors import InvalidTransaction
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import descendants
-from lance_core.transaction.operations import Update
-
-
-def uncover(manifest: pb.Manifest, indices: pb.IndexSection | None, operation: Update) -> pb.IndexSection | None:
-    """Take fragments whose indexed columns were rewritten out of the coverage of those indices."""
-    if indices is None or not operation.fields_modified or not operation.updated:
-        return indices
-    modified = set(operation.fields_modified)
-    rewritten = BitMap(fragment.id for fragment in operation.updated)
-    pruned = pb.IndexSection()
-    pruned.CopyFrom(indices)
-    for index in pruned.indices:
-        depends_on = descendants(manifest.fields, {*index.fields, *index.covering_fields})
-        if index.fragment_bitmap and depends_on & modified:
-            index.fragment_bitmap = (BitMap.deserialize(index.fragment_bitmap) - rewritten).serialize()
-    return pruned
-
+from lance_core.transaction.operations import CreateIndex
 
 FRAGMENT_REUSE = "__lance_frag_reuse"
 MEM_WAL = "__lance_mem_wal"
+_UUID_BYTES = 16
 SYSTEM_INDICES = frozenset({FRAGMENT_REUSE, MEM_WAL})
 """Names of indices that hold the table's own bookkeeping. They index no field."""
+
+
+def uncover(
+    manifest: pb.Manifest, indices: pb.IndexSection | None, rewritten: Mapping[int, AbstractSet[int]]
+) -> pb.IndexSection | None:
+    """Take fragments out of the coverage of indices over columns that were rewritten there.
+
+    `rewritten` are field ids by fragment id.
+    """
+    if indices is None or not any(rewritten.values()):
+        return indices
+    pruned = pb.IndexSection()
+    pruned.CopyFrom(indices)
+    for index in pruned.indices:
+        if index.fragment_bitmap:
+            depends_on = indexed_fields(manifest.fields, index)
+            stale = BitMap(fragment for fragment, fields in rewritten.items() if depends_on & fields)
+            if stale:
+                index.fragment_bitmap = (covered_fragments(index) - stale).serialize()
+    return pruned
 
 
 def without_dead_indices(manifest: pb.Manifest, indices: pb.IndexSection | None) -> pb.IndexSection | None:
@@ -56,6 +64,27 @@ def without_dead_indices(manifest: pb.Manifest, indices: pb.IndexSection | None)
             live = [] if oldest.index_details.type_url.endswith("VectorIndexDetails") else [oldest]
         kept.update(segment.uuid.uuid for segment in live)
     return pb.IndexSection(indices=[index for index in indices.indices if index.uuid.uuid in kept])
+
+
+def indexed_fields(fields: Iterable[pb.Field], index: pb.IndexMetadata) -> frozenset[int]:
+    """Ids of the fields whose values are in an index, with all that lie in them."""
+    return descendants(fields, {*index.fields, *index.covering_fields})
+
+
+def create_indices(manifest: pb.Manifest, indices: pb.IndexSection | None, operation: CreateIndex) -> pb.IndexSection:
+    """Take segments away, by uuid, and add the new ones. Raises `InvalidTransaction` for what cannot be an index."""
+    fields = {field.id for field in manifest.fields}
+    for index in operation.new:
+        missing = set(index.fields) - fields
+        if missing:
+            raise InvalidTransaction(
+                f"index {index.name!r} is over field {min(missing)}, which version {manifest.version - 1} has not"
+            )
+        if len(index.uuid.uuid) != _UUID_BYTES or not index.name:
+            raise InvalidTransaction(f"index {index.name!r}: expected a name and a uuid of {_UUID_BYTES} bytes")
+    gone = {index.uuid.uuid for index in (*operation.removed, *operation.new)}
+    kept = [index for index in (indices.indices if indices is not None else ()) if index.uuid.uuid not in gone]
+    return pb.IndexSection(indices=[*kept, *operation.new])
 
 
 def covered_fragments(index: pb.IndexMetadata) -> BitMap:

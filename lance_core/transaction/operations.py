@@ -1,4 +1,4 @@
-"""The operations that this engine commits, as plain values, and their form on the wire.
+"""Operations and their form on the wire.
 
 A committed transaction of any kind can stand in the way of ours; it is judged as the message that it is (`conflicts`).
 What is decoded here is our own side. An operation that is not among these raises `UnsupportedFeature` by name.
@@ -7,148 +7,53 @@ What is decoded here is our own side. An operation that is not among these raise
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from pyroaring import BitMap
 
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
 from lance_core.proto import lance_table_pb2 as pb
-
-
-@dataclass(frozen=True, slots=True)
-class MapUpdate:
-    """Changes to a string map. A value of None deletes its key; `replace` drops every key that is not in `entries`."""
-
-    entries: Mapping[str, str | None]
-    replace: bool = False
-
-    def apply_to(self, target: MutableMapping[str, str]) -> None:
-        """Change `target` in place."""
-        if self.replace:
-            target.clear()
-        for key, value in self.entries.items():
-            if value is None:
-                target.pop(key, None)
-            else:
-                target[key] = value
-
-    def apply_to_bytes(self, target: MutableMapping[str, bytes]) -> None:
-        """The same for a map whose values are UTF-8 bytes."""
-        texts = {key: value.decode() for key, value in target.items()}
-        self.apply_to(texts)
-        target.clear()
-        target.update({key: value.encode() for key, value in texts.items()})
-
-
-@dataclass(frozen=True, slots=True)
-class Append:
-    """New rows. The fragments have no ids yet, whatever their `id` says."""
-
-    fragments: tuple[pb.DataFragment, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Overwrite:
-    """New rows and schema in place of everything; the first version of a table, too.
-
-    `schema` is in pre-order, top-level fields with parent -1. `config_upserts` is merged into the table's config.
-    `initial_bases` is for a first version only.
-    """
-
-    fragments: tuple[pb.DataFragment, ...]
-    schema: tuple[pb.Field, ...]
-    schema_metadata: Mapping[str, bytes] = field(default_factory=dict)
-    config_upserts: Mapping[str, str] = field(default_factory=dict)
-    initial_bases: tuple[pb.BasePath, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Rows are gone: `updated` fragments carry their complete new deletion file, `removed_ids` lost every row."""
-
-    updated: tuple[pb.DataFragment, ...]
-    removed_ids: tuple[int, ...] = ()
-    predicate: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """Rows are rewritten: deleted where they were and written again to `new` fragments, which have no ids yet.
-
-    With `rewrites_columns` the `updated` fragments instead carry new data files for `fields_modified`, and
-    `rewritten_offsets` (a serialized Roaring bitmap by fragment id) says which of their rows changed. `inserted_keys`
-    holds the keys that the transaction claims not to have existed. `value_fields` are the fields of moved rows whose
-    values changed.
-    """
-
-    updated: tuple[pb.DataFragment, ...] = ()
-    removed_ids: tuple[int, ...] = ()
-    new: tuple[pb.DataFragment, ...] = ()
-    fields_modified: tuple[int, ...] = ()
-    value_fields: tuple[int, ...] = ()
-    rewrites_columns: bool = False
-    rewritten_offsets: Mapping[int, bytes] = field(default_factory=dict)
-    inserted_keys: pb.Transaction.KeyExistenceFilter | None = None
-    compacted_sstables: tuple[pb.CompactedSsTable, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateConfig:
-    """Changes to the table's maps. `field_metadata` is by field id."""
-
-    config: MapUpdate | None = None
-    table_metadata: MapUpdate | None = None
-    schema_metadata: MapUpdate | None = None
-    field_metadata: Mapping[int, MapUpdate] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Clone:
-    """The first version of a branch or of a shallow clone: a copy of the manifest `ref_version` of another root."""
-
-    ref_path: str
-    ref_version: int
-    ref_name: str | None
-    branch_name: str | None
-    is_shallow: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """Another schema over the same files: columns are dropped, renamed or reordered, none is added.
-
-    With `preserves_nullability` no column forbids nulls that allowed them before.
-    """
-
-    schema: tuple[pb.Field, ...]
-    preserves_nullability: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Restore:
-    """The whole of an earlier version of the same table or branch again: rows, schema, config, indices."""
-
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReserveFragments:
-    """The next `count` fragment ids are taken, for a Rewrite to come."""
-
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateBases:
-    """More places where data files may lie. A base path with id 0 gets the next free one."""
-
-    new_bases: tuple[pb.BasePath, ...]
-
-
-Operation = (
-    Append | Overwrite | Delete | Update | UpdateConfig | Project | Restore | ReserveFragments | UpdateBases | Clone
+from lance_core.transaction.operation_types import (
+    Append,
+    Clone,
+    CreateIndex,
+    DataReplacement,
+    Delete,
+    MapUpdate,
+    Merge,
+    Operation,
+    Overwrite,
+    Project,
+    ReserveFragments,
+    Restore,
+    Update,
+    UpdateBases,
+    UpdateConfig,
 )
+
+__all__ = [
+    "Append",
+    "Clone",
+    "CreateIndex",
+    "DataReplacement",
+    "Delete",
+    "MapUpdate",
+    "Merge",
+    "Operation",
+    "Overwrite",
+    "Project",
+    "ReserveFragments",
+    "Restore",
+    "Update",
+    "UpdateBases",
+    "UpdateConfig",
+    "decode_config_update",
+    "decode_operation",
+    "encode_transaction",
+    "fragment_ids",
+    "operation_name",
+]
 
 
 def operation_name(transaction: pb.Transaction | None) -> str | None:
@@ -161,39 +66,13 @@ def decode_operation(transaction: pb.Transaction) -> Operation:
 
     Raises `UnsupportedFeature` naming one that is not built here, `InvalidTransaction` when there is none.
     """
-    match transaction.WhichOneof("operation"):
-        case "append":
-            return Append(tuple(transaction.append.fragments))
-        case "overwrite":
-            return _decode_overwrite(transaction.overwrite)
-        case "delete":
-            delete = transaction.delete
-            return Delete(tuple(delete.updated_fragments), tuple(delete.deleted_fragment_ids), delete.predicate)
-        case "update":
-            return _decode_update(transaction.update)
-        case "update_config":
-            return decode_config_update(transaction.update_config)
-        case "clone":
-            clone = transaction.clone
-            return Clone(
-                clone.ref_path,
-                clone.ref_version,
-                clone.ref_name if clone.HasField("ref_name") else None,
-                clone.branch_name if clone.HasField("branch_name") else None,
-                clone.is_shallow,
-            )
-        case "project":
-            return Project(tuple(transaction.project.schema), transaction.project.preserves_nullability)
-        case "restore":
-            return Restore(transaction.restore.version)
-        case "reserve_fragments":
-            return ReserveFragments(transaction.reserve_fragments.num_fragments)
-        case "update_bases":
-            return UpdateBases(tuple(transaction.update_bases.new_bases))
-        case None:
-            raise InvalidTransaction(f"transaction {transaction.uuid} holds no operation that is known")
-        case name:
-            raise UnsupportedFeature(f"transaction {transaction.uuid}: operation {name} cannot be committed here")
+    name = transaction.WhichOneof("operation")
+    if name is None:
+        raise InvalidTransaction(f"transaction {transaction.uuid} holds no operation that is known")
+    decode = _DECODERS.get(name)
+    if decode is None:
+        raise UnsupportedFeature(f"transaction {transaction.uuid}: operation {name} cannot be committed here")
+    return decode(getattr(transaction, name))
 
 
 def encode_transaction(
@@ -221,6 +100,24 @@ def encode_transaction(
             _encode_update(operation, transaction.update)
         case UpdateConfig():
             _encode_config_update(operation, transaction.update_config)
+        case Merge():
+            _encode_merge(operation, transaction.merge)
+        case CreateIndex():
+            transaction.create_index.new_indices.extend(operation.new)
+            transaction.create_index.removed_indices.extend(operation.removed)
+            transaction.create_index.SetInParent()
+        case DataReplacement():
+            transaction.data_replacement.replacements.extend(operation.replacements)
+            transaction.data_replacement.SetInParent()
+        case _:
+            _encode_table_change(operation, transaction)
+    return transaction
+
+
+def _encode_table_change(
+    operation: Project | Restore | ReserveFragments | UpdateBases | Clone, transaction: pb.Transaction
+) -> None:
+    match operation:
         case Project():
             transaction.project.schema.extend(operation.schema)
             transaction.project.preserves_nullability = operation.preserves_nullability
@@ -244,7 +141,6 @@ def encode_transaction(
                     branch_name=operation.branch_name,
                 )
             )
-    return transaction
 
 
 def decode_config_update(message: pb.Transaction.UpdateConfig) -> UpdateConfig:
@@ -270,6 +166,14 @@ def _decode_overwrite(message: pb.Transaction.Overwrite) -> Overwrite:
         dict(message.config_upsert_values),
         tuple(message.initial_bases),
     )
+
+
+def _encode_merge(operation: Merge, message: pb.Transaction.Merge) -> None:
+    message.SetInParent()
+    message.fragments.extend(operation.fragments)
+    message.schema.extend(operation.schema)
+    message.schema_metadata.update(operation.schema_metadata)
+    message.preserves_nullability = operation.preserves_nullability
 
 
 def _encode_overwrite(operation: Overwrite, message: pb.Transaction.Overwrite) -> None:
@@ -340,3 +244,41 @@ def _encode_map(update: MapUpdate, message: pb.UpdateMap) -> None:
 def fragment_ids(fragments: Iterable[pb.DataFragment]) -> frozenset[int]:
     """The ids of the fragments."""
     return frozenset(fragment.id for fragment in fragments)
+
+
+def _decode_clone(message: pb.Transaction.Clone) -> Clone:
+    return Clone(
+        message.ref_path,
+        message.ref_version,
+        message.ref_name if message.HasField("ref_name") else None,
+        message.branch_name if message.HasField("branch_name") else None,
+        message.is_shallow,
+    )
+
+
+def _decode_merge(message: pb.Transaction.Merge) -> Merge:
+    return Merge(
+        tuple(message.fragments),
+        tuple(message.schema),
+        dict(message.schema_metadata),
+        message.preserves_nullability,
+    )
+
+
+_DECODERS: dict[str, Callable[[Any], Operation]] = {
+    "append": lambda message: Append(tuple(message.fragments)),
+    "overwrite": _decode_overwrite,
+    "delete": lambda message: Delete(
+        tuple(message.updated_fragments), tuple(message.deleted_fragment_ids), message.predicate
+    ),
+    "update": _decode_update,
+    "update_config": decode_config_update,
+    "project": lambda message: Project(tuple(message.schema), message.preserves_nullability),
+    "merge": _decode_merge,
+    "create_index": lambda message: CreateIndex(tuple(message.new_indices), tuple(message.removed_indices)),
+    "data_replacement": lambda message: DataReplacement(tuple(message.replacements)),
+    "restore": lambda message: Restore(message.version),
+    "reserve_fragments": lambda message: ReserveFragments(message.num_fragments),
+    "update_bases": lambda message: UpdateBases(tuple(message.new_bases)),
+    "clone": _decode_clone,
+}

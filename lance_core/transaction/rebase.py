@@ -1,15 +1,16 @@
-"""A Delete or Update, moved onto a newer version."""
+"""A Delete, Update or CreateIndex, moved onto a newer version."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
 
 from lance_core.format.deletion import encode_deletion_file
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.transaction.operations import Delete, Update
+from lance_core.transaction.indices import uncover
+from lance_core.transaction.operations import CreateIndex, Delete, Update, fragment_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class MergedDeletions:
 class Rebased:
     """`operation` in terms of the new version; `files` must be written before it is published."""
 
-    operation: Delete | Update
+    operation: Delete | Update | CreateIndex
     files: tuple[MergedDeletions, ...]
 
 
@@ -65,3 +66,14 @@ def rebase_deletions(
         updated.append(moved)
         files.append(MergedDeletions(fragment.id, message, data))
     return Rebased(replace(operation, updated=tuple(updated), removed_ids=tuple(removed)), tuple(files))
+
+
+def rebase_coverage(operation: CreateIndex, head: pb.Manifest, committed: Iterable[pb.Transaction]) -> Rebased:
+    """The operation without the fragments in which one of `committed` rewrote a column that it indexes."""
+    indices: pb.IndexSection | None = pb.IndexSection(indices=operation.new)
+    for transaction in committed:
+        modified = frozenset(transaction.update.fields_modified)
+        fragments = fragment_ids(transaction.update.updated_fragments)
+        indices = uncover(head, indices, dict.fromkeys(fragments, modified))
+    assert indices is not None
+    return Rebased(replace(operation, new=tuple(indices.indices)), ())

@@ -33,15 +33,16 @@ from lance_core.transaction.verdicts import (
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The rows behind a Delete or Update and the transaction that it is judged against, by fragment id.
+    """The schema, and the rows behind a Delete or Update and the transaction that it is judged against.
 
     `our_rows` are the rows that ours deletes and that the version it read still had. `their_rows` are all rows that
     the other's deletion files hold. Either is wanted for the fragments of `shared_fragments` only; a missing entry
-    means that the rows are not known.
+    means that the rows are not known. `fields` is the table's schema, which says what lies in an indexed field.
     """
 
     our_rows: Mapping[int, BitMap] = field(default_factory=dict)
     their_rows: Mapping[int, BitMap] = field(default_factory=dict)
+    fields: Sequence[pb.Field] = ()
 
 
 _NOTHING: frozenset[int] = frozenset()

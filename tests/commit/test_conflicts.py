@@ -6,10 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import lance
-import pyarrow as pa
 import pytest
-from lance.file import LanceFileWriter
-from lance.fragment import DataFile
 from lance.lance import DatasetBasePath
 
 from lance_core.commit.loop import commit_transaction
@@ -23,15 +20,7 @@ from lance_core.transaction.operations import (
     UpdateConfig,
     encode_transaction,
 )
-from tests.transaction.tables import SCHEMA, Table, delete_rows, make_table, merge_rows, rows
-
-
-def replace_data(dataset: lance.LanceDataset, fragment: int) -> None:
-    column = pa.table({"s": pa.array(["new"] * 10)})
-    with LanceFileWriter(f"{dataset.uri}/data/late.lance", column.schema, version="2.2") as writer:
-        writer.write_batch(column)
-    group = lance.LanceOperation.DataReplacementGroup(fragment, DataFile.create(dataset, "late.lance"))
-    lance.LanceDataset.commit(dataset, lance.LanceOperation.DataReplacement([group]), read_version=dataset.version)
+from tests.transaction.tables import SCHEMA, Table, delete_rows, make_table, merge_rows, replace_data, rows
 
 
 def rewrite_column(dataset: lance.LanceDataset, start: int) -> None:

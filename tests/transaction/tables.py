@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import lance
 import pyarrow as pa
+from lance.file import LanceFileWriter
+from lance.fragment import DataFile
 
 from lance_core.data import fragment_message, stage_fragments
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import parse_manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
-from lance_core.transaction.operations import Delete, Update
+from lance_core.transaction.operations import Delete, Operation, Update, decode_operation
 
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.float64()), ("s", pa.string())])
 
@@ -113,6 +116,32 @@ def delete_rows(dataset: lance.LanceDataset, predicate: str) -> Delete:
     return Delete(tuple(updated), tuple(removed), predicate)
 
 
+def stage_column(dataset: lance.LanceDataset, fragment: int, name: str = "late") -> pb.Transaction.DataReplacementGroup:
+    """A data file with ten new values of column `s` for a fragment: "new"."""
+    column = pa.table({"s": pa.array(["new"] * 10)})
+    with LanceFileWriter(f"{dataset.uri}/data/{name}.lance", column.schema, version="2.2") as writer:
+        writer.write_batch(column)
+    file = DataFile.create(dataset, f"{name}.lance")
+    return pb.Transaction.DataReplacementGroup(
+        fragment_id=fragment,
+        new_file=pb.DataFile(
+            path=file.path,
+            fields=file.fields,
+            column_indices=file.column_indices,
+            file_major_version=file.file_major_version,
+            file_minor_version=file.file_minor_version,
+            file_size_bytes=file.file_size_bytes or 0,
+        ),
+    )
+
+
+def replace_data(dataset: lance.LanceDataset, fragment: int, name: str = "late") -> None:
+    """Column `s` of a fragment replaced by pylance."""
+    stage_column(dataset, fragment, name)
+    group = lance.LanceOperation.DataReplacementGroup(fragment, DataFile.create(dataset, f"{name}.lance"))
+    lance.LanceDataset.commit(dataset, lance.LanceOperation.DataReplacement([group]), read_version=dataset.version)
+
+
 def merge_rows(dataset: lance.LanceDataset, table: pa.Table) -> Update:
     """What an upsert by id would commit on this version: its files are written."""
     merge = dataset.merge_insert("id").when_matched_update_all()
@@ -132,3 +161,18 @@ def merge_rows(dataset: lance.LanceDataset, table: pa.Table) -> Update:
 
 def _messages(fragments: Sequence[lance.FragmentMetadata]) -> tuple[pb.DataFragment, ...]:
     return tuple(fragment_message(fragment) for fragment in fragments)
+
+
+def borrow(table: Table, action: Callable[[lance.LanceDataset], object]) -> Operation:
+    """What pylance would commit: it does so on a copy, whose new files then join those of the table."""
+    with tempfile.TemporaryDirectory() as directory:
+        copied = Path(directory) / "copy"
+        shutil.copytree(table.root, copied)
+        twin = replace(table, root=copied)
+        action(twin.open())
+        transaction = twin.head().transaction
+        assert transaction is not None
+        for part in ("data", "_indices", "_deletions"):
+            if (twin.path / part).exists():
+                shutil.copytree(twin.path / part, table.path / part, dirs_exist_ok=True)
+        return decode_operation(transaction)

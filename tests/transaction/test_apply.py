@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 
 from lance_core.data import schema_fields
@@ -22,7 +23,7 @@ from lance_core.transaction.operations import (
     UpdateConfig,
     encode_transaction,
 )
-from tests.transaction.tables import SCHEMA, Table, delete_rows, make_table, rows
+from tests.transaction.tables import SCHEMA, Table, delete_rows, make_table, replace_data, rows
 from tests.transaction.test_lineage import upsert, work
 
 OURS = (
@@ -35,6 +36,9 @@ OURS = (
     "restore",
     "reserve_fragments",
     "update_bases",
+    "create_index",
+    "merge",
+    "data_replacement",
 )
 
 
@@ -89,6 +93,28 @@ def test_indices_lose_the_fragments_whose_columns_were_rewritten(tmp_path: Path,
     upsert(table.open(), rows(8, 44))
     table.open().merge_insert("id").when_matched_update_all().execute(rows(8, 14).drop(["s"]))
     assert_rebuilt(table, stable_row_ids=stable_row_ids)
+
+
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+def test_columns_and_their_indices(tmp_path: Path, stable_row_ids: bool) -> None:
+    """Indices made, replaced and dropped; columns replaced, alone or out of a file with others, cast and dropped."""
+    table = make_table(tmp_path, (0, 10), (10, 20), (20, 30), stable_row_ids=stable_row_ids)
+    dataset = table.open()
+    for column in ("id", "x", "s"):
+        dataset.create_scalar_index(column, "BTREE")
+    dataset.create_scalar_index("x", "BTREE", replace=True)
+    dataset.drop_index("id_idx")
+    dataset.create_scalar_index("s", "BITMAP", name="bits")
+    replace_data(table.open(), 1)
+    replace_data(table.open(), 1, "again")
+    table.open().update_schema_metadata({"k": "v"})
+    table.open().add_columns(pa.field("late", pa.int64()))
+    table.open().alter_columns({"path": "s", "name": "t"})
+    table.open().optimize.optimize_indices()
+    table.open().drop_columns(["t"])
+    assert {"create_index", "merge", "project", "data_replacement"} <= assert_rebuilt(
+        table, stable_row_ids=stable_row_ids
+    )
 
 
 @pytest.mark.parametrize("stable_row_ids", [False, True])
@@ -206,7 +232,7 @@ def test_tables_with_features_that_we_cannot_keep_are_refused(table: Table, name
         apply(table, UpdateConfig(MapUpdate({"a": "b"})), flagged)
 
 
-@pytest.mark.parametrize("name", ["create_index", "rewrite", "merge"])
+@pytest.mark.parametrize("name", ["rewrite", "data_overlay"])
 def test_an_operation_that_is_not_built_here_is_named(table: Table, name: str) -> None:
     transaction = pb.Transaction(read_version=2, uuid="u")
     getattr(transaction, name).SetInParent()

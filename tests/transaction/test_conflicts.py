@@ -11,8 +11,11 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.conflicts import Context, Outcome, judge, shared_fragments
 from lance_core.transaction.operations import (
     Append,
+    CreateIndex,
+    DataReplacement,
     Delete,
     MapUpdate,
+    Merge,
     Operation,
     Overwrite,
     Project,
@@ -35,6 +38,15 @@ def schema(*ids: int) -> list[pb.Field]:
     return [pb.Field(id=identifier, parent_id=-1) for identifier in ids]
 
 
+def index(name: str, field: int, *fragments: int, uuid: bytes = b"u" * 16) -> pb.IndexMetadata:
+    coverage = BitMap(fragments).serialize()
+    return pb.IndexMetadata(name=name, fields=[field], uuid=pb.UUID(uuid=uuid), fragment_bitmap=coverage)
+
+
+def replacement(on: int, *fields: int) -> pb.Transaction.DataReplacementGroup:
+    return pb.Transaction.DataReplacementGroup(fragment_id=on, new_file=pb.DataFile(fields=fields))
+
+
 OURS: dict[str, Operation] = {
     "append": Append((fragment(0),)),
     "delete": Delete((fragment(1),)),
@@ -45,6 +57,10 @@ OURS: dict[str, Operation] = {
     "schema": UpdateConfig(schema_metadata=MapUpdate({"k": "v"}), field_metadata={1: MapUpdate({"k": "v"})}),
     "project": Project(tuple(schema(0, 1))),
     "project, nullable": Project(tuple(schema(0, 1)), preserves_nullability=True),
+    "merge": Merge((fragment(1),), tuple(schema(0, 1, 2))),
+    "index on 1": CreateIndex((index("i", 1, 1),)),
+    "dropped index": CreateIndex((), (index("i", 1, 1),)),
+    "data of 1": DataReplacement((replacement(1, 1),)),
     "restore": Restore(1),
     "reserve": ReserveFragments(2),
     "bases": UpdateBases((pb.BasePath(name="n", path="/x"),)),
@@ -72,8 +88,11 @@ def overlap(name: str, *, on: int) -> pb.Transaction:
             return Transaction(rewrite=Transaction.Rewrite(groups=[group]))
         case "old rewrite":
             return Transaction(rewrite=Transaction.Rewrite(old_fragments=[fragment(on)]))
-        case "data_replacement":
-            replaced = Transaction.DataReplacementGroup(fragment_id=on, new_file=pb.DataFile(fields=[0]))
+        case "columns of 1":
+            update = Transaction.Update(updated_fragments=[fragment(on)], fields_modified=[1], update_mode=1)  # type: ignore[arg-type]
+            return Transaction(update=update)
+        case "data_replacement" | "data of 1":
+            replaced = replacement(on, 1 if name == "data of 1" else 0)
             return Transaction(data_replacement=Transaction.DataReplacement(replacements=[replaced]))
         case "overlay of 0" | "overlay of 1":
             field = int(name[-1])
@@ -86,7 +105,10 @@ def overlap(name: str, *, on: int) -> pb.Transaction:
 THEIRS: dict[str, pb.Transaction] = {
     "append": Transaction(append=Transaction.Append(fragments=[fragment(0)])),
     "overwrite": Transaction(overwrite=Transaction.Overwrite(schema=schema(0, 1))),
-    "create_index": Transaction(create_index=Transaction.CreateIndex(new_indices=[pb.IndexMetadata(fields=[0])])),
+    "create_index": Transaction(create_index=Transaction.CreateIndex(new_indices=[index("other", 0, 1)])),
+    "index on 1": Transaction(create_index=Transaction.CreateIndex(new_indices=[index("j", 1, 2)])),
+    "same index": Transaction(create_index=Transaction.CreateIndex(new_indices=[index("i", 0, 1)])),
+    "dropped index": Transaction(create_index=Transaction.CreateIndex(removed_indices=[index("i", 1, 1)])),
     "merge": Transaction(merge=Transaction.Merge(fragments=[fragment(1)], schema=schema(0, 1, 2))),
     "merge, nullable": Transaction(
         merge=Transaction.Merge(fragments=[fragment(1)], schema=schema(0, 1, 2), preserves_nullability=True)
@@ -118,6 +140,8 @@ THEIRS: dict[str, pb.Transaction] = {
             "rewrite",
             "old rewrite",
             "data_replacement",
+            "columns of 1",
+            "data of 1",
             "overlay of 0",
             "overlay of 1",
         )
@@ -127,47 +151,54 @@ THEIRS: dict[str, pb.Transaction] = {
 
 # One letter for each of OURS, in order.
 MATRIX: dict[str, tuple[Outcome, ...]] = {
-    "append": (C, C, C, C, C, C, C, R, C, C, C, C),
-    "overwrite": (I, I, R, I, I, C, I, I, I, C, I, C),
-    "create_index": (C, C, C, C, C, C, C, C, C, C, C, C),
-    "merge": (R, R, C, R, R, C, R, R, R, C, C, C),
-    "merge, nullable": (C, R, C, R, R, C, R, R, R, C, C, C),
-    "project": (R, C, C, R, R, C, C, R, R, C, C, C),
-    "project, nullable": (C, C, C, C, C, C, C, R, R, C, C, C),
-    "project without 1": (C, C, C, C, R, C, I, R, R, C, C, C),
-    "restore": (I, I, C, I, I, C, I, I, I, C, I, C),
-    "reserve_fragments": (C, C, C, C, C, C, C, C, C, C, C, C),
-    "insert": (C, C, C, C, C, C, C, R, C, C, C, C),
-    "config k": (C, C, C, C, C, I, C, C, C, C, C, C),
-    "config other": (C, C, C, C, C, C, C, C, C, C, C, C),
-    "config replaced": (C, C, C, C, C, I, C, C, C, C, C, C),
-    "schema": (C, C, C, C, C, C, I, R, R, I, C, C),
-    "mem wal": (I, I, I, C, C, C, C, I, I, I, C, I),
-    "field": (C, C, C, C, C, C, C, R, R, I, C, C),
-    "update_bases": (C, C, C, C, C, C, C, C, C, C, C, C),
-    "clone": (I, I, I, I, I, I, I, I, I, I, I, I),
-    "composite": (I, I, I, I, I, I, I, I, I, I, I, I),
-    "unknown": (I, I, I, I, I, I, I, I, I, I, I, I),
-    "delete of ours": (C, B, C, B, R, C, C, C, C, C, C, C),
-    "delete elsewhere": (C, C, C, C, C, C, C, C, C, C, C, C),
-    "removal of ours": (C, R, C, R, R, C, C, C, C, C, C, C),
-    "removal elsewhere": (C, C, C, C, C, C, C, C, C, C, C, C),
-    "update of ours": (C, B, C, B, R, C, C, R, C, C, C, C),
-    "update elsewhere": (C, C, C, C, C, C, C, R, C, C, C, C),
-    "moved away of ours": (C, R, C, R, R, C, C, R, C, C, C, C),
-    "moved away elsewhere": (C, C, C, C, C, C, C, R, C, C, C, C),
-    "columns of ours": (C, R, C, R, R, C, C, R, C, C, C, C),
-    "columns elsewhere": (C, C, C, C, C, C, C, R, C, C, C, C),
-    "rewrite of ours": (C, R, C, R, R, C, C, C, C, C, C, C),
-    "rewrite elsewhere": (C, C, C, C, C, C, C, C, C, C, C, C),
-    "old rewrite of ours": (C, R, C, R, R, C, C, C, C, C, C, C),
-    "old rewrite elsewhere": (C, C, C, C, C, C, C, C, C, C, C, C),
-    "data_replacement of ours": (C, R, C, R, R, C, C, R, C, C, C, C),
-    "data_replacement elsewhere": (C, C, C, C, C, C, C, R, C, C, C, C),
-    "overlay of 0 of ours": (C, C, C, R, C, C, C, R, C, C, C, C),
-    "overlay of 0 elsewhere": (C, C, C, C, C, C, C, R, C, C, C, C),
-    "overlay of 1 of ours": (C, C, C, R, R, C, C, R, C, C, C, C),
-    "overlay of 1 elsewhere": (C, C, C, C, C, C, C, R, C, C, C, C),
+    "append": (C, C, C, C, C, C, C, R, C, R, C, C, C, C, C, C),
+    "overwrite": (I, I, R, I, I, C, I, I, I, I, I, I, I, C, I, C),
+    "create_index": (C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C),
+    "index on 1": (C, C, C, C, C, C, C, C, C, C, C, C, R, C, C, C),
+    "same index": (C, C, C, C, C, C, C, C, C, C, R, R, C, C, C, C),
+    "dropped index": (C, C, C, C, C, C, C, C, C, C, R, C, C, C, C, C),
+    "merge": (R, R, C, R, R, C, R, R, R, R, C, C, R, C, C, C),
+    "merge, nullable": (C, R, C, R, R, C, R, R, R, R, C, C, R, C, C, C),
+    "project": (R, C, C, R, R, C, C, R, R, I, C, C, R, C, C, C),
+    "project, nullable": (C, C, C, C, C, C, C, R, R, I, C, C, C, C, C, C),
+    "project without 1": (C, C, C, C, R, C, I, R, R, I, R, C, I, C, C, C),
+    "restore": (I, I, C, I, I, C, I, I, I, I, I, I, I, C, I, C),
+    "reserve_fragments": (C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C),
+    "insert": (C, C, C, C, C, C, C, R, C, R, C, C, C, C, C, C),
+    "config k": (C, C, C, C, C, I, C, C, C, C, C, C, C, C, C, C),
+    "config other": (C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C),
+    "config replaced": (C, C, C, C, C, I, C, C, C, C, C, C, C, C, C, C),
+    "schema": (C, C, C, C, C, C, I, R, R, R, C, C, C, I, C, C),
+    "mem wal": (I, I, I, C, C, C, C, I, I, I, I, I, I, I, C, I),
+    "field": (C, C, C, C, C, C, C, R, R, R, C, C, C, I, C, C),
+    "update_bases": (C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C),
+    "clone": (I, I, I, I, I, I, I, I, I, I, I, I, I, I, I, I),
+    "composite": (I, I, I, I, I, I, I, I, I, I, I, I, I, I, I, I),
+    "unknown": (I, I, I, I, I, I, I, I, I, I, I, I, I, I, I, I),
+    "delete of ours": (C, B, C, B, R, C, C, C, C, R, C, C, C, C, C, C),
+    "delete elsewhere": (C, C, C, C, C, C, C, C, C, R, C, C, C, C, C, C),
+    "removal of ours": (C, R, C, R, R, C, C, C, C, R, C, C, I, C, C, C),
+    "removal elsewhere": (C, C, C, C, C, C, C, C, C, R, C, C, C, C, C, C),
+    "update of ours": (C, B, C, B, R, C, C, R, C, R, C, C, R, C, C, C),
+    "update elsewhere": (C, C, C, C, C, C, C, R, C, R, C, C, C, C, C, C),
+    "moved away of ours": (C, R, C, R, R, C, C, R, C, R, C, C, I, C, C, C),
+    "moved away elsewhere": (C, C, C, C, C, C, C, R, C, R, C, C, C, C, C, C),
+    "columns of ours": (C, R, C, R, R, C, C, R, C, R, C, C, C, C, C, C),
+    "columns elsewhere": (C, C, C, C, C, C, C, R, C, R, C, C, C, C, C, C),
+    "rewrite of ours": (C, R, C, R, R, C, C, C, C, R, R, C, R, C, C, C),
+    "rewrite elsewhere": (C, C, C, C, C, C, C, C, C, R, C, C, C, C, C, C),
+    "old rewrite of ours": (C, R, C, R, R, C, C, C, C, R, R, C, R, C, C, C),
+    "old rewrite elsewhere": (C, C, C, C, C, C, C, C, C, R, C, C, C, C, C, C),
+    "data_replacement of ours": (C, R, C, R, R, C, C, R, C, R, C, C, C, C, C, C),
+    "data_replacement elsewhere": (C, C, C, C, C, C, C, R, C, R, C, C, C, C, C, C),
+    "columns of 1 of ours": (C, R, C, R, R, C, C, R, C, R, B, C, R, C, C, C),
+    "columns of 1 elsewhere": (C, C, C, C, C, C, C, R, C, R, C, C, C, C, C, C),
+    "data of 1 of ours": (C, R, C, R, R, C, C, R, C, R, R, C, R, C, C, C),
+    "data of 1 elsewhere": (C, C, C, C, C, C, C, R, C, R, R, C, C, C, C, C),
+    "overlay of 0 of ours": (C, C, C, R, C, C, C, R, C, R, C, C, C, C, C, C),
+    "overlay of 0 elsewhere": (C, C, C, C, C, C, C, R, C, R, C, C, C, C, C, C),
+    "overlay of 1 of ours": (C, C, C, R, R, C, C, R, C, R, C, C, C, C, C, C),
+    "overlay of 1 elsewhere": (C, C, C, C, C, C, C, R, C, R, C, C, C, C, C, C),
 }
 
 OTHER_ROWS = Context({1: BitMap([1, 2])}, {1: BitMap([3])})
@@ -275,6 +306,35 @@ def test_an_overwrite_that_sets_config_minds_config() -> None:
     theirs = encode_transaction(ours, read_version=1)
     assert judge(OURS["config"], theirs).outcome is I
     assert judge(UpdateConfig(MapUpdate({"other": "v"})), theirs).outcome is C
+
+
+def test_segments_of_one_index() -> None:
+    """Whoever replaces a segment that the other removed has lost it, under whatever name."""
+    ours = CreateIndex((index("i", 1, 1, uuid=b"n" * 16),), (index("old", 1),))
+    theirs = Transaction(create_index=Transaction.CreateIndex(removed_indices=[index("older", 1)]))
+    assert judge(ours, theirs).outcome is R
+    assert judge(CreateIndex((), (index("old", 1),)), theirs).outcome is C
+
+
+def test_a_segment_that_does_not_say_what_it_covers() -> None:
+    ours = index("i", 1)
+    ours.ClearField("fragment_bitmap")
+    assert judge(CreateIndex((ours,)), THEIRS["rewrite elsewhere"]).outcome is R
+    ours.name = "__lance_mem_wal"
+    assert judge(CreateIndex((ours,)), THEIRS["rewrite of ours"]).outcome is C
+
+
+def test_what_lies_in_an_indexed_field_is_indexed() -> None:
+    """An index over a list names the list, its data file only what is in it."""
+    nested = Context(fields=[pb.Field(id=1, parent_id=-1), pb.Field(id=2, parent_id=1)])
+    for context, expected in ((nested, R), (Context(), C)):
+        assert judge(OURS["index on 1"], replaced(2), context).outcome is expected
+        theirs = encode_transaction(OURS["index on 1"], read_version=1)
+        assert judge(DataReplacement((replacement(5, 2),)), theirs, context).outcome is expected
+
+
+def replaced(field: int) -> pb.Transaction:
+    return Transaction(data_replacement=Transaction.DataReplacement(replacements=[replacement(7, field)]))
 
 
 BASES: dict[str, tuple[pb.BasePath, Outcome]] = {

@@ -10,8 +10,11 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import (
     Append,
     Clone,
+    CreateIndex,
+    DataReplacement,
     Delete,
     MapUpdate,
+    Merge,
     Operation,
     Overwrite,
     Project,
@@ -56,6 +59,14 @@ OPERATIONS: dict[str, Operation] = {
     "empty config": UpdateConfig(),
     "project": Project((pb.Field(name="a", parent_id=-1),), preserves_nullability=True),
     "project that tightens": Project((pb.Field(name="a", parent_id=-1),)),
+    "merge": Merge((FRAGMENT,), (pb.Field(name="a", parent_id=-1),), {"k": b"v"}, preserves_nullability=True),
+    "empty merge": Merge((), ()),
+    "index": CreateIndex((pb.IndexMetadata(name="i", fields=[1]),), (pb.IndexMetadata(name="j"),)),
+    "no index": CreateIndex(()),
+    "data": DataReplacement(
+        (pb.Transaction.DataReplacementGroup(fragment_id=0, new_file=pb.DataFile(path="a.lance", fields=[1])),)
+    ),
+    "no data": DataReplacement(()),
     "restore": Restore(7),
     "reserve": ReserveFragments(3),
     "reserve nothing": ReserveFragments(0),
@@ -111,7 +122,7 @@ def test_a_map_update() -> None:
     assert encoded == {"a": b"1", "b": "\u00fc".encode()}
 
 
-@pytest.mark.parametrize("name", ["merge", "rewrite", "data_overlay", "update_mem_wal_state"])
+@pytest.mark.parametrize("name", ["rewrite", "data_overlay", "update_mem_wal_state"])
 def test_other_operations_are_named(name: str) -> None:
     transaction = pb.Transaction(uuid="u")
     getattr(transaction, name).SetInParent()
