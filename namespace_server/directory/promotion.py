@@ -204,12 +204,20 @@ class Promoter:
             if all(map(self._is_done, rows)):
                 done.append(record)
                 promoted += rows
-        try:
-            self._store.sync([row.canonical_path for row in promoted])
-        except NotFound as error:  # a client's cleanup was faster; it never removes a head
-            logger.info("a promoted manifest is gone: %s", error)
+        self._sync([row.canonical_path for row in promoted])
         self._store.map(self._store.delete, [row.staged_path for row in promoted if row.staged_path])
         return done
+
+    def _sync(self, paths: Sequence[str]) -> None:
+        """Make promoted manifests durable, those that a client's cleanup has left; it never removes a head."""
+        try:
+            self._store.sync(paths)
+        except NotFound:
+            for path in paths:
+                try:
+                    self._store.sync([path])
+                except NotFound as error:
+                    logger.info("a promoted manifest is gone: %s", error)
 
     def forget_closed(self, snapshot: CatalogSnapshot) -> None:
         """Drop what is remembered of records that other processes closed.

@@ -451,6 +451,25 @@ class TestS1DurableBeforeTheFlip:
         canonical = f"{ground.location(T)}/_versions/{2**64 - 3}.manifest"
         assert any(path == canonical and number <= removal.number for number, path in faults.synced)
 
+    def test_a_manifest_that_a_client_cleaned_up_does_not_keep_the_others_from_being_synced(
+        self, tmp_path: Path
+    ) -> None:
+        faults = FaultStore(LocalStore(tmp_path / "root", "fsync"))
+        ground = Ground(tmp_path / "root", faults)
+        ground.make_namespace("g")
+        ground.make_table("g", "t")
+        ground.write(T, rows(3, 4))
+        ground.make_table("g", "u")
+        location = ground.location(T)
+        (ground.root / location / "_versions" / f"{2**64 - 2}.manifest").unlink()
+
+        ground.catalog.sweep()
+
+        removed = {write.path for write in faults.writes if write.verb == "delete"}
+        assert any(path.startswith(f"{ground.location(['g', 'u'])}/_versions/") for path in removed)
+        kept = f"{ground.location(['g', 'u'])}/_versions/{2**64 - 2}.manifest"
+        assert [path for _, path in faults.synced].count(kept) == 2  # with the one that is gone, then by itself
+
 
 class TestF4MergingIsPartOfTheFlip:
     def test_no_row_is_lost_or_doubled_when_a_merging_flip_is_lost(
