@@ -172,6 +172,7 @@ class Committer:
                     return outcome.snapshot
                 if isinstance(outcome, UnknownOutcome):
                     raise CommitOutcomeUnknown(attempt, outcome.reason)
+                self._table.discard(flip)
                 _back_off(tries)
         raise CatalogBusy(attempt, self._tries)
 
@@ -235,6 +236,7 @@ class Committer:
                 for pending in undecided:
                     pending.verdict = CommitOutcomeUnknown(pending.batch.uuid, outcome.reason)
                 break
+            self._table.discard(flip)
             _back_off(tries)
             snapshot, found = self._table.refresh(), _NOTHING_FOUND
         return []
