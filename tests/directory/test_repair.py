@@ -15,6 +15,7 @@ import lance
 import orjson
 import pytest
 
+from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
 from lance_core.testing.faults import Crashed, Fault, FaultStore
 from tests.directory.invariants import check_progress, check_quiet
@@ -97,17 +98,30 @@ def test_what_was_built_on_the_usurper_is_not_applied_to_ours(ground: Ground) ->
     check_progress(ground.root)
 
 
-def test_nothing_is_adopted_above_a_name_that_is_usurped(ground: Ground) -> None:
-    """The same, met by a batch before any sweep."""
+@pytest.mark.parametrize("operation", ["describe_table_version", "list_table_versions"])
+def test_nothing_is_adopted_above_a_name_that_is_usurped(ground: Ground, operation: str) -> None:
+    """The same, met by one who asks for the head and would adopt what he finds above it."""
     ground.make_table(*TABLE)
-    _usurp(ground, then=_delete)
+    ground.catalog.sweep()
+    store = FaultStore(LocalStore(ground.root, "none"))
+    ground = ground.again(store)
 
-    again = ground.again()
-    again.batch(again.transaction(TABLE, rows(20, 21), 1))
-    again.catalog.sweep()
-    again.catalog.sweep()
+    def refuse(verb: str, path: str) -> None:
+        if verb == "publish":
+            raise StorageError(f"{path}: not now")
 
-    assert again.ids(TABLE) == [0, 1, 2, 3, 4, 10, 20]
+    allow = store.before(refuse)
+    ground.batch(ground.transaction(TABLE, rows(3, 5)))
+    allow()
+    ground.foreign_append(TABLE, rows(10, 11))
+    _delete(ground)
+
+    ground.read(operation, id=TABLE)
+
+    assert ground.head(TABLE) == 2
+    ground.catalog.sweep()
+    ground.catalog.sweep()
+    assert ground.ids(TABLE) == [0, 1, 2, 3, 4, 10]
     check_quiet(ground.root)
     check_progress(ground.root)
 
