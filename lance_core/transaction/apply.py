@@ -11,6 +11,7 @@ from lance_core.format.features import Feature
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import transaction_name
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.compaction import rewrite_fragments
 from lance_core.transaction.features import (
     check_continuable,
     has_stable_row_ids,
@@ -40,6 +41,7 @@ from lance_core.transaction.operations import (
     Project,
     ReserveFragments,
     Restore,
+    Rewrite,
     Update,
     UpdateBases,
     UpdateConfig,
@@ -148,6 +150,8 @@ def _change(
             return create_indices(manifest, indices, operation)
         case DataReplacement():
             return uncover(manifest, indices, replace_data(manifest, operation))
+        case Rewrite():
+            return rewrite_fragments(manifest, indices, operation)
         case ReserveFragments():
             _reserve_fragments(manifest, operation)
         case UpdateBases():

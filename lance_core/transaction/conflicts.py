@@ -16,7 +16,7 @@ from __future__ import annotations
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.config_conflicts import judge_config
 from lance_core.transaction.index_conflicts import judge_create_index
-from lance_core.transaction.layout_conflicts import judge_data_replacement
+from lance_core.transaction.layout_conflicts import judge_data_replacement, judge_rewrite
 from lance_core.transaction.operations import (
     Append,
     Clone,
@@ -29,6 +29,7 @@ from lance_core.transaction.operations import (
     Project,
     ReserveFragments,
     Restore,
+    Rewrite,
     Update,
     UpdateBases,
     UpdateConfig,
@@ -73,6 +74,8 @@ def judge(ours: Operation, theirs: pb.Transaction | None, context: Context | Non
             return judge_create_index(ours, name, theirs, context.fields)
         case DataReplacement():
             return judge_data_replacement(ours, name, theirs, context.fields)
+        case Rewrite():
+            return judge_rewrite(ours, name, theirs)
         case Restore() | ReserveFragments() | UpdateBases():
             return judge_table_change(ours, name, theirs)
         case Clone():

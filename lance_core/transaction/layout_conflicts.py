@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyroaring import BitMap
+
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import descendants
-from lance_core.transaction.indices import indexed_fields
-from lance_core.transaction.operations import DataReplacement, fragment_ids
+from lance_core.transaction.indices import MEM_WAL, covered_fragments, indexed_fields
+from lance_core.transaction.operations import DataReplacement, Rewrite, fragment_ids
 from lance_core.transaction.verdicts import (
     COMPATIBLE,
     Verdict,
@@ -94,3 +96,44 @@ def _judge_project(replaced: dict[int, set[int]], theirs: pb.Transaction) -> Ver
         return verdict
     lost = set().union(*replaced.values()) - {field.id for field in theirs.project.schema}
     return incompatible(f"it dropped field {min(lost)}, whose data is replaced") if lost else COMPATIBLE
+
+
+def judge_rewrite(ours: Rewrite, name: str, theirs: pb.Transaction) -> Verdict:
+    """The verdict on a Rewrite: it says nothing new, and whatever changed its old fragments would be lost."""
+    old = frozenset(fragment.id for group in ours.groups for fragment in group.old_fragments)
+    match name:
+        case "overwrite" | "restore":
+            return reset(name)
+        case "merge":
+            return retryable("it rewrote the fragment list (merge)")
+        case "create_index":
+            return _judge_coverage(old, theirs.create_index)
+    common = old & _changed_fragments(name, theirs)
+    return retryable(f"it changed fragment {min(common)} ({name})") if common else COMPATIBLE
+
+
+def _changed_fragments(name: str, theirs: pb.Transaction) -> frozenset[int]:
+    match name:
+        case "delete":
+            return fragment_ids(theirs.delete.updated_fragments) | frozenset(theirs.delete.deleted_fragment_ids)
+        case "update":
+            return fragment_ids(theirs.update.updated_fragments) | frozenset(theirs.update.removed_fragment_ids)
+        case "rewrite":
+            return rewritten_fragments(theirs.rewrite)
+        case "data_replacement":
+            return frozenset(group.fragment_id for group in theirs.data_replacement.replacements)
+        case "data_overlay":
+            return frozenset(group.fragment_id for group in theirs.data_overlay.groups)
+    return frozenset()
+
+
+def _judge_coverage(old: frozenset[int], theirs: pb.Transaction.CreateIndex) -> Verdict:
+    for index in theirs.new_indices:
+        if index.name == MEM_WAL:
+            continue
+        if not index.fragment_bitmap:
+            return retryable(f"it made index {index.name!r}, which does not say which fragments it covers")
+        common = covered_fragments(index) & BitMap(old)
+        if common:
+            return retryable(f"it made index {index.name!r}, which covers fragment {common.min()}")
+    return COMPATIBLE

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter, eq
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import TOMBSTONE, TOP_LEVEL
 
+_id_of = attrgetter("id")
 _DISCARDING = frozenset({"overwrite", "restore"})
 _NOTHING: frozenset[int] = frozenset()
 
@@ -40,6 +42,8 @@ def lineage_break(head: ManifestFile, proposed: ManifestFile) -> str | None:
     reason = _mark_gone_back(before, after)
     if reason is not None or operation in _DISCARDING:
         return reason
+    if operation == "append" and _continues(before, after):
+        return None
     return _fragment_break(before, after, _scope(proposed.transaction, operation))
 
 
@@ -128,6 +132,21 @@ def _mark_gone_back(before: pb.Manifest, after: pb.Manifest) -> str | None:
     if after.next_row_id < before.next_row_id:
         return f"its next row id went back from {before.next_row_id} to {after.next_row_id}"
     return None
+
+
+def _continues(before: pb.Manifest, after: pb.Manifest) -> bool:
+    """Whether `after` has the fragments of `before`, in their order, and then new ones: what nearly every append is.
+
+    A short cut; what it does not recognize is compared fragment by fragment.
+    """
+    kept = len(before.fragments)
+    if len(after.fragments) < kept or not all(map(eq, before.fragments, after.fragments)):
+        return False
+    mark = max(map(_id_of, before.fragments), default=-1)
+    if before.HasField("max_fragment_id"):
+        mark = max(mark, before.max_fragment_id)
+    added = [fragment.id for fragment in after.fragments[kept:]]
+    return all(identifier > mark for identifier in added) and len(set(added)) == len(added)
 
 
 def _fragment_break(before: pb.Manifest, after: pb.Manifest, scope: _Scope) -> str | None:

@@ -147,6 +147,18 @@ class DataReplacement:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewrite:
+    """The same rows in other fragments: in each group the `new_fragments` take the place of the `old_fragments`.
+
+    New fragments have ids that were reserved before, or 0 for none yet; on a table with stable row ids they carry the
+    ids of their rows. `rewritten_indices` are segments that were moved to the new fragments.
+    """
+
+    groups: tuple[pb.Transaction.Rewrite.RewriteGroup, ...]
+    rewritten_indices: tuple[pb.Transaction.Rewrite.RewrittenIndex, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Restore:
     """The whole of an earlier version of the same table or branch again: rows, schema, config, indices."""
 
@@ -177,6 +189,7 @@ Operation = (
     | Merge
     | CreateIndex
     | DataReplacement
+    | Rewrite
     | Restore
     | ReserveFragments
     | UpdateBases

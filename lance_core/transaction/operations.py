@@ -27,6 +27,7 @@ from lance_core.transaction.operation_types import (
     Project,
     ReserveFragments,
     Restore,
+    Rewrite,
     Update,
     UpdateBases,
     UpdateConfig,
@@ -45,6 +46,7 @@ __all__ = [
     "Project",
     "ReserveFragments",
     "Restore",
+    "Rewrite",
     "Update",
     "UpdateBases",
     "UpdateConfig",
@@ -109,6 +111,10 @@ def encode_transaction(
         case DataReplacement():
             transaction.data_replacement.replacements.extend(operation.replacements)
             transaction.data_replacement.SetInParent()
+        case Rewrite():
+            transaction.rewrite.groups.extend(operation.groups)
+            transaction.rewrite.rewritten_indices.extend(operation.rewritten_indices)
+            transaction.rewrite.SetInParent()
         case _:
             _encode_table_change(operation, transaction)
     return transaction
@@ -265,6 +271,17 @@ def _decode_merge(message: pb.Transaction.Merge) -> Merge:
     )
 
 
+def _decode_rewrite(message: pb.Transaction.Rewrite) -> Rewrite:
+    groups = list(message.groups)
+    if message.old_fragments or message.new_fragments:  # the form of older writers: one group
+        groups.append(
+            pb.Transaction.Rewrite.RewriteGroup(
+                old_fragments=message.old_fragments, new_fragments=message.new_fragments
+            )
+        )
+    return Rewrite(tuple(groups), tuple(message.rewritten_indices))
+
+
 _DECODERS: dict[str, Callable[[Any], Operation]] = {
     "append": lambda message: Append(tuple(message.fragments)),
     "overwrite": _decode_overwrite,
@@ -277,6 +294,7 @@ _DECODERS: dict[str, Callable[[Any], Operation]] = {
     "merge": _decode_merge,
     "create_index": lambda message: CreateIndex(tuple(message.new_indices), tuple(message.removed_indices)),
     "data_replacement": lambda message: DataReplacement(tuple(message.replacements)),
+    "rewrite": _decode_rewrite,
     "restore": lambda message: Restore(message.version),
     "reserve_fragments": lambda message: ReserveFragments(message.num_fragments),
     "update_bases": lambda message: UpdateBases(tuple(message.new_bases)),

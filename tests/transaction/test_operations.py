@@ -20,6 +20,7 @@ from lance_core.transaction.operations import (
     Project,
     ReserveFragments,
     Restore,
+    Rewrite,
     Update,
     UpdateBases,
     UpdateConfig,
@@ -67,6 +68,11 @@ OPERATIONS: dict[str, Operation] = {
         (pb.Transaction.DataReplacementGroup(fragment_id=0, new_file=pb.DataFile(path="a.lance", fields=[1])),)
     ),
     "no data": DataReplacement(()),
+    "rewrite": Rewrite(
+        (pb.Transaction.Rewrite.RewriteGroup(old_fragments=[FRAGMENT], new_fragments=[FRAGMENT]),),
+        (pb.Transaction.Rewrite.RewrittenIndex(new_index_version=1),),
+    ),
+    "empty rewrite": Rewrite(()),
     "restore": Restore(7),
     "reserve": ReserveFragments(3),
     "reserve nothing": ReserveFragments(0),
@@ -102,6 +108,12 @@ def test_config_of_older_writers() -> None:
     )
 
 
+def test_a_rewrite_of_older_writers() -> None:
+    message = pb.Transaction.Rewrite(old_fragments=[FRAGMENT], new_fragments=[FRAGMENT])
+    group = pb.Transaction.Rewrite.RewriteGroup(old_fragments=[FRAGMENT], new_fragments=[FRAGMENT])
+    assert decode_operation(pb.Transaction(rewrite=message)) == Rewrite((group,))
+
+
 def test_offsets_of_older_writers() -> None:
     message = pb.Transaction.Update(fields_modified=[1])
     message.updated_fragment_offsets[3].values.extend([5, 6])
@@ -122,7 +134,7 @@ def test_a_map_update() -> None:
     assert encoded == {"a": b"1", "b": "\u00fc".encode()}
 
 
-@pytest.mark.parametrize("name", ["rewrite", "data_overlay", "update_mem_wal_state"])
+@pytest.mark.parametrize("name", ["data_overlay", "update_mem_wal_state"])
 def test_other_operations_are_named(name: str) -> None:
     transaction = pb.Transaction(uuid="u")
     getattr(transaction, name).SetInParent()
