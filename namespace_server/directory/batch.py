@@ -40,7 +40,7 @@ def plan_batch(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, F
     """
     if replayed := replay(batch, snapshot, findings):
         return replayed
-    draft = Draft(batch, snapshot, snapshot, findings, world)
+    draft = Draft(batch, snapshot, findings, world)
     for index, operation in enumerate(batch.operations):
         draft.results.append(_plan_operation(draft, index, operation))
     return draft.finish()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -146,25 +146,33 @@ def version_result(entry: VersionEntry) -> Result:
     return {"version": version}
 
 
-@dataclass(slots=True)
 class Draft:
     """A plan in the making. `base` is what the batch found, `work` what it has made of it so far."""
 
-    batch: Batch
-    base: CatalogSnapshot
-    work: CatalogSnapshot
-    findings: Mapping[int, Finding]
-    world: World
-    steps: list[Changes] = field(default_factory=list)
-    results: list[Result] = field(default_factory=list)
-    published: list[PlannedVersion] = field(default_factory=list)
-    staged: list[tuple[str, bytes]] = field(default_factory=list)
+    def __init__(self, batch: Batch, base: CatalogSnapshot, findings: Mapping[int, Finding], world: World) -> None:
+        self.batch = batch
+        self.base = base
+        self.findings = findings
+        self.world = world
+        self.results: list[Result] = []
+        self.published: list[PlannedVersion] = []
+        self.staged: list[tuple[str, bytes]] = []
+        self._steps: list[Changes] = []
+        self._work = base
+        self._applied = 0
+
+    @property
+    def work(self) -> CatalogSnapshot:
+        """The overlay after the operations so far; brought up to date when somebody looks."""
+        fresh = self._steps[self._applied :]
+        if fresh:
+            self._work = self._work.apply(fresh[0].then(*fresh[1:]) if len(fresh) > 1 else fresh[0])
+            self._applied = len(self._steps)
+        return self._work
 
     def change(self, puts: Sequence[Entry] = (), removes: Sequence[str] = ()) -> None:
         """Put and remove entries, visible to the operations that follow."""
-        step = changes_of(tuple(puts), frozenset(removes))
-        self.steps.append(step)
-        self.work = self.work.apply(step)
+        self._steps.append(changes_of(puts, removes))
 
     def publish(self, planned: PlannedVersion) -> Result:
         """Put a version row whose manifest this batch publishes, and answer it."""
@@ -225,12 +233,12 @@ class Draft:
             ),
             results=orjson.dumps(self.results),
         )
-        if any(self.steps) or self.batch.idempotency_key is not None:
+        if any(self._steps) or self.batch.idempotency_key is not None:
             self.change([record])
         return Plan(
             self.batch,
             self.batch.uuid,
-            Changes().then(*self.steps),
+            Changes().then(*self._steps),
             self.work,
             tuple(self.results),
             tuple(self.published),

@@ -165,6 +165,8 @@ class Verifier:
 
     def _read(self, key: str) -> tuple[bytes, ObjectMeta]:
         """Content and age of an object, in one parallel step."""
+        if self._store.local:
+            return self._store.get(key), self._store.head(key)
         looks: list[Callable[[], Any]] = [partial(self._store.get, key), partial(self._store.head, key)]
         data, meta = self._store.gather(looks)
         return data, meta
