@@ -2,3 +2,8 @@
 
 It knows tables; it knows nothing of catalogs, HTTP or SQL.
 """
+
+from lance_core.commit.loop import Committed
+from lance_core.commit.uri import commit_transaction
+
+__all__ = ["Committed", "commit_transaction"]
