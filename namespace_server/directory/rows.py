@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
 import orjson
@@ -172,8 +172,6 @@ Entry = NamespaceEntry | TableEntry | VersionEntry | RecordEntry
 class Changes:
     """Row changes of one flip, by object id. A put replaces the row of that id; a removal of no row is no error."""
 
-    EMPTY: ClassVar[Changes]
-
     puts: Mapping[str, Entry] = field(default_factory=dict)
     removes: frozenset[str] = frozenset()
 
@@ -192,18 +190,10 @@ class Changes:
         return bool(self.puts or self.removes)
 
 
-Changes.EMPTY = Changes()
-
-
 def changes_of(puts: Iterable[Entry] = (), removes: Iterable[str] = ()) -> Changes:
     """Changes that put these entries, and remove these object ids unless they are put as well."""
     by_id = {entry.object_id: entry for entry in puts}
     return Changes(by_id, frozenset(removes).difference(by_id))
-
-
-def object_id_of(entry: Entry) -> str:
-    """The key of an entry's row."""
-    return entry.object_id
 
 
 def parse_id(path: str) -> TableId:

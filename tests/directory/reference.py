@@ -17,7 +17,6 @@ from namespace_server.directory.rows import (
     TableEntry,
     TableId,
     VersionEntry,
-    object_id_of,
 )
 from namespace_server.directory.snapshot import CatalogSnapshot
 
@@ -92,7 +91,7 @@ class ReferenceCatalog:
     def step(self, size: int = 3) -> Changes:
         """Changes as a batch would make them: some operations, and a record."""
         before = dict(self.rows)
-        changes = Changes.EMPTY
+        changes = Changes()
         made: list[VersionEntry] = []
         for _ in range(self.random.randrange(size + 1)):
             part = self.operation(made)
@@ -106,7 +105,7 @@ class ReferenceCatalog:
         ]
         closed = [entry.object_id for entry in self.of(RecordEntry) if entry.state == "closed"]
         expired = frozenset(self.random.sample(closed, len(closed) // 2) if len(closed) > 20 else [])
-        part = Changes({object_id_of(entry): entry for entry in puts}, expired)
+        part = Changes({entry.object_id: entry for entry in puts}, expired)
         changes = changes.then(part)
         self.rows = before
         self.apply(changes)
@@ -119,8 +118,8 @@ class ReferenceCatalog:
         if choice < 0.12 or not tables:
             parent = self.random.choice([path for path in spaces if len(path) < 3])
             path = (*parent, self.random.choice(NAMES))
-            if object_id_of(NamespaceEntry(path)) in self.rows:
-                return Changes.EMPTY
+            if NamespaceEntry(path).object_id in self.rows:
+                return Changes()
             if choice < 0.05:
                 return put([NamespaceEntry(path, {"owner": self.uuid()})])
             self.locations += 1
@@ -156,7 +155,7 @@ class ReferenceCatalog:
 
 
 def put(entries: Iterable[Entry]) -> Changes:
-    return Changes({object_id_of(entry): entry for entry in entries})
+    return Changes({entry.object_id: entry for entry in entries})
 
 
 def fields_of(entry: Entry) -> dict[str, object]:

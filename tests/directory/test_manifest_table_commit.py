@@ -320,7 +320,7 @@ def test_metadata_alone_is_a_flip_too(tmp_path: Path) -> None:
     reference = ReferenceCatalog()
     reference.apply(SPACE)
     flip(table, SPACE)
-    flip(table, Changes.EMPTY, table_metadata={"owner": "us"})
+    flip(table, Changes(), table_metadata={"owner": "us"})
     assert open_manifest(tmp_path).metadata["owner"] == "us"
     assert_on_disk(tmp_path, reference)
     assert_snapshot_is(ManifestTable(LocalStore(tmp_path)).refresh(), reference)

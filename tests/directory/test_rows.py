@@ -21,7 +21,6 @@ from namespace_server.directory.rows import (
     decode_version,
     digest_path,
     encode_entry,
-    object_id_of,
     split_version_id,
 )
 
@@ -78,7 +77,7 @@ entries = st.one_of(
 def test_an_entry_comes_back_from_its_row(entry: Entry) -> None:
     row = encode_entry(entry)
     assert decode_row(row) == entry
-    assert row.object_id == object_id_of(entry)
+    assert row.object_id == entry.object_id
     assert hash(decode_row(row)) == hash(entry)
 
 
@@ -94,11 +93,11 @@ def test_chains_of_one_table_have_distinct_object_ids(
 
 def test_object_ids_are_those_of_the_directory_format() -> None:
     version = VersionEntry(("a", "t"), None, 5, "x", 1, "", "", 0)
-    assert object_id_of(NamespaceEntry(("a", "b"))) == "a$b"
-    assert object_id_of(TableEntry(("a", "t"), "x")) == "a$t"
-    assert object_id_of(version) == "a$t$5"
-    assert object_id_of(VersionEntry(("a", "t"), "dev/x%", 5, "x", 1, "", "", 0)) == "a$t$dev%2Fx%25$5"
-    assert object_id_of(RecordEntry("u-1", "open")) == "$transactions$u-1"
+    assert NamespaceEntry(("a", "b")).object_id == "a$b"
+    assert TableEntry(("a", "t"), "x").object_id == "a$t"
+    assert version.object_id == "a$t$5"
+    assert VersionEntry(("a", "t"), "dev/x%", 5, "x", 1, "", "", 0).object_id == "a$t$dev%2Fx%25$5"
+    assert RecordEntry("u-1", "open").object_id == "$transactions$u-1"
     assert version.canonical_path == "x/_versions/18446744073709551610.manifest"
 
 
@@ -187,4 +186,4 @@ def test_composed_changes_do_what_their_parts_do_in_order(base: Changes, first: 
     both = first.then(second)
     assert _apply(_apply(state, first), second) == _apply(state, both)
     assert not both.removes.intersection(both.puts)
-    assert Changes.EMPTY.then(first) == first
+    assert Changes().then(first) == first
