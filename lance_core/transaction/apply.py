@@ -28,7 +28,7 @@ from lance_core.transaction.fragments import (
     replace_fragments,
     without_dead_files,
 )
-from lance_core.transaction.indices import create_indices, uncover, without_dead_indices
+from lance_core.transaction.indices import create_indices, record_compaction, uncover, without_dead_indices
 from lance_core.transaction.operations import (
     Append,
     Clone,
@@ -45,6 +45,7 @@ from lance_core.transaction.operations import (
     Update,
     UpdateBases,
     UpdateConfig,
+    UpdateMemWalState,
     decode_operation,
 )
 from lance_core.transaction.schemas import merge, project
@@ -89,6 +90,8 @@ def apply_transaction(
     here.
     """
     operation = decode_operation(transaction)
+    if isinstance(operation, Clone):
+        raise UnsupportedFeature("clone cannot be applied to a manifest: its writer builds the first version")
     if head is None:
         manifest, indices = _begin_table(transaction, operation, branch, stable_row_ids), None
     else:
@@ -152,12 +155,12 @@ def _change(
             return uncover(manifest, indices, replace_data(manifest, operation))
         case Rewrite():
             return rewrite_fragments(manifest, indices, operation)
+        case UpdateMemWalState():
+            return record_compaction(manifest, indices, operation.compacted_sstables)
         case ReserveFragments():
             _reserve_fragments(manifest, operation)
         case UpdateBases():
             _add_bases(manifest, operation)
-        case Clone():
-            raise UnsupportedFeature("clone cannot be applied to a manifest: its writer builds the first version")
     return indices
 
 
@@ -205,7 +208,8 @@ def _update(manifest: pb.Manifest, operation: Update, indices: pb.IndexSection |
     replace_fragments(manifest, updated, operation.removed_ids, new_files=operation.rewrites_columns)
     manifest.fragments.extend(added)
     modified = frozenset(operation.fields_modified)
-    return uncover(manifest, indices, {fragment.id: modified for fragment in operation.updated})
+    indices = uncover(manifest, indices, {fragment.id: modified for fragment in operation.updated})
+    return record_compaction(manifest, indices, operation.compacted_sstables)
 
 
 def _overwrite(manifest: pb.Manifest, operation: Overwrite, *, first: bool) -> None:

@@ -17,6 +17,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.config_conflicts import judge_config
 from lance_core.transaction.index_conflicts import judge_create_index
 from lance_core.transaction.layout_conflicts import judge_data_replacement, judge_rewrite
+from lance_core.transaction.log_conflicts import judge_log_state
 from lance_core.transaction.operations import (
     Append,
     Clone,
@@ -33,6 +34,7 @@ from lance_core.transaction.operations import (
     Update,
     UpdateBases,
     UpdateConfig,
+    UpdateMemWalState,
 )
 from lance_core.transaction.row_conflicts import (
     Context,
@@ -76,6 +78,8 @@ def judge(ours: Operation, theirs: pb.Transaction | None, context: Context | Non
             return judge_data_replacement(ours, name, theirs, context.fields)
         case Rewrite():
             return judge_rewrite(ours, name, theirs)
+        case UpdateMemWalState():
+            return judge_log_state(ours, name, theirs)
         case Restore() | ReserveFragments() | UpdateBases():
             return judge_table_change(ours, name, theirs)
         case Clone():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from google.protobuf.message import DecodeError
 from pyroaring import BitMap
 
 from lance_core.errors import InvalidTransaction
@@ -15,6 +17,7 @@ from lance_core.transaction.operations import CreateIndex
 
 FRAGMENT_REUSE = "__lance_frag_reuse"
 MEM_WAL = "__lance_mem_wal"
+_MEM_WAL_DETAILS = "/lance.table.MemWalIndexDetails"
 _UUID_BYTES = 16
 SYSTEM_INDICES = frozenset({FRAGMENT_REUSE, MEM_WAL})
 """Names of indices that hold the table's own bookkeeping. They index no field."""
@@ -90,3 +93,38 @@ def create_indices(manifest: pb.Manifest, indices: pb.IndexSection | None, opera
 def covered_fragments(index: pb.IndexMetadata) -> BitMap:
     """Ids of the fragments that a segment covers, whether they still exist or not; none when it does not say."""
     return BitMap.deserialize(index.fragment_bitmap) if index.fragment_bitmap else BitMap()
+
+
+def record_compaction(
+    manifest: pb.Manifest, indices: pb.IndexSection | None, sstables: Sequence[pb.CompactedSsTable]
+) -> pb.IndexSection | None:
+    """Note in the write-ahead log's index, which is made if there is none, how far each shard is in the table.
+
+    Generations never go back. Raises `InvalidTransaction` when the index's details are not its details.
+    """
+    if not sstables:
+        return indices
+    before = [index for index in (indices.indices if indices is not None else ()) if index.name == MEM_WAL]
+    others = [index for index in (indices.indices if indices is not None else ()) if index.name != MEM_WAL]
+    details = pb.MemWalIndexDetails()
+    if before:
+        try:
+            details.MergeFromString(before[0].index_details.value)
+        except DecodeError as error:
+            raise InvalidTransaction(f"index {MEM_WAL!r} has other details than its own: {error}") from error
+    known = {entry.shard_id.uuid: entry for entry in details.compacted_sstables}
+    for sstable in sstables:
+        entry = known.get(sstable.shard_id.uuid)
+        if entry is None:
+            entry = known[sstable.shard_id.uuid] = details.compacted_sstables.add(shard_id=sstable.shard_id)
+        entry.generation = max(entry.generation, sstable.generation)
+    index = pb.IndexMetadata(
+        uuid=pb.UUID(uuid=uuid.uuid4().bytes),
+        name=MEM_WAL,
+        dataset_version=manifest.version,
+        index_version=before[0].index_version if before else 0,
+        created_at=manifest.timestamp.ToMilliseconds(),
+    )
+    index.index_details.type_url = _MEM_WAL_DETAILS
+    index.index_details.value = details.SerializeToString(deterministic=True)
+    return pb.IndexSection(indices=[*others, index])

@@ -173,6 +173,13 @@ class ReserveFragments:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateMemWalState:
+    """Generations of the write-ahead log's shards that are in the table now."""
+
+    compacted_sstables: tuple[pb.CompactedSsTable, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateBases:
     """More places where data files may lie. A base path with id 0 gets the next free one."""
 
@@ -193,5 +200,6 @@ Operation = (
     | Restore
     | ReserveFragments
     | UpdateBases
+    | UpdateMemWalState
     | Clone
 )

@@ -31,6 +31,7 @@ from lance_core.transaction.operation_types import (
     Update,
     UpdateBases,
     UpdateConfig,
+    UpdateMemWalState,
 )
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Update",
     "UpdateBases",
     "UpdateConfig",
+    "UpdateMemWalState",
     "decode_config_update",
     "decode_operation",
     "encode_transaction",
@@ -121,7 +123,8 @@ def encode_transaction(
 
 
 def _encode_table_change(
-    operation: Project | Restore | ReserveFragments | UpdateBases | Clone, transaction: pb.Transaction
+    operation: Project | Restore | ReserveFragments | UpdateBases | UpdateMemWalState | Clone,
+    transaction: pb.Transaction,
 ) -> None:
     match operation:
         case Project():
@@ -134,6 +137,9 @@ def _encode_table_change(
         case ReserveFragments():
             transaction.reserve_fragments.num_fragments = operation.count
             transaction.reserve_fragments.SetInParent()
+        case UpdateMemWalState():
+            transaction.update_mem_wal_state.compacted_sstables.extend(operation.compacted_sstables)
+            transaction.update_mem_wal_state.SetInParent()
         case UpdateBases():
             transaction.update_bases.new_bases.extend(operation.new_bases)
             transaction.update_bases.SetInParent()
@@ -298,5 +304,6 @@ _DECODERS: dict[str, Callable[[Any], Operation]] = {
     "restore": lambda message: Restore(message.version),
     "reserve_fragments": lambda message: ReserveFragments(message.num_fragments),
     "update_bases": lambda message: UpdateBases(tuple(message.new_bases)),
+    "update_mem_wal_state": lambda message: UpdateMemWalState(tuple(message.compacted_sstables)),
     "clone": _decode_clone,
 }

@@ -9,6 +9,7 @@ from pyroaring import BitMap
 
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.config_conflicts import map_clash
+from lance_core.transaction.log_conflicts import judge_sstables
 from lance_core.transaction.operations import (
     Delete,
     MapUpdate,
@@ -121,7 +122,7 @@ def _judge_rewritten_rows(ours: Update, name: str, theirs: pb.Transaction) -> Ve
         case "data_overlay":
             return _judge_overlay(ours, theirs.data_overlay)
         case "update_mem_wal_state":
-            return _judge_sstables(ours, theirs.update_mem_wal_state.compacted_sstables)
+            return judge_sstables(ours.compacted_sstables, theirs.update_mem_wal_state.compacted_sstables)
     return COMPATIBLE
 
 
@@ -138,7 +139,7 @@ def _judge_overlay(ours: Update, theirs: pb.Transaction.DataOverlay) -> Verdict:
 def _judge_update(ours: Delete | Update, theirs: pb.Transaction, context: Context) -> Verdict:
     update = theirs.update
     if isinstance(ours, Update):
-        verdict = _judge_sstables(ours, update.compacted_sstables)
+        verdict = judge_sstables(ours.compacted_sstables, update.compacted_sstables)
         if verdict.outcome is not Outcome.COMPATIBLE:
             return verdict
         theirs_inserted = update.inserted_rows if update.HasField("inserted_rows") else None
@@ -186,18 +187,6 @@ def _judge_overlap(ours: Delete | Update, fragments: frozenset[int], deed: str) 
 
 def _touched(ours: Delete | Update) -> frozenset[int]:
     return fragment_ids(ours.updated) | frozenset(ours.removed_ids)
-
-
-def _judge_sstables(ours: Update, theirs: Sequence[pb.CompactedSsTable]) -> Verdict:
-    committed = {entry.shard_id.uuid: entry.generation for entry in theirs}
-    for entry in ours.compacted_sstables:
-        generation = committed.get(entry.shard_id.uuid)
-        if generation is not None:
-            shard = entry.shard_id.uuid.hex()
-            if generation >= entry.generation:
-                return incompatible(f"it already merged generation {generation} of log shard {shard}")
-            return retryable(f"it merged generation {generation} of log shard {shard}")
-    return COMPATIBLE
 
 
 def _key_clash(

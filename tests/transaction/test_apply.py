@@ -233,7 +233,7 @@ def test_tables_with_features_that_we_cannot_keep_are_refused(table: Table, name
         apply(table, UpdateConfig(MapUpdate({"a": "b"})), flagged)
 
 
-@pytest.mark.parametrize("name", ["data_overlay", "update_mem_wal_state"])
+@pytest.mark.parametrize("name", ["data_overlay"])
 def test_an_operation_that_is_not_built_here_is_named(table: Table, name: str) -> None:
     transaction = pb.Transaction(read_version=2, uuid="u")
     getattr(transaction, name).SetInParent()
