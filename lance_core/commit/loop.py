@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
-from lance_core.commit.chain import Chain
+from lance_core.commit.chain import Chain, Landed
 from lance_core.commit.durability import write_before_publishing
 from lance_core.commit.prepare import PreparedCommit, prepare_commit
 from lance_core.commit.slot import Lost, Unknown, claim_slot
 from lance_core.commit.table_files import TableFiles
-from lance_core.errors import CommitUnknown, ReferenceNotFound, RetryableConflict
+from lance_core.errors import CommitUnknown, IncompatibleTransaction, NotFound, ReferenceNotFound, RetryableConflict
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
@@ -54,6 +54,10 @@ def commit_transaction(
     most `max_retries` times. A transaction that is found to be committed already is answered with the version that
     it made, so a call may be repeated. `stable_row_ids` is for the first version of a table.
 
+    A Clone begins a branch, or a shallow clone at another `base`, under the number of the version that it copies. That
+    its place is empty is looked at before, not as part of the claim: the place must be the caller's own, as a branch
+    is whose name nobody else is creating. `Branches.create` then makes a branch known.
+
     Raises `RetryableConflict` (also when the tries are used up), `IncompatibleTransaction`, `InvalidTransaction`,
     `UnsupportedFeature`, `ReferenceNotFound` for a branch or table that is not there: nothing was committed.
     `CommitUnknown`: it may have been, or may yet be. Files of lost attempts stay for a collector (G4).
@@ -78,6 +82,8 @@ def prepare_on_head(
 
     Or the version that it has made already. Raises as `commit_transaction` does, but nothing of unknown outcome.
     """
+    if transaction.WhichOneof("operation") == "clone":
+        return _clone_on_nothing(chain, transaction, branch)
     landed = chain.load_since(transaction.read_version)
     if landed.head is None and branch is not None:
         raise ReferenceNotFound(
@@ -97,6 +103,29 @@ def prepare_on_head(
         stable_row_ids=stable_row_ids,
     )
     return prepared, landed.head, landed.scheme
+
+
+def _clone_on_nothing(
+    chain: Chain, transaction: pb.Transaction, branch: str | None
+) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
+    """The first version of a branch or shallow clone, where none is yet, or the one that it has made already."""
+    clone = transaction.clone
+    try:
+        landed = chain.load_since(max(clone.ref_version - 1, 0))
+    except ReferenceNotFound:
+        landed = Landed(None, (), NamingScheme.V2)
+    if landed.head is not None:
+        done = landed.find(transaction.uuid)
+        if done is None:
+            raise IncompatibleTransaction(landed.head.version, "a Clone can only be the first version")
+        return Committed(done.version, manifest_path(chain.base, done.version, landed.scheme), done, None, False)
+    files = TableFiles(chain.store, chain.base)
+    try:
+        cloned = files.cloned(clone.ref_path, clone.ref_version)
+    except NotFound as error:
+        raise ReferenceNotFound(f"clone of version {clone.ref_version} of {clone.ref_path}: {error}") from error
+    prepared = prepare_commit(transaction, None, (), files, now_ns=time.time_ns(), branch=branch, cloned=cloned)
+    return prepared, None, landed.scheme
 
 
 class _Attempt:

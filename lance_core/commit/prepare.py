@@ -25,6 +25,7 @@ from lance_core.transaction.apply import apply_transaction
 from lance_core.transaction.conflicts import Context, Outcome, judge, shared_fragments
 from lance_core.transaction.features import writes_transaction_files
 from lance_core.transaction.operations import (
+    Clone,
     CreateIndex,
     Delete,
     Operation,
@@ -67,15 +68,16 @@ def prepare_commit(
     read: ManifestFile | None = None,
     stable_row_ids: bool = False,
     load: Callable[[int], ManifestFile] | None = None,
+    cloned: ManifestFile | None = None,
 ) -> PreparedCommit:
     """Judge, rebase and apply a transaction.
 
-    `head` is the version to build on, None for the first version of a new table (an Overwrite), which alone looks at
-    `branch` and `stable_row_ids`. `concurrent` holds every committed version above the transaction's read version, up
-    to and with the head, ascending, each with its transaction. `read` is the read version itself; it is wanted only
-    when both changed rows of one fragment, and read from its canonical name if it is not given. `load` gives a
-    version of the same table or branch by number, for a Restore; it raises `NotFound`. By default it reads canonical
-    names.
+    `head` is the version to build on, None for the first version of a new table (an Overwrite) or branch (a Clone of
+    the version `cloned`), which alone look at `branch` and `stable_row_ids`. `concurrent` holds every committed
+    version above the transaction's read version, up to and with the head, ascending, each with its transaction.
+    `read` is the read version itself; it is wanted only when both changed rows of one fragment, and read from its
+    canonical name if it is not given. `load` gives a version of the same table or branch by number, for a Restore; it
+    raises `NotFound`. By default it reads canonical names.
 
     Reads deletion files when both changed rows of one fragment, and what is restored; writes nothing. Raises
     `RetryableConflict` or `IncompatibleTransaction` with the version that stands in the way, `InvalidTransaction` for
@@ -96,8 +98,9 @@ def prepare_commit(
                     (deletion_file_path(files.base, file.fragment_id, file.message), file.data)
                     for file in rebased.files
                 )
-    version = head.version + 1 if head is not None else 1
-    source = _source(operation, head, load or files.manifest)
+    source = _source(operation, head, load or files.manifest) if cloned is None else cloned
+    first = operation.ref_version if isinstance(operation, Clone) else 1
+    version = head.version + 1 if head is not None else first
     built = apply_transaction(
         head,
         transaction,

@@ -43,6 +43,16 @@ class TableFiles:
             data = self.store.get(manifest_path(self.base, version, NamingScheme.V1))
         return parse_manifest_file(data, expected_version=version)
 
+    def cloned(self, path: str, version: int) -> ManifestFile:
+        """A version of the table or branch whose root is at `path`, as a Clone names it.
+
+        Raises `NotFound`, `CorruptFile`, and `UnsupportedFeature` when it lies outside the store.
+        """
+        key = self._relative(path)
+        if key is None:
+            raise UnsupportedFeature(f"clone of {path}, which is not in {self.store.uri}")
+        return TableFiles(self.store, key).manifest(version)
+
     def base_key(self, manifest: pb.Manifest, base_id: int) -> str:
         """The key of the root that a base path names. Raises `UnsupportedFeature` unless it lies in the store."""
         for entry in manifest.base_paths:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from lance_core.errors import InvalidTransaction, UnsupportedFeature
+from lance_core.errors import InvalidTransaction
 from lance_core.format.features import Feature
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import transaction_name
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.cloning import clone_manifest
 from lance_core.transaction.compaction import rewrite_fragments
 from lance_core.transaction.features import (
     check_continuable,
@@ -83,7 +84,8 @@ def apply_transaction(
     """Build version `version` from the head and a transaction that was judged, and rebased, up to it.
 
     Without a head this is the first version of a new table: an Overwrite, on `branch`, with or without stable row
-    ids; with one, both are the head's. `source` is the version that a Restore goes back to. The timestamp is `now_ns`
+    ids; or a Clone, whose first version has the number of the version that it copies. With a head, both are the
+    head's. `source` is the version that a Restore goes back to or a Clone copies. The timestamp is `now_ns`
     (since the epoch), but later than the head's in any case. Nothing is changed in place. Raises `InvalidTransaction`
     when the transaction contradicts the head or itself (unknown fragments, files of another format version, a field
     that is gone), `UnsupportedFeature` for a head that we must not write to and for operations that are not built
@@ -91,8 +93,13 @@ def apply_transaction(
     """
     operation = decode_operation(transaction)
     if isinstance(operation, Clone):
-        raise UnsupportedFeature("clone cannot be applied to a manifest: its writer builds the first version")
-    if head is None:
+        if head is not None:
+            raise InvalidTransaction(
+                f"transaction {transaction.uuid}: clone onto version {head.version}, expected none"
+            )
+        manifest, indices = clone_manifest(operation, source, branch)
+        _clear_what_belongs_to_one_version(manifest)
+    elif head is None:
         manifest, indices = _begin_table(transaction, operation, branch, stable_row_ids), None
     else:
         check_continuable(head.manifest)
