@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import secrets
 from enum import Enum
+from functools import lru_cache
 
 from lance_core.proto import lance_table_pb2 as pb
 
@@ -77,6 +78,7 @@ def versions_directory(base: str) -> str:
     return join_key(base, VERSIONS_DIRECTORY)
 
 
+@lru_cache(maxsize=8192)  # a commit asks for the same few names several times
 def manifest_path(base: str, version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
     """The key of a committed version."""
     return join_key(base, VERSIONS_DIRECTORY, manifest_name(version, scheme))

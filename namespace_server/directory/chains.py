@@ -43,8 +43,8 @@ from namespace_server.directory.snapshot import CatalogSnapshot
 def create_version(draft: Draft, index: int, operation: CreateTableVersion) -> Result:
     """The staged manifest becomes head + 1, if it is that and was built on the head (P3)."""
     table = draft.table(operation.id)
-    head = draft.work.head(operation.id, operation.branch)
-    if draft.work.version_entry(operation.id, operation.branch, operation.version) is not None:
+    head = draft.view(operation.id).head(operation.id, operation.branch)
+    if draft.view(operation.id).version_entry(operation.id, operation.branch, operation.version) is not None:
         raise _version_exists(draft, index, operation, operation.version)
     expected = _expected_version(operation, head)
     if expected is not None and operation.version != expected:
@@ -95,7 +95,7 @@ def delete_versions(draft: Draft, operation: DeleteTableVersions) -> Result:
                 f"versions {start} to {limit - 1} of {_chain(operation)}: version {head.version} is the head "
                 "and goes only with the table or the branch"
             )
-        for entry in draft.work.versions(operation.id, operation.branch, descending=False):
+        for entry in draft.view(operation.id).versions(operation.id, operation.branch, descending=False):
             if start <= entry.version < limit:
                 doomed[entry.version] = entry
     draft.require_promoted(list(doomed.values()))
@@ -115,7 +115,7 @@ def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -
             f"transaction {transaction.uuid} on {_chain(operation)}: its files lie at {finding.location}, the table of "
             f"that name is at {table.location} now (N1); stage again"
         )
-    head = draft.work.head(operation.id, operation.branch)
+    head = draft.view(operation.id).head(operation.id, operation.branch)
     if head is None and operation.branch is not None:
         raise TableBranchNotFoundError(f"{_chain(operation)} does not exist; fork it before committing to it")
     top = 0 if head is None else head.version
@@ -126,7 +126,7 @@ def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -
         )
     concurrent: list[VersionEntry] = []
     for version in range(transaction.read_version + 1, top + 1):
-        entry = draft.work.version_entry(operation.id, operation.branch, version)
+        entry = draft.view(operation.id).version_entry(operation.id, operation.branch, version)
         if entry is None:
             raise _conflict(draft, index, operation, f"version {version} is no longer readable; redo the operation")
         if entry.transaction_uuid == transaction.uuid:
@@ -134,7 +134,7 @@ def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -
         concurrent.append(entry)
     if head is not None:
         draft.require_head_promoted(head)
-    read = draft.work.version_entry(operation.id, operation.branch, transaction.read_version)
+    read = draft.view(operation.id).version_entry(operation.id, operation.branch, transaction.read_version)
     prepared = _prepare(draft, index, operation, table, Basis(read, head, tuple(concurrent)))
     entry = VersionEntry(
         table_id=operation.id,
@@ -158,7 +158,7 @@ def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -
 def assert_version(draft: Draft, index: int, operation: AssertTableVersion) -> Result:
     """The read-set check: holds against the snapshot that the flip is planned on (P9)."""
     draft.table(operation.id)
-    head = draft.work.head(operation.id, operation.branch)
+    head = draft.view(operation.id).head(operation.id, operation.branch)
     actual = 0 if head is None else head.version
     if actual != operation.version:
         message = f"{_chain(operation)}: expected version {operation.version} to be the head, found {actual}"
@@ -256,7 +256,7 @@ def _check_first(draft: Draft, operation: CreateTableVersion, file: ManifestFile
             f"from version {clone.ref_version}"
         )
     parent = clone.ref_name or None
-    if draft.work.version_entry(operation.id, parent, operation.version) is None:
+    if draft.view(operation.id).version_entry(operation.id, parent, operation.version) is None:
         origin = join(operation.id) if parent is None else f"{join(operation.id)} branch {parent}"
         raise TableVersionNotFoundError(f"{_chain(operation)}: version {operation.version} of {origin} does not exist")
 
@@ -277,7 +277,7 @@ def _check_next(draft: Draft, operation: CreateTableVersion, head: VersionEntry,
 def _version_exists(draft: Draft, index: int, operation: CreateTableVersion, version: int) -> LanceNamespaceError:
     if draft.base.version_entry(operation.id, operation.branch, version) is None:
         return InvalidInputError(f"version {version} of {_chain(operation)} is created twice by this batch")
-    head = draft.work.head(operation.id, operation.branch)
+    head = draft.view(operation.id).head(operation.id, operation.branch)
     top = version if head is None else head.version
     message = f"version {version} of {_chain(operation)} exists already with different content; the head is {top}"
     hint = f"rebase onto version {top} and commit version {top + 1}"
@@ -294,7 +294,7 @@ def _wrong_number(operation: CreateTableVersion, head: VersionEntry | None, expe
 def _conflict(draft: Draft, index: int, operation: CommitTransaction, hint: str) -> LanceNamespaceError:
     message = f"transaction {operation.transaction.uuid} on {_chain(operation)}: {hint}"
     head = draft.base.head(operation.id, operation.branch)
-    mine = draft.work.head(operation.id, operation.branch)
+    mine = draft.view(operation.id).head(operation.id, operation.branch)
     if head is None or (
         mine is not None and draft.base.version_entry(operation.id, operation.branch, mine.version) is None
     ):
@@ -305,8 +305,8 @@ def _conflict(draft: Draft, index: int, operation: CommitTransaction, hint: str)
 def _detail(
     draft: Draft, index: int, operation: TableOperation, expected: int, hint: str, winner: int | None = None
 ) -> ConflictDetail:
-    head = draft.work.head(operation.id, operation.branch)
-    won = head if winner is None else draft.work.version_entry(operation.id, operation.branch, winner)
+    head = draft.view(operation.id).head(operation.id, operation.branch)
+    won = head if winner is None else draft.view(operation.id).version_entry(operation.id, operation.branch, winner)
     return ConflictDetail(
         operation_index=index,
         id=operation.id,
@@ -319,7 +319,7 @@ def _detail(
 
 
 def _require_chain(draft: Draft, operation: TableOperation) -> VersionEntry:
-    head = draft.work.head(operation.id, operation.branch)
+    head = draft.view(operation.id).head(operation.id, operation.branch)
     if head is not None:
         return head
     if operation.branch is not None:

@@ -160,6 +160,7 @@ class Draft:
         self._steps: list[Changes] = []
         self._work = base
         self._applied = 0
+        self._touched: set[ObjectId] | None = set()
 
     @property
     def work(self) -> CatalogSnapshot:
@@ -170,20 +171,30 @@ class Draft:
             self._applied = len(self._steps)
         return self._work
 
+    def view(self, table_id: ObjectId) -> CatalogSnapshot:
+        """The overlay as far as one table is concerned: what the batch found, while it has not touched that table.
+
+        A batch over many tables is thus laid over the snapshot once, and not once for each.
+        """
+        return self.base if self._touched is not None and table_id not in self._touched else self.work
+
     def change(self, puts: Sequence[Entry] = (), removes: Sequence[str] = ()) -> None:
         """Put and remove entries, visible to the operations that follow."""
+        self._touched = None
         self._steps.append(changes_of(puts, removes))
 
     def publish(self, planned: PlannedVersion) -> Result:
         """Put a version row whose manifest this batch publishes, and answer it."""
         self.world.learn(planned)
         self.published.append(planned)
-        self.change([planned.entry])
+        if self._touched is not None:
+            self._touched.add(planned.entry.table_id)
+        self._steps.append(changes_of([planned.entry]))
         return version_result(planned.entry)
 
     def table(self, table_id: ObjectId) -> TableEntry:
         """The table, or TableNotFoundError (4)."""
-        table = self.work.table(table_id)
+        table = self.view(table_id).table(table_id)
         if table is None:
             raise TableNotFoundError(f"table {join(table_id)} does not exist")
         return table
