@@ -6,9 +6,13 @@ always at hand for Delete and Update. Where stock writers commit what cannot be 
 * a `replace` of the config against any other change of it conflicts (stock writers lose one of them);
 * metadata for a field that a Project dropped is incompatible (stock writers fail while building the manifest);
 * a CreateIndex over a schema change that dropped the indexed field is retryable (stock writers leave an index on
-  nothing), and over a rewrite of the indexed column it is rebased (the segment no longer covers those fragments);
+  nothing);
 * a Project over new metadata of a field is retryable (stock writers lose the metadata);
-* an operation that is not known, or a transaction that cannot be read, is incompatible with everything.
+* an operation that is not known, or a transaction that cannot be read, is incompatible with everything (stock writers
+  add base paths over it).
+
+Two things are rebased: the deletions of a Delete or Update over those of others in the same fragments, and a
+CreateIndex over a rewrite of the indexed column, whose fragments the new segment then no longer covers.
 """
 
 from __future__ import annotations
