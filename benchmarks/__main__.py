@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -28,17 +29,18 @@ def main() -> None:
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     arguments.directory.mkdir(exist_ok=True)
     RESULTS.mkdir(exist_ok=True)
+    load = os.getloadavg()[0]
     # Nothing is deleted before the end: for minutes after many deletions ext4 is slow to create files.
     with tempfile.TemporaryDirectory(prefix="bench-", dir=arguments.directory) as scratch:
         for name in names:
-            _run(name, Path(scratch) / name)
+            _run(name, Path(scratch) / name, load)
 
 
-def _run(name: str, directory: Path) -> None:
+def _run(name: str, directory: Path, load: float) -> None:
     began = time.monotonic()
     directory.mkdir()
     report = importlib.import_module(f"benchmarks.{name}").run(directory)
-    path = report.write(RESULTS, describe_machine(directory))
+    path = report.write(RESULTS, describe_machine(directory, load))
     print(f"# {report.title}\n")
     for table in report.tables:
         print(table.markdown())

@@ -8,17 +8,25 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+BUSY = 0.5
+"""Load average above which the machine was not ours alone."""
+
 LIBRARIES = ("pylance", "lance-namespace", "lancedb", "pyarrow", "protobuf", "fastapi", "uvicorn", "pydantic", "orjson")
 
 
-def describe_machine(directory: Path) -> list[str]:
-    """Markdown list items: processor, memory, file system of `directory`, operating system, Python, libraries, day."""
+def describe_machine(directory: Path, load: float) -> list[str]:
+    """Markdown list items: processor, memory, file system of `directory`, operating system, Python, libraries, day.
+
+    `load` is the load average before the run: other work on the machine belongs to the description.
+    """
+    others = ", so other work took part of the machine" if load > BUSY else ""
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     return [
         f"{os.cpu_count()} cores, {_processor()}; {_memory_gib():.0f} GiB memory; {_file_system(directory)}",
         f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
         libraries,
-        f"measured on {datetime.now(UTC):%Y-%m-%d}; the load generator shares the cores with the server",
+        f"measured on {datetime.now(UTC):%Y-%m-%d}; load average before the run {load:.1f}{others}",
+        "the load generator shares the cores with the server",
     ]
 
 
