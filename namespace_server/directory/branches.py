@@ -7,7 +7,6 @@ import uuid
 from datetime import UTC, datetime, timedelta
 
 from lance_core.errors import AlreadyExists, NotFound
-from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.refs import BranchContents, branch_path, decode_branch, encode_branch
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import list_versions
@@ -48,7 +47,7 @@ class Branches:
         return self._write(first, path, int(written.timestamp()))
 
     def _write(self, first: VersionEntry, path: str, created_at: int) -> bool:
-        transaction = self._manifest(first).transaction
+        transaction = self._manifests.load(first, self._promoter.read).transaction
         if transaction is None or transaction.WhichOneof("operation") != "clone":
             return True
         parent = transaction.clone.ref_name or None
@@ -71,9 +70,6 @@ class Branches:
             return True
         logger.warning("branch %s was left without its ref file %s: written", first.branch, path)
         return True
-
-    def _manifest(self, entry: VersionEntry) -> ManifestFile:
-        return self._manifests.get(entry) or parse_manifest_file(self._promoter.read(entry))
 
     def is_deleted(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> bool:
         """Whether a client deleted the branch: its ref and all its manifests are gone, staged ones too.

@@ -87,7 +87,6 @@ class Committer:
         group_limit: int = 64,
         tries: int = 20,
         upkeep: Upkeep,
-        on_group: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._table = table
@@ -97,7 +96,6 @@ class Committer:
         self._group_limit = group_limit
         self._tries = tries
         self._upkeep = upkeep
-        self._on_group = on_group
         self._queue: deque[Pending] = deque()
         self._queue_lock = threading.Lock()
         self._flip_lock = threading.Lock()
@@ -228,7 +226,6 @@ class Committer:
                 break
             outcome = self._table.commit(flip)
             if isinstance(outcome, Committed):
-                self._on_group(len(undecided))
                 self._upkeep.done(outcome.snapshot)
                 return self._committed(undecided, attempt, outcome.snapshot)
             undecided = [pending for pending in undecided if pending.verdict is None]

@@ -6,7 +6,7 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from lance_core.commit.prepare import PreparedCommit, TableFiles, prepare_commit
 from lance_core.errors import NotFound
@@ -55,6 +55,14 @@ class ManifestCache:
                 _, dropped = self._files.popitem(last=False)
                 self._size -= dropped.identity.size
 
+    def load(self, entry: VersionEntry, read: Callable[[VersionEntry], bytes]) -> ManifestFile:
+        """The manifest of a row, kept or read. Raises what `read` raises, and `CorruptFile`."""
+        file = self.get(entry)
+        if file is None:
+            file = parse_manifest_file(read(entry), expected_version=entry.version)
+            self.put(entry, file)
+        return file
+
     def keep(self, planned: Iterable[PlannedVersion]) -> None:
         """Keep manifests that have just become heads."""
         for version in planned:
@@ -81,11 +89,8 @@ class PlanningWorld:
 
     def manifest(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row: of this group, from the cache, or read from storage (M4). Raises `NotFound`."""
-        file = self._planned.get((*place_of(entry), entry.sha256)) or self._manifests.get(entry)
-        if file is None:
-            file = parse_manifest_file(self._promoter.read(entry), expected_version=entry.version)
-            self._manifests.put(entry, file)
-        return file
+        planned = self._planned.get((*place_of(entry), entry.sha256))
+        return planned or self._manifests.load(entry, self._promoter.read)
 
     def prepare(
         self, transaction: pb.Transaction, table: TableEntry, branch: str | None, basis: Basis

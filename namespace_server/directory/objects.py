@@ -64,16 +64,11 @@ def drop_namespace(draft: Draft, operation: DropNamespace) -> Result:
 def _below(draft: Draft, namespace_id: ObjectId) -> list[str]:
     removed: list[str] = []
     for name in draft.work.child_tables(namespace_id):
-        removed += _rows_to_remove(draft, (*namespace_id, name))
+        removed += draft.work.object_ids((*namespace_id, name))
     for name in draft.work.child_namespaces(namespace_id):
         child = (*namespace_id, name)
         removed += [*_below(draft, child), join(child)]
     return removed
-
-
-def _rows_to_remove(draft: Draft, table_id: ObjectId) -> list[str]:
-    """The table row and every version row of every branch, to go in one flip (N3)."""
-    return [join(table_id), *(entry.object_id for entry in draft.rows_of(table_id))]
 
 
 def declare_table(draft: Draft, operation: DeclareTable) -> Result:
@@ -88,7 +83,7 @@ def register_table(draft: Draft, index: int, operation: RegisterTable) -> Result
     """The versions found on storage become rows in the same flip."""
     if operation.overwrite and draft.work.table(operation.id) is not None:
         draft.require_promoted(draft.rows_of(operation.id))
-        draft.change(removes=_rows_to_remove(draft, operation.id))
+        draft.change(removes=list(draft.work.object_ids(operation.id)))
     _require_vacant(draft, operation.id)
     _require_unused_location(draft, operation.id, operation.location)
     versions = draft.findings.get(index, ())
@@ -105,7 +100,7 @@ def remove_table(draft: Draft, operation: DeregisterTable | DropTable) -> Result
     table = draft.table(operation.id)
     if isinstance(operation, DeregisterTable):
         draft.require_promoted(draft.rows_of(operation.id))
-    draft.change(removes=_rows_to_remove(draft, operation.id))
+    draft.change(removes=list(draft.work.object_ids(operation.id)))
     return _with_properties({"id": list(operation.id), "location": table.location}, table.properties)
 
 
@@ -117,7 +112,7 @@ def rename_table(draft: Draft, operation: RenameTable) -> Result:
     _require_vacant(draft, operation.new_id)
     rows = draft.rows_of(operation.id)
     draft.require_promoted(rows)
-    removed = _rows_to_remove(draft, operation.id)
+    removed = list(draft.work.object_ids(operation.id))
     draft.change(removes=removed)
     draft.change([replace(table, id=operation.new_id), *(replace(row, table_id=operation.new_id) for row in rows)])
     return {}

@@ -8,7 +8,7 @@ against a snapshot.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from lance_core.proto import lance_table_pb2 as pb
@@ -160,4 +160,3 @@ class Batch:
     idempotency_key: str | None = None
     principal: str | None = None
     message: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)

@@ -16,7 +16,6 @@ from lance_namespace.errors import (
 
 from lance_core.data import arrow_schema
 from lance_core.errors import NotFound
-from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.refs import decode_tag, tag_path
 from namespace_server.directory import requests, version_reads
 from namespace_server.directory.arrow_json import schema_json
@@ -228,14 +227,10 @@ def _require_version(
 
 
 def _details(catalog: Catalog, entry: VersionEntry) -> Body:
-    file = catalog.manifests.get(entry)
-    if file is None:
-        try:
-            file = parse_manifest_file(catalog.promoter.read(entry), expected_version=entry.version)
-        except NotFound as error:
-            raise TableVersionNotFoundError(f"table {join(entry.table_id)}: version {entry.version} is gone") from error
-        catalog.manifests.put(entry, file)
-    manifest = file.manifest
+    try:
+        manifest = catalog.manifests.load(entry, catalog.promoter.read).manifest
+    except NotFound as error:
+        raise TableVersionNotFoundError(f"table {join(entry.table_id)}: version {entry.version} is gone") from error
     body: Body = {
         "version": entry.version,
         "schema": schema_json(arrow_schema(manifest.fields, manifest.schema_metadata)),
