@@ -10,7 +10,7 @@ from lance_core.errors import InvalidTransaction
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.fragments import check_files, file_key, file_version, next_fragment_id
-from lance_core.transaction.indices import covered_fragments
+from lance_core.transaction.indices import covered_fragments, holds_row_ids
 from lance_core.transaction.operations import Rewrite
 from lance_core.transaction.row_ids import row_ids
 
@@ -79,7 +79,7 @@ def _number(manifest: pb.Manifest, fragments: Iterable[pb.DataFragment]) -> list
 def _follow(
     indices: pb.IndexSection | None, operation: Rewrite, groups: _Groups, *, stable: bool
 ) -> pb.IndexSection | None:
-    """Stable row ids make every index good for the new fragments; else only the segments that were rewritten are.
+    """Segments that were rewritten cover the new fragments, and so do those that hold stable row ids.
 
     What any other segment covers is gone, and the new fragments are searched without it.
     """
@@ -92,12 +92,14 @@ def _follow(
     followed.CopyFrom(indices)
     for index in followed.indices:
         entry = moved.get(index.uuid.uuid)
-        if (stable or entry is not None) and index.fragment_bitmap:
+        if index.fragment_bitmap and (entry is not None or (stable and holds_row_ids(index))):
             index.fragment_bitmap = _translate(index, groups).serialize()
         if entry is not None:
             index.uuid.CopyFrom(entry.new_id)
             index.index_details.CopyFrom(entry.new_index_details)
             index.index_version = entry.new_index_version
+            # Wherever the old segment was, of a branch or clone below its origin, the new one is written here.
+            index.ClearField("base_id")
             del index.files[:]
             index.files.extend(entry.new_index_files)
     return followed

@@ -19,6 +19,8 @@ FRAGMENT_REUSE = "__lance_frag_reuse"
 MEM_WAL = "__lance_mem_wal"
 _MEM_WAL_DETAILS = "/lance.table.MemWalIndexDetails"
 _UUID_BYTES = 16
+_ROW_ID_KINDS = ("Bitmap", "LabelList", "Inverted", "NGram", "Vector")
+_DETAILS = "IndexDetails"
 SYSTEM_INDICES = frozenset({FRAGMENT_REUSE, MEM_WAL})
 """Names of indices that hold the table's own bookkeeping. They index no field."""
 
@@ -93,6 +95,15 @@ def create_indices(manifest: pb.Manifest, indices: pb.IndexSection | None, opera
 def covered_fragments(index: pb.IndexMetadata) -> BitMap:
     """Ids of the fragments that a segment covers, whether they still exist or not; none when it does not say."""
     return BitMap.deserialize(index.fragment_bitmap) if index.fragment_bitmap else BitMap()
+
+
+def holds_row_ids(index: pb.IndexMetadata) -> bool:
+    """Whether a segment of a table with stable row ids speaks of them, so that it is good wherever the rows lie.
+
+    Zone maps, bloom filters and newer B-trees speak of places in fragments; kinds that are not known might.
+    """
+    kind = index.index_details.type_url.rpartition(".")[2].removesuffix(_DETAILS)
+    return kind in _ROW_ID_KINDS or (kind == "BTree" and not index.index_version)
 
 
 def record_compaction(
