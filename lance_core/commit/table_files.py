@@ -48,7 +48,7 @@ class TableFiles:
 
         Raises `NotFound`, `CorruptFile`, and `UnsupportedFeature` when it lies outside the store.
         """
-        key = self._relative(path)
+        key = self.key_of(path)
         if key is None:
             raise UnsupportedFeature(f"clone of {path}, which is not in {self.store.uri}")
         return TableFiles(self.store, key).manifest(version)
@@ -57,13 +57,14 @@ class TableFiles:
         """The key of the root that a base path names. Raises `UnsupportedFeature` unless it lies in the store."""
         for entry in manifest.base_paths:
             if entry.id == base_id:
-                key = self._relative(entry.path) if entry.is_dataset_root else None
+                key = self.key_of(entry.path) if entry.is_dataset_root else None
                 if key is None:
                     raise UnsupportedFeature(f"base path {base_id} ({entry.path}) is not a table in {self.store.uri}")
                 return key
         raise UnsupportedFeature(f"version {manifest.version} has no base path {base_id}")
 
-    def _relative(self, path: str) -> str | None:
+    def key_of(self, path: str) -> str | None:
+        """The key of a root that is spelled as a path or a URI. None when it lies outside the store."""
         root = unquote(self.store.uri).rstrip("/")
         path = unquote(path).rstrip("/") if "://" in path else path.rstrip("/")
         if path == root:

@@ -29,8 +29,10 @@ class Branches:
         self._promoter = promoter
         self._manifests = manifests
 
-    def complete(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> bool:
-        """Write the ref of a forming branch if its time has come. True when nothing is left to do."""
+    def complete(
+        self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str, *, after: timedelta = _FORMING
+    ) -> bool:
+        """Write the ref of a branch that has been forming for so long. True when nothing is left to do."""
         table = snapshot.table(table_id)
         first = next(snapshot.versions(table_id, branch), None)
         if table is None or first is None:
@@ -42,11 +44,11 @@ class Branches:
             written = self._store.head(first.canonical_path).last_modified
         except NotFound:
             return False
-        if datetime.now(UTC) - written < _FORMING:
+        if after and datetime.now(UTC) - written < after:
             return False
-        return self._write(first, path, int(written.timestamp()))
+        return self._write(snapshot, first, path, int(written.timestamp()))
 
-    def _write(self, first: VersionEntry, path: str, created_at: int) -> bool:
+    def _write(self, snapshot: CatalogSnapshot, first: VersionEntry, path: str, created_at: int) -> bool:
         transaction = self._manifests.load(first, self._promoter.read).transaction
         if transaction is None or transaction.WhichOneof("operation") != "clone":
             return True
@@ -57,9 +59,10 @@ class Branches:
                 above = decode_branch(self._store.get(branch_path(first.location, parent))).identifier or ()
             except NotFound:
                 return False
+        forked = snapshot.version_entry(first.table_id, parent, first.version)
         contents = BranchContents(
             parent_version=first.version,
-            manifest_size=first.size,
+            manifest_size=first.size if forked is None else forked.size,
             parent_branch=parent,
             identifier=(*above, (first.version, uuid.uuid4().hex)),
             created_at=created_at,
@@ -68,7 +71,7 @@ class Branches:
             self._store.put_if_absent(path, encode_branch(contents))
         except AlreadyExists:
             return True
-        logger.warning("branch %s was left without its ref file %s: written", first.branch, path)
+        logger.info("branch %s had no ref file %s yet: written", first.branch, path)
         return True
 
     def is_deleted(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> bool:

@@ -22,7 +22,7 @@ from namespace_server.directory.draft import Plan
 from namespace_server.directory.foreign import ForeignFiles
 from namespace_server.directory.manifest_table import ManifestTable
 from namespace_server.directory.manifests import ManifestCache
-from namespace_server.directory.operations import AssertTableVersion, Batch, ObjectId
+from namespace_server.directory.operations import AssertTableVersion, Batch, CommitTransaction, ObjectId
 from namespace_server.directory.promotion import Promoter, open_versions
 from namespace_server.directory.rows import VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
@@ -118,10 +118,9 @@ class Catalog:
         self.start()
         decided = self.committer.commit(batches)
         self._last_commit = time.monotonic()
-        if self._forming is not None:
-            for pending in decided:
-                if isinstance(pending.verdict, Plan):
-                    self._note_forks(pending.verdict)
+        for pending in decided:
+            if isinstance(pending.verdict, Plan):
+                self._note_forks(pending.batch, pending.verdict)
         return decided
 
     def flip_upkeep(self) -> None:
@@ -166,15 +165,27 @@ class Catalog:
     def _repair(self, entry: VersionEntry, ours: bytes, theirs: bytes) -> None:
         self.foreign.repair(entry, ours, theirs)
 
-    def _note_forks(self, plan: Plan) -> None:
+    def _note_forks(self, batch: Batch, plan: Plan) -> None:
+        """Branches that begin: a client writes the ref file of its own, nobody else that of a Clone we built (M8)."""
         forks = {
             (version.entry.table_id, version.entry.branch)
             for version in plan.published
             if version.entry.branch is not None and version.file.operation == "clone"
         }
-        if forks and self._forming is not None:
+        if not forks:
+            return
+        if self._forming is not None:
             with self._lock:
                 self._forming |= forks
+        for operation in batch.operations:
+            if isinstance(operation, CommitTransaction) and (operation.id, operation.branch) in forks:
+                self._make_known(operation.id, operation.branch or "")
+
+    def _make_known(self, table_id: ObjectId, branch: str) -> None:
+        try:
+            self.branches.complete(self.table.current, table_id, branch, after=timedelta(0))
+        except LanceCoreError as error:  # the sweep will
+            logger.warning("branch %s: its ref file is not written yet: %s", branch, error)
 
     def _complete_branches(self, snapshot: CatalogSnapshot) -> None:
         if self._forming is None:  # the first sweep of this process: anything may have been left behind

@@ -16,6 +16,7 @@ from lance_core.commit.prepare import PreparedCommit
 from lance_core.errors import CommitConflict, InvalidTransaction, NotFound, RetryableConflict, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
+from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.lineage import lineage_break
 from namespace_server.directory.draft import (
     AddedFiles,
@@ -104,9 +105,11 @@ def delete_versions(draft: Draft, operation: DeleteTableVersions) -> Result:
 
 
 def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -> Result:
-    """The transaction becomes head + 1, rebased over what was committed since its read version."""
+    """The transaction becomes head + 1, rebased over what was committed since its read version; a Clone a branch."""
     table = draft.table(operation.id)
     transaction = operation.transaction
+    if transaction.WhichOneof("operation") == "clone":
+        return _begin_branch(draft, index, operation, table)
     finding = draft.findings.get(index)
     if isinstance(finding, LanceNamespaceError):
         raise finding
@@ -136,6 +139,32 @@ def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -
         draft.require_head_promoted(head)
     read = draft.view(operation.id).version_entry(operation.id, operation.branch, transaction.read_version)
     prepared = _prepare(draft, index, operation, table, Basis(read, head, tuple(concurrent)))
+    return _publish(draft, index, operation, table, prepared, "V2" if head is None else head.naming_scheme)
+
+
+def _begin_branch(draft: Draft, index: int, operation: CommitTransaction, table: TableEntry) -> Result:
+    """A Clone becomes the first version of a branch that is not there, under its parent's number (P4)."""
+    clone = operation.transaction.clone
+    place = f"transaction {operation.transaction.uuid} on {_chain(operation)}"
+    if operation.branch is None:
+        raise InvalidInputError(f"{place}: a Clone begins a branch, expected the name of one")
+    head = draft.view(operation.id).head(operation.id, operation.branch)
+    if head is not None:
+        first = draft.view(operation.id).version_entry(operation.id, operation.branch, clone.ref_version)
+        if first is not None and first.transaction_uuid == operation.transaction.uuid:
+            return {**version_result(first), "rebased": False}
+        raise TableBranchAlreadyExistsError(f"{_chain(operation)} exists, at version {head.version}")
+    finding = draft.findings.get(index)
+    if isinstance(finding, LanceNamespaceError):
+        raise finding
+    parent = _forked(draft, operation, clone)
+    prepared = _prepare(draft, index, operation, table, Basis(cloned=parent))
+    return _publish(draft, index, operation, table, prepared, "V2")
+
+
+def _publish(
+    draft: Draft, index: int, operation: CommitTransaction, table: TableEntry, prepared: PreparedCommit, scheme: str
+) -> Result:
     entry = VersionEntry(
         table_id=operation.id,
         branch=operation.branch,
@@ -146,7 +175,7 @@ def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -
         transaction_uuid=prepared.file.identity.transaction_uuid,
         timestamp_ms=prepared.file.timestamp_ns // 1_000_000,
         e_tag=None,
-        naming_scheme="V2" if head is None else head.naming_scheme,
+        naming_scheme=scheme,
         staged_path=f"_staging/{draft.batch.uuid}/{draft.world.attempt}/{index}-{prepared.version}",
         metadata={},
     )
@@ -255,10 +284,19 @@ def _check_first(draft: Draft, operation: CreateTableVersion, file: ManifestFile
             f"version {operation.version} of {_chain(operation)}: the manifest forks branch {clone.branch_name!r} "
             f"from version {clone.ref_version}"
         )
+    _forked(draft, operation, clone)
+
+
+def _forked(
+    draft: Draft, operation: CreateTableVersion | CommitTransaction, clone: pb.Transaction.Clone
+) -> VersionEntry:
+    """The row of the version that a Clone forks."""
     parent = clone.ref_name or None
-    if draft.view(operation.id).version_entry(operation.id, parent, operation.version) is None:
+    entry = draft.view(operation.id).version_entry(operation.id, parent, clone.ref_version)
+    if entry is None:
         origin = join(operation.id) if parent is None else f"{join(operation.id)} branch {parent}"
-        raise TableVersionNotFoundError(f"{_chain(operation)}: version {operation.version} of {origin} does not exist")
+        raise TableVersionNotFoundError(f"{_chain(operation)}: version {clone.ref_version} of {origin} does not exist")
+    return entry
 
 
 def _check_next(draft: Draft, operation: CreateTableVersion, head: VersionEntry, file: ManifestFile) -> None:

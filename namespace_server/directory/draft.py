@@ -88,11 +88,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a transaction is rebased onto: the version it read (if it is still there), the head, and all between."""
+    """What a transaction is rebased onto: the version it read (if it is still there), the head, and all between.
 
-    read: VersionEntry | None
-    head: VersionEntry | None
-    concurrent: tuple[VersionEntry, ...]
+    A Clone has none of these, but the version of the table that it is `cloned` from.
+    """
+
+    read: VersionEntry | None = None
+    head: VersionEntry | None = None
+    concurrent: tuple[VersionEntry, ...] = ()
+    cloned: VersionEntry | None = None
 
 
 class NeedsPromotion(Exception):

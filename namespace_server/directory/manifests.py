@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from lance_core.commit.prepare import PreparedCommit, TableFiles, prepare_commit
-from lance_core.errors import NotFound
+from lance_core.errors import InvalidTransaction, NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
@@ -97,15 +97,19 @@ class PlanningWorld:
     ) -> PreparedCommit:
         """Build the next manifest on the head, anew at every attempt (P2). Raises the engine's conflicts."""
         read = basis.read if basis.concurrent else None
+        files = TableFiles(self._store, branch_base(table.location, branch))
+        if basis.cloned is not None:
+            _check_origin(files, transaction.clone, basis.cloned)
         return prepare_commit(
             transaction,
             None if basis.head is None else self.manifest(basis.head),
             [self.manifest(entry) for entry in basis.concurrent],
-            TableFiles(self._store, branch_base(table.location, branch)),
+            files,
             now_ns=time.time_ns(),
             branch=branch,
             read=None if read is None else self.manifest(read),
             load=lambda version: self._load(table, branch, version, basis),
+            cloned=None if basis.cloned is None else self.manifest(basis.cloned),
         )
 
     def _load(self, table: TableEntry, branch: str | None, version: int, basis: Basis) -> ManifestFile:
@@ -123,3 +127,12 @@ class PlanningWorld:
     def is_committed(self, entry: VersionEntry) -> bool:
         """Whether the row is in the catalog already, not only in the overlay of this group."""
         return self._snapshot.version_entry(entry.table_id, entry.branch, entry.version) is not None
+
+
+def _check_origin(files: TableFiles, clone: pb.Transaction.Clone, cloned: VersionEntry) -> None:
+    """Readers look for what a branch inherits below the path that its Clone names (P4)."""
+    if files.key_of(clone.ref_path) != cloned.base:
+        raise InvalidTransaction(
+            f"clone of version {clone.ref_version} of {clone.ref_path!r}: expected the root of its parent, "
+            f"{files.store.object_uri(cloned.base)}"
+        )

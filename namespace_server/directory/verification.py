@@ -18,6 +18,7 @@ from lance_namespace.errors import (
     InvalidInputError,
     LanceNamespaceError,
     ServiceUnavailableError,
+    TableBranchAlreadyExistsError,
     TableNotFoundError,
 )
 
@@ -32,6 +33,7 @@ from lance_core.format.naming import (
     parse_staged_name,
     versions_directory,
 )
+from lance_core.format.refs import branch_path, check_branch_name
 from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
@@ -118,9 +120,9 @@ class Verifier:
         return findings
 
     def _look(self, task: _Task) -> Finding | None:
-        if isinstance(task.operation, CommitTransaction):
-            return None
         try:
+            if isinstance(task.operation, CommitTransaction):
+                return self._place_of_branch(task.operation, task.location)
             if isinstance(task.operation, RegisterTable):
                 return self._dataset(task.operation)
             return self._staged(task.operation, task.location)
@@ -128,6 +130,21 @@ class Verifier:
             return error
         except StorageError as error:  # it is this operation's, and must not fail the batches beside it
             return ServiceUnavailableError(f"table {join(task.operation.id)}: storage cannot be read: {error}")
+
+    def _place_of_branch(self, operation: CommitTransaction, location: str) -> Finding | None:
+        """The name of a branch that a Clone begins is one that stock clients take, and nobody's yet (P4)."""
+        if operation.transaction.WhichOneof("operation") != "clone" or operation.branch is None:
+            return None
+        name = f"branch {operation.branch} of table {join(operation.id)}"
+        try:
+            key = branch_path(location, check_branch_name(operation.branch))
+        except ValueError as error:
+            return InvalidInputError(f"{name}: {error}")
+        try:
+            self._store.head(key)
+        except NotFound:
+            return None
+        return TableBranchAlreadyExistsError(f"{name} exists: {self._store.object_uri(key)}")
 
     def _staged(self, operation: CreateTableVersion, location: str) -> StagedManifest:
         place = f"version {operation.version} of table {join(operation.id)}"
@@ -182,6 +199,8 @@ class Verifier:
         durable: list[str] = []
         for task in tasks:
             finding = findings[task.batch].get(task.index)
+            if isinstance(finding, LanceNamespaceError):
+                continue
             added, head = self._added(task, finding, snapshot)
             outside = next((key for key in added if not is_key(key)), None)
             if outside is not None:
@@ -220,7 +239,7 @@ class Verifier:
 
     def _added(self, task: _Task, finding: Finding | None, snapshot: CatalogSnapshot) -> tuple[list[str], list[str]]:
         """The files that an operation's transaction adds, and the staged manifest that carries it."""
-        if isinstance(task.operation, RegisterTable) or isinstance(finding, LanceNamespaceError):
+        if isinstance(task.operation, RegisterTable):
             return [], []
         transaction = task.operation.transaction if isinstance(task.operation, CommitTransaction) else None
         staged: list[str] = []
