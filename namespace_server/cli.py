@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
+import os
 import signal
 import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +20,7 @@ from lance_namespace.errors import LanceNamespaceError
 from pydantic import ValidationError
 
 from lance_core.errors import LanceCoreError
+from lance_core.inspection import inspect_uri, render_text
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
@@ -33,6 +38,12 @@ cli = typer.Typer(
 
 Root = Annotated[str | None, typer.Option(help="Directory or URI of the catalog.")]
 Config = Annotated[Path | None, typer.Option(help="TOML file with settings.", dir_okay=False)]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="NAME=VALUE for the object store, over LANCE_NAMESPACE_STORAGE__NAME; may be repeated.", show_default=False
+    ),
+]
 Durability = Annotated[
     str | None, typer.Option(help="fsync: a commit is on the disk before it is answered; none: it is not.")
 ]
@@ -133,6 +144,38 @@ def adopt(
         typer.echo(f"{'$'.join(table_id)}: {versions} version{'' if versions == 1 else 's'}")
     state = "was managed already" if adopted.already_managed else f"adopted, {len(adopted.tables)} tables"
     typer.echo(f"{settings.root}: {state}, catalog version {adopted.catalog_version}")
+
+
+@cli.command()
+def inspect(
+    target: Annotated[str, typer.Argument(metavar="PATH-OR-URI", help="A table, or one of its files.")],
+    version: Annotated[int | None, typer.Option(help="Version of the table (the newest).")] = None,
+    ref: Annotated[str | None, typer.Option(help="Tag or branch of the table (main).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything that is there, as JSON.")] = False,
+    storage_option: StorageOptions = None,
+) -> None:
+    """Show what a manifest, transaction, deletion or reference file says, or a version of a table."""
+    with _refusing():
+        found = inspect_uri(target, version=version, ref=ref, storage_options=_storage_options(storage_option))
+    typer.echo(json.dumps(found, indent=2) if as_json else render_text(found), nl=as_json)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except (LanceNamespaceError, LanceCoreError, OSError, ValueError) as error:
+        raise _refusal(str(error)) from error
+
+
+def _storage_options(given: list[str] | None) -> dict[str, str]:
+    """Options given on the command line, over those of the environment, where secrets belong."""
+    pairs = [item.partition("=") for item in given or ()]
+    if wrong := [name for name, equals, _ in pairs if not equals or not name]:
+        raise _refusal(f"--storage-option {wrong[0]}: expected NAME=VALUE")
+    prefix = "LANCE_NAMESPACE_STORAGE__"
+    surroundings = {key.removeprefix(prefix).lower(): os.environ[key] for key in os.environ if key.startswith(prefix)}
+    return surroundings | {name: value for name, _, value in pairs}
 
 
 def _load(config: Path | None, **given: object) -> Settings:

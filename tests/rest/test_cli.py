@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -146,6 +147,21 @@ def test_adopt(tmp_path: Path) -> None:
     assert "adopted, 1 tables" in done.stdout
     again = run("adopt", "--root", root)
     assert "was managed already" in again.stdout
+
+
+def test_inspect(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"x": [1, 2]}), tmp_path / "t")
+    done = run("inspect", str(tmp_path / "t"))
+    assert done.returncode == 0, done.stderr
+    assert "version       1, committed (V2 name), branch main" in done.stdout
+    [manifest] = (tmp_path / "t" / "_versions").glob("*.manifest")
+    found = json.loads(run("inspect", str(manifest), "--json").stdout)
+    assert found["rows"]["live"] == 2
+    manifest.write_bytes(b"nothing of the kind")
+    done = run("inspect", str(tmp_path / "t"), "--version", "1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "manifest file of 19 bytes: expected at least 20" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_help_names_the_commands() -> None:

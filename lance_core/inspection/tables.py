@@ -1,0 +1,113 @@
+"""Inspecting what a path or URI leads to: one file, or a version of a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
+from lance_core.format.naming import TRANSACTIONS_DIRECTORY, branch_base, join_key, parse_transaction_name
+from lance_core.inspection.files import Description, file_kind, inspect_file
+from lance_core.refs import Branches, Tags
+from lance_core.storage.opening import open_store
+from lance_core.storage.port import ObjectStore
+from lance_core.versions import list_versions
+
+__all__ = ["inspect_table", "inspect_uri"]
+
+
+def inspect_uri(
+    target: str | os.PathLike[str],
+    *,
+    version: int | None = None,
+    ref: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Description:
+    """The file at `target`, or a version of the table there when its name is not that of a file.
+
+    `ref` is a tag or a branch of the table, `version` a number on it (on main without `ref`); the newest by default.
+    Raises `NotFound` for a file and `ReferenceNotFound` for a table, version or reference that is not there (both
+    name what was looked for), `CorruptFile`, `UnsupportedFeature`, and `StorageError` for a URI that leads nowhere.
+    """
+    text = os.fspath(target).rstrip("/")
+    if version is None and ref is None and file_kind(text) is not None:
+        directory, _, name = text.rpartition("/")
+        if "://" in text and "/" not in unquote(name):
+            name = unquote(name)
+        store = open_store(directory or ("/" if text.startswith("/") else "."), storage_options)
+        return {"uri": store.object_uri(name), **inspect_file(text, store.get(name))}
+    return inspect_table(open_store(text, storage_options), "", version=version, ref=ref)
+
+
+def inspect_table(
+    store: ObjectStore, location: str, *, version: int | None = None, ref: str | None = None
+) -> Description:
+    """A version of the table at the key `location`, as `inspect_uri` does, with its references and version numbers.
+
+    A transaction that is not in the manifest is looked for in its own file. Features that nobody knows keep no
+    version from being shown.
+    """
+    tags, branches = Tags(store, location).list(), Branches(store, location).list()
+    branch, number = _resolve(store, location, ref, version, tags, branches)
+    base = branch_base(location, branch)
+    locations = list_versions(store, base)
+    found = [entry for entry in locations if number is None or entry.version == number][-1:]
+    if not found:
+        what = f"version {number}" if number is not None else "a version"
+        there = f"versions {locations[0].version} to {locations[-1].version}" if locations else "none"
+        raise ReferenceNotFound(f"{store.object_uri(base)}: expected {what}, found {there}")
+    try:
+        described = inspect_file(found[0].path, store.get(found[0].path))
+    except NotFound as error:
+        raise ReferenceNotFound(f"{store.object_uri(found[0].path)}: listed, and gone when it was read") from error
+    if described["transaction"] is None:
+        _add_transaction(store, base, described)
+    return {
+        "uri": store.object_uri(found[0].path),
+        **described,
+        "versions": {"count": len(locations), "first": locations[0].version, "last": locations[-1].version},
+        "tags": {name: {"version": tag.version, "branch": tag.branch} for name, tag in tags.items()},
+        "branches": {
+            name: {"parent_version": entry.parent_version, "parent_branch": entry.parent_branch}
+            for name, entry in branches.items()
+        },
+    }
+
+
+def _resolve(
+    store: ObjectStore,
+    location: str,
+    ref: str | None,
+    version: int | None,
+    tags: Mapping[str, Any],
+    branches: Mapping[str, Any],
+) -> tuple[str | None, int | None]:
+    if ref is None or ref == "main":
+        return None, version
+    if ref in tags and ref in branches:
+        raise ReferenceNotFound(f"{ref} at {store.object_uri(location)}: expected a tag or a branch, found both")
+    if ref in tags:
+        tag = tags[ref]
+        if version not in {None, tag.version}:
+            raise ReferenceNotFound(f"version {version} of tag {ref}: it names version {tag.version}")
+        return tag.branch, tag.version
+    if ref in branches:
+        return ref, version
+    known = ", ".join(sorted({*tags, *branches})) or "none"
+    raise ReferenceNotFound(f"{ref} at {store.object_uri(location)}: expected a tag or branch, found {known}")
+
+
+def _add_transaction(store: ObjectStore, base: str, described: Description) -> None:
+    name = described["transaction_file"]
+    if name is None or parse_transaction_name(name) is None:
+        return
+    try:
+        path = join_key(base, TRANSACTIONS_DIRECTORY, name)
+        transaction = inspect_file(path, store.get(path))
+    except LanceCoreError as error:
+        described["findings"].append(f"the transaction cannot be had: {error}")
+        return
+    described["transaction"] = {key: transaction[key] for key in transaction if key not in {"kind", "findings"}}
+    described["findings"] += transaction["findings"]
