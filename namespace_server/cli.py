@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import uvicorn
 from lance_namespace.errors import LanceNamespaceError
 from pydantic import ValidationError
 
@@ -24,6 +23,7 @@ from lance_core.inspection import inspect_uri, render_text
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
+from namespace_server.serving import Server, configure
 from namespace_server.settings import Settings, load_settings
 
 _log = logging.getLogger(__name__)
@@ -47,20 +47,6 @@ StorageOptions = Annotated[
 Durability = Annotated[
     str | None, typer.Option(help="fsync: a commit is on the disk before it is answered; none: it is not.")
 ]
-
-
-class Server(uvicorn.Server):
-    """uvicorn, saying on standard output where it listens."""
-
-    async def startup(self, sockets: list | None = None) -> None:  # type: ignore[type-arg]
-        """Listen, then say where: the port may have been chosen by the system."""
-        await super().startup(sockets)
-        for server in self.servers:
-            for listener in server.sockets:
-                host, port = listener.getsockname()[:2]
-                shown = f"[{host}]" if ":" in host else host
-                typer.echo(f"listening on http://{shown}:{port}")
-        sys.stdout.flush()
 
 
 @cli.command()
@@ -102,23 +88,7 @@ def serve(
     # than the request.
     gc.set_threshold(100_000, 20, 50)
     # uvicorn ends with status 3 by itself when it cannot start.
-    Server(
-        uvicorn.Config(
-            app,
-            host=settings.host,
-            port=settings.port,
-            loop="asyncio" if sys.platform == "win32" else "uvloop",
-            http="h11" if sys.platform == "win32" else "httptools",
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            # Longer than the 90 s for which stock clients keep an idle connection: who reuses one must find it open.
-            timeout_keep_alive=120,
-        )
-    ).run()
+    Server(configure(app, host=settings.host, port=settings.port)).run()
 
 
 @cli.command()

@@ -17,6 +17,7 @@ from lance_namespace.errors import LanceNamespaceError
 from namespace_server.app import create_app
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.service import SERVED
+from namespace_server.serving import configure
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,7 @@ class RunningServer:
     """An application behind uvicorn, in a thread of this process."""
 
     def __init__(self, app: FastAPI) -> None:
-        config = uvicorn.Config(
-            app, port=0, loop="uvloop", http="httptools", ws="none", lifespan="on", log_config=None, access_log=False
-        )
-        self._server = uvicorn.Server(config)
+        self._server = uvicorn.Server(configure(app, host="127.0.0.1", port=0))
         self._thread = threading.Thread(target=self._server.run)
         self._thread.start()
         while not self._server.started:
