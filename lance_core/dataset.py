@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core import data
+from lance_core.commit.handlers.handler import CommitHandler
 from lance_core.commit.loop import MAX_RETRIES, commit_transaction
 from lance_core.commit.staged import StagedCommit, stage_commit
 from lance_core.errors import NotFound, ReferenceNotFound
@@ -84,13 +85,19 @@ class Dataset:
         *,
         location: str = "",
         storage_options: Mapping[str, str] | None = None,
+        commit_handler: CommitHandler | None = None,
     ) -> Dataset:
         """Open a table by the URI of its root, or by a store and the key `location` of its root in there.
+
+        `commit_handler` says how this handle, and those that come of it, claim a version or a name; None is what the
+        store has itself. A table with an external manifest store wants its handler for reading, too.
 
         Raises `ReferenceNotFound` when there is no such table, branch, version or tag, `CorruptFile`, and
         `UnsupportedFeature` when the table asks more of its readers than we know.
         """
         store = target if isinstance(target, ObjectStore) else open_store(target, storage_options)
+        if commit_handler is not None:
+            store = commit_handler.over(store)
         branch, number = _interpret(ref, None, Tags(store, location))
         base = branch_base(location, branch)
         if number is None:

@@ -5,6 +5,8 @@ LanceCoreError
 │   ├── NotFound              the key holds nothing
 │   ├── AlreadyExists         a put-if-absent found the key taken; nothing was written
 │   ├── PreconditionFailed    a conditional replace found another content; nothing was written
+│   ├── ManifestNotSynchronized   committed in the external manifest store, and not to be had from the object store
+│   ├── CommitLockError       the lock of a version could not be taken; nothing was written
 │   └── OutcomeUnknown        the store's answer was lost: the write may have happened, now or later
 ├── CorruptFile               bytes that are not what their name says; nothing may be built on them
 ├── UnsupportedFeature        well-formed, but outside what we read or write
@@ -37,6 +39,17 @@ class AlreadyExists(StorageError):
 
 class PreconditionFailed(StorageError):
     """A conditional replace found another content than expected. Nothing was written."""
+
+
+class ManifestNotSynchronized(StorageError):
+    """A version is committed in the external manifest store, and could not be brought into the object store.
+
+    It is not read from elsewhere: a copy of the table would lack it.
+    """
+
+
+class CommitLockError(StorageError):
+    """The lock of a version could not be taken. Nothing was written."""
 
 
 class OutcomeUnknown(StorageError):

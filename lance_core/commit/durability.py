@@ -13,10 +13,11 @@ from lance_core.storage.port import ObjectStore
 from lance_core.transaction.reachable import reachable_files, unlisted_index_directories
 
 
-def put_again(store: ObjectStore, path: str, data: bytes, *, durable: bool = True) -> None:
+def put_again(store: ObjectStore, path: str, data: bytes, *, durable: bool = True) -> str | None:
     """Write a file that only this transaction writes, sending the same bytes again when an answer is lost.
 
-    Raises `OutcomeUnknown` when patience ends: the file may be there, or come yet, which harms nobody.
+    Returns its e_tag. Raises `OutcomeUnknown` when patience ends: the file may be there, or come yet,
+    which harms nobody.
     """
     retrying = Retrying(
         stop=stop_after_attempt(4),
@@ -24,7 +25,7 @@ def put_again(store: ObjectStore, path: str, data: bytes, *, durable: bool = Tru
         retry=retry_if_exception_type(OutcomeUnknown),
         reraise=True,
     )
-    retrying(store.put, path, data, durable=durable)
+    return retrying(store.put, path, data, durable=durable)
 
 
 def added_files(

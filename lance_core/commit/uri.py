@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from google.protobuf.message import DecodeError
 
+from lance_core.commit.handlers.handler import CommitHandler
 from lance_core.commit.loop import MAX_RETRIES, Committed
 from lance_core.commit.loop import commit_transaction as commit_to_store
 from lance_core.errors import InvalidTransaction
@@ -20,6 +21,7 @@ def commit_transaction(
     *,
     branch: str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    commit_handler: CommitHandler | None = None,
     max_retries: int = MAX_RETRIES,
 ) -> Committed:
     """Publish `transaction`, a message or its bytes, as the next version of the table at `uri` or of its `branch`.
@@ -27,7 +29,8 @@ def commit_transaction(
     It is judged against every version since the one that it read, and rebased over those that it may follow; the
     answer says which version it became and whether it was rebased. When another writer takes the slot first, it
     begins again, at most `max_retries` times. A transaction that is committed already is answered with its version,
-    so a call may be repeated.
+    so a call may be repeated. `commit_handler` says how the slot is claimed (see `lance_core.commit.handlers`); every
+    writer of the table must use the same. None is what the store has itself.
 
     Nothing was committed when this raises `RetryableConflict` (also when the tries are used up) or
     `IncompatibleTransaction`, both with the concurrent version and the reason; `InvalidTransaction` for one that
@@ -37,6 +40,8 @@ def commit_transaction(
     """
     message = transaction if isinstance(transaction, pb.Transaction) else _parse(transaction)
     store = open_store(uri, storage_options)
+    if commit_handler is not None:
+        store = commit_handler.over(store)
     return commit_to_store(store, "", message, branch=branch, max_retries=max_retries)
 
 

@@ -22,7 +22,7 @@ from lance_namespace.errors import (
 )
 from starlette.types import Receive, Scope, Send
 
-from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.errors import ManifestNotSynchronized, OutcomeUnknown, StorageError
 from namespace_server.rest.endpoints import Body, Endpoint
 from namespace_server.rest.errors import BodyTooLarge, MethodNotAllowed, body_of, status_of
 
@@ -197,7 +197,7 @@ def render_error(error: Exception, catalog_version: int) -> tuple[int, list[tupl
         instance = uuid.uuid4().hex
         _log.error("unhandled error, instance %s", instance, exc_info=error)
         where = f"the server's log has it as instance {instance}"
-        if type(error) in {StorageError, OutcomeUnknown}:
+        if type(error) in {StorageError, OutcomeUnknown, ManifestNotSynchronized}:
             error = ServiceUnavailableError(f"the catalog's storage did not answer; {where}")
         else:
             error = InternalError(f"internal error; {where}")

@@ -1,0 +1,89 @@
+"""Claiming a name under a lock that the caller brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from lance_core.commit.durability import put_again
+from lance_core.commit.handlers.exclusion import ExclusiveStore
+from lance_core.commit.handlers.handler import CommitHandler
+from lance_core.commit.handlers.slots import slot_number
+from lance_core.errors import AlreadyExists, CommitLockError, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.storage.port import ObjectStore
+
+Lock = Callable[[int], AbstractContextManager[Any]]
+"""Called with the version to be committed; while the context lasts, no other holder of that version's lock may run."""
+
+
+class CommitLock(CommitHandler):
+    """Looks whether the name is vacant and writes it, both while `lock(version)` is held.
+
+    `lock` gets the version number only, as in stock Lance; for anything that is no manifest (a tag, a branch) it gets
+    0. It must exclude every other writer of the table for as long as the context lasts: one that expires must be longer
+    than a write can take, retries included.
+
+    A lock that cannot be taken raises `CommitLockError`: nothing was written. One that fails when it is given back,
+    after the write, may have been lost before: that is `OutcomeUnknown`, and whoever claims a slot reads it (F1).
+    """
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+
+    def over(self, store: ObjectStore) -> ObjectStore:
+        """`store`, whose exclusive writes are made under the lock."""
+        return _LockedStore(store, self._lock)
+
+
+class _LockedStore(ExclusiveStore):
+    def __init__(self, inner: ObjectStore, lock: Lock) -> None:
+        super().__init__(inner)
+        self._lock = lock
+
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
+        def write() -> str | None:
+            try:
+                self.inner.head(path)
+            except NotFound:
+                return put_again(self.inner, path, data, durable=durable)
+            raise AlreadyExists(f"{self.uri}/{path}: expected a vacant key")
+
+        return self._hold(path, write)
+
+    def replace(self, path: str, data: bytes, *, if_match: str) -> str | None:
+        def write() -> str | None:
+            found = self.inner.head(path).e_tag
+            if found != if_match:
+                raise PreconditionFailed(f"{self.uri}/{path}: expected e_tag {if_match}, found {found}")
+            return put_again(self.inner, path, data)
+
+        return self._hold(path, write)
+
+    def _hold(self, path: str, write: Callable[[], str | None]) -> str | None:
+        """Make a write under the lock; its own error wins over what the lock says afterwards, or keeps back."""
+        version = slot_number(path)
+        refusal: StorageError | None = None
+        written = False
+        answer: str | None = None
+        try:
+            with self._lock(version):
+                try:
+                    answer = write()
+                    written = True
+                except StorageError as error:
+                    refusal = error
+                    raise
+        except Exception as error:
+            if error is refusal:
+                raise
+            if refusal is not None:
+                raise refusal from error
+            if written:
+                raise OutcomeUnknown(
+                    f"{self.uri}/{path}: written, but its lock was not given back: {error!r}"
+                ) from error
+            raise CommitLockError(f"{self.uri}/{path}: the lock of version {version} failed: {error!r}") from error
+        if refusal is not None:  # the lock swallowed it
+            raise refusal
+        return answer

@@ -1,0 +1,42 @@
+"""Claiming a name by an exclusive rename."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+
+from lance_core.commit.durability import put_again
+from lance_core.commit.handlers.exclusion import ExclusiveStore
+from lance_core.commit.handlers.handler import CommitHandler
+from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.storage.port import ObjectStore
+
+
+class RenameIfAbsent(CommitHandler):
+    """Writes `<name>-<uuid>`, then renames it to the name if that is vacant.
+
+    For stores whose `rename_if_absent` is a step of its own: local files, where it is a link. On a bucket that is a
+    conditional put again, so there is nothing to gain.
+    """
+
+    def over(self, store: ObjectStore) -> ObjectStore:
+        """`store`, whose put-if-absent is its own exclusive rename."""
+        return _RenamingStore(store)
+
+
+class _RenamingStore(ExclusiveStore):
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
+        staged = f"{path}-{uuid.uuid4()}"
+        e_tag = put_again(self.inner, staged, data, durable=durable)
+        try:
+            self.inner.rename_if_absent(staged, path, durable=durable)
+        except OutcomeUnknown:
+            raise
+        except StorageError:
+            with suppress(StorageError):
+                self.inner.delete(staged)
+            raise
+        return e_tag if self.inner.content_e_tags else None
+
+    def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
+        self.inner.rename_if_absent(source, target, durable=durable)
