@@ -1,4 +1,5 @@
-"""The one module of the engine that calls pylance: it encodes, decodes and describes data. It never commits.
+"""The one module of the engine that calls pylance: it encodes, decodes and describes data. It never commits
+to a table.
 
 Private or undocumented parts of pylance are used in one place each: the schema conversion through `LanceSchema`, and
 the in-memory store of `LanceFileSession`.
@@ -9,7 +10,8 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -17,9 +19,10 @@ import lance
 import pyarrow as pa
 from lance.file import LanceFileReader, LanceFileSession
 from lance.fragment import FragmentMetadata, write_fragments
+from lance.optimize import Compaction, CompactionTask, RewriteResult
 from lance.schema import LanceSchema
 
-from lance_core.errors import CorruptFile, UnsupportedFeature
+from lance_core.errors import CorruptFile, StorageError, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile, serialized_manifest
 from lance_core.proto import lance_table_pb2 as pb
 
@@ -158,6 +161,46 @@ def stage_fragments(
         data_storage_version=data_storage_version,
     )
     return [fragment_message(fragment) for fragment in fragments]
+
+
+def plan_compaction(dataset: lance.LanceDataset, options: Mapping[str, Any]) -> list[str]:
+    """Tasks, each a group of neighbouring fragments to be rewritten together, as pylance's JSON. Writes nothing."""
+    with _storage_errors(f"{dataset.uri}: compaction cannot be planned"):
+        return [task.json() for task in Compaction.plan(dataset, dict(options)).tasks]
+
+
+def execute_compaction(dataset: lance.LanceDataset, task: str) -> str:
+    """Write the data files that a task asks for; its result, as pylance's JSON. Commits nothing."""
+    with _storage_errors(f"{dataset.uri}: fragments cannot be compacted"):
+        return str(CompactionTask.from_json(task).execute(dataset).json())
+
+
+def rewrite_group(result: str) -> pb.Transaction.Rewrite.RewriteGroup:
+    """The fragments that an executed task replaces, and those it replaces them by, which have no ids yet."""
+    executed = RewriteResult.from_json(result)
+    return pb.Transaction.Rewrite.RewriteGroup(
+        old_fragments=[fragment_message(fragment) for fragment in executed.original_fragments],
+        new_fragments=[fragment_message(fragment) for fragment in executed.new_fragments],
+    )
+
+
+def commit_to_scratch(dataset: lance.LanceDataset, results: Sequence[str]) -> None:
+    """Let pylance commit executed tasks to a dataset that is nobody's table.
+
+    This is the one exception to the rule of this module: index segments cannot be moved to new fragments otherwise.
+    """
+    with _storage_errors(f"{dataset.uri}: indices cannot be rewritten"):
+        Compaction.commit(dataset, [RewriteResult.from_json(result) for result in results])
+
+
+@contextmanager
+def _storage_errors(what: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        if _is_refusal(error):
+            raise StorageError(f"{what}: {error}") from error
+        raise
 
 
 def _is_refusal(error: BaseException) -> bool:

@@ -44,6 +44,7 @@ StorageOptions = Annotated[
         help="NAME=VALUE for the object store, over LANCE_NAMESPACE_STORAGE__NAME; may be repeated.", show_default=False
     ),
 ]
+Branch = Annotated[str | None, typer.Option(help="Branch of the table (main).")]
 Durability = Annotated[
     str | None, typer.Option(help="fsync: a commit is on the disk before it is answered; none: it is not.")
 ]
@@ -128,6 +129,39 @@ def inspect(
     with _refusing():
         found = inspect_uri(target, version=version, ref=ref, storage_options=_storage_options(storage_option))
     typer.echo(json.dumps(found, indent=2) if as_json else render_text(found), nl=as_json)
+
+
+@cli.command()
+def compact(
+    uri: Annotated[str, typer.Argument(metavar="URI", help="A table.")],
+    target_rows: Annotated[int, typer.Option(help="Rows that a fragment should have.")] = 1 << 20,
+    keep_deletions: Annotated[
+        bool, typer.Option("--keep-deletions", help="Rewrite no fragment only because rows of it are deleted.")
+    ] = False,
+    deletions_threshold: Annotated[float, typer.Option(help="Share of deleted rows from which it is rewritten.")] = 0.1,
+    max_fragments: Annotated[int | None, typer.Option(help="Rewrite at most so many, the oldest first.")] = None,
+    branch: Branch = None,
+    storage_option: StorageOptions = None,
+) -> None:
+    """Rewrite small fragments of a table, and those with deleted rows, into larger ones, as one commit."""
+    with _refusing():
+        from lance_core.compaction import CompactionOptions
+        from lance_core.compaction import compact as compact_uri
+
+        options = CompactionOptions(
+            target_rows_per_fragment=target_rows,
+            materialize_deletions=not keep_deletions,
+            materialize_deletions_threshold=deletions_threshold,
+            max_source_fragments=max_fragments,
+        )
+        done = compact_uri(uri, options, branch=branch, storage_options=_storage_options(storage_option))
+    if done.committed is None:
+        typer.echo(f"{uri}: nothing to compact, version {done.version}")
+        return
+    typer.echo(
+        f"{uri}: version {done.version}, {done.removed_fragments} fragments became {done.added_fragments}, "
+        f"{done.rewritten_indices} index segments rewritten"
+    )
 
 
 @contextmanager

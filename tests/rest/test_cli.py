@@ -164,6 +164,21 @@ def test_inspect(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_compact(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    for mode in ("create", "append", "append"):
+        lance.write_dataset(pa.table({"x": [1, 2]}), uri, mode=mode)
+    done = run("compact", uri)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "version 4, 3 fragments became 1, 0 index segments rewritten" in done.stdout
+    assert "nothing to compact, version 4" in run("compact", uri).stdout
+    assert lance.dataset(uri).count_rows() == 6
+    for arguments, said in ((["--branch", "none"], "expected a manifest"), (["--target-rows", "0"], "at least 1")):
+        done = run("compact", uri, *arguments)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+        assert said in done.stderr
+
+
 def test_help_names_the_commands() -> None:
     done = run("--help")
     assert done.returncode == 0

@@ -1,0 +1,137 @@
+"""From a version to the transaction that compacts it, with nothing committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyroaring import BitMap, BitMap64
+
+from lance_core import data
+from lance_core.commit.durability import added_files
+from lance_core.commit.table_files import TableFiles
+from lance_core.compaction.plan import CompactionOptions
+from lance_core.compaction.scratch import Scratch, with_base, without_base
+from lance_core.errors import UnsupportedFeature
+from lance_core.format.manifest import ManifestFile
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.port import ObjectStore
+from lance_core.transaction.features import check_continuable, has_stable_row_ids
+from lance_core.transaction.indices import FRAGMENT_REUSE, SYSTEM_INDICES, covered_fragments
+from lance_core.transaction.operations import Rewrite, encode_transaction
+
+_Groups = tuple[pb.Transaction.Rewrite.RewriteGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCompaction:
+    """A Rewrite whose files are written. `files` are the store keys of what it adds, all under fresh names."""
+
+    transaction: pb.Transaction
+    files: tuple[str, ...]
+
+    @property
+    def removed_fragments(self) -> int:
+        """How many fragments go."""
+        return sum(len(group.old_fragments) for group in self.transaction.rewrite.groups)
+
+    @property
+    def added_fragments(self) -> int:
+        """How many take their place."""
+        return sum(len(group.new_fragments) for group in self.transaction.rewrite.groups)
+
+
+def prepare_compaction(
+    store: ObjectStore,
+    base: str,
+    file: ManifestFile,
+    *,
+    reserve: Callable[[int], int],
+    options: CompactionOptions | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> PreparedCompaction | None:
+    """Rewrite what is to be compacted in the version `file` of the table or branch at key `base`.
+
+    The version need not be published. None when there is nothing to do. `reserve(count)` takes that many fragment ids
+    for good and answers with the first: it is called, once, only when an index has to be rewritten, whose segments
+    speak of the new fragments before they are committed. Commits nothing: the transaction is for
+    `commit_transaction`, `stage_commit` or a batch, and conflicts with what changes the same fragments meanwhile.
+    `discard_compaction` removes the files of one that was rejected.
+
+    Raises `UnsupportedFeature` for a table that we must not write to, or whose indices refer to earlier compactions,
+    and for a store that pylance does not reach; `StorageError` when pylance cannot read or write.
+    """
+    _check_table(store, file)
+    wanted = (options or CompactionOptions()).for_table(file.manifest)
+    handle = data.open_staged(store.object_uri(base), file, storage_options)
+    indices = file.indices.indices if file.indices is not None else ()
+    if not any(index.name not in SYSTEM_INDICES for index in indices):
+        tasks = data.plan_compaction(handle, wanted)
+        groups = _number_later(data.execute_compaction(handle, task) for task in tasks)
+        return _prepared(store, base, file, Rewrite(groups)) if groups else None
+    # A handle on a manifest alone shows no index, and fragments that an index covers join only their like.
+    with Scratch(store, base, file, storage_options) as scratch:
+        tasks = [without_base(task, scratch.base_id) for task in data.plan_compaction(scratch.open(), wanted)]
+    results = [data.execute_compaction(handle, task) for task in tasks]
+    groups = _number_later(results)
+    if not groups:
+        return None
+    if not _is_covered(groups, indices):
+        return _prepared(store, base, file, Rewrite(groups))
+    first = reserve(sum(len(group.new_fragments) for group in groups))
+    stable = has_stable_row_ids(file.manifest)
+    moved = [None if stable else live_rows(TableFiles(store, base), file.manifest, group) for group in groups]
+    with Scratch(store, base, file, storage_options, next_fragment_id=first) as scratch:
+        located = [with_base(result, scratch.base_id, rows) for result, rows in zip(results, moved, strict=True)]
+        operation = scratch.remap(located)
+        scratch.move_indices(operation)
+    return _prepared(store, base, file, operation)
+
+
+def live_rows(files: TableFiles, manifest: pb.Manifest, group: pb.Transaction.Rewrite.RewriteGroup) -> BitMap64:
+    """The addresses of the rows that a group copies: those of its old fragments that are not deleted.
+
+    Raises as `TableFiles.deleted_rows`.
+    """
+    rows = BitMap64()
+    for fragment in group.old_fragments:
+        first = fragment.id << 32
+        rows |= BitMap64(range(first, first + fragment.physical_rows))
+        rows -= BitMap64(first + offset for offset in files.deleted_rows(manifest, fragment))
+    rows.run_optimize()
+    return rows
+
+
+def discard_compaction(store: ObjectStore, prepared: PreparedCompaction) -> None:
+    """Remove the files of a compaction whose transaction was rejected, and never of one of unknown outcome."""
+    store.map(store.delete, prepared.files)
+
+
+def _check_table(store: ObjectStore, file: ManifestFile) -> None:
+    check_continuable(file.manifest)
+    if store.uri.startswith("memory:"):
+        raise UnsupportedFeature(f"{store.uri}: expected a store that pylance reaches, found this process's memory")
+    if file.indices is not None and any(index.name == FRAGMENT_REUSE for index in file.indices.indices):
+        raise UnsupportedFeature(
+            f"version {file.version} has the index {FRAGMENT_REUSE}, by which other indices refer to fragments before "
+            "an earlier compaction: expected indices that were brought up to date"
+        )
+
+
+def _number_later(results: Iterable[str]) -> _Groups:
+    """The groups, with new fragments that get their ids when they are committed."""
+    groups = tuple(data.rewrite_group(result) for result in results)
+    for group in groups:
+        for fragment in group.new_fragments:
+            fragment.id = 0
+    return groups
+
+
+def _is_covered(groups: _Groups, indices: Sequence[pb.IndexMetadata]) -> bool:
+    old = BitMap(fragment.id for group in groups for fragment in group.old_fragments)
+    return any(covered_fragments(index) & old for index in indices)
+
+
+def _prepared(store: ObjectStore, base: str, file: ManifestFile, operation: Rewrite) -> PreparedCompaction:
+    transaction = encode_transaction(operation, read_version=file.version)
+    return PreparedCompaction(transaction, tuple(added_files(store, base, transaction, file)))

@@ -1,0 +1,131 @@
+"""A throw-away clone of one version, on which pylance does what it cannot do without committing.
+
+Planning needs to see the indices, and moving index segments to new fragments is a part of pylance's commit. Both happen
+on a shallow clone below `_staging/`, which no reader knows: pylance commits there, and nowhere else. What it made of
+the indices is moved to the table, the clone is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import unquote
+
+from pyroaring import BitMap64
+
+from lance_core import data
+from lance_core.commit.handlers.exclusion import ExclusiveStore
+from lance_core.commit.staged import STAGING_DIRECTORY
+from lance_core.errors import CorruptFile
+from lance_core.format.manifest import ManifestFile, encode_manifest_file
+from lance_core.format.naming import index_directory, join_key, manifest_path
+from lance_core.storage.port import ObjectStore
+from lance_core.transaction.apply import apply_transaction
+from lance_core.transaction.operations import Clone, Rewrite, decode_operation, encode_transaction
+from lance_core.versions import find_latest, read_manifest
+
+
+class Scratch:
+    """A clone of the version `file` of the table or branch at key `base`, as long as the context lasts.
+
+    With `next_fragment_id` that is the first id which new fragments get there. A crash leaves it to the collector.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        base: str,
+        file: ManifestFile,
+        storage_options: Mapping[str, str] | None,
+        *,
+        next_fragment_id: int | None = None,
+    ) -> None:
+        # Nobody competes for these names, so no commit handler needs to hear of them.
+        self._store = store.inner if isinstance(store, ExclusiveStore) else store
+        self._table = base
+        self._base = join_key(STAGING_DIRECTORY, str(uuid.uuid4()), str(uuid.uuid4()))
+        self._version = file.version
+        self._storage_options = storage_options
+        clone = encode_transaction(Clone(_root_path(store, base), file.version, None, None), read_version=file.version)
+        built = apply_transaction(None, clone, version=file.version, now_ns=time.time_ns(), source=file)
+        if next_fragment_id is not None:
+            built.manifest.max_fragment_id = next_fragment_id - 1
+        self.base_id = built.manifest.base_paths[-1].id
+        """The base path under which the clone has the table's files."""
+        self._manifest = encode_manifest_file(built.manifest, clone, built.indices)
+
+    def __enter__(self) -> Self:
+        self._store.put(manifest_path(self._base, self._version), self._manifest, durable=False)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._store.map(self._store.delete, [meta.path for meta in self._store.list(self._base)])
+
+    def open(self) -> Any:
+        """Pylance's handle on the clone."""
+        return data.open_published(self._store.object_uri(self._base), self._version, self._storage_options)
+
+    def remap(self, results: Sequence[str]) -> Rewrite:
+        """The Rewrite that pylance made of executed tasks, as the table would see it.
+
+        Raises `CorruptFile` when it is not the one that was asked for.
+        """
+        data.commit_to_scratch(self.open(), results)
+        head = read_manifest(self._store, find_latest(self._store, self._base))
+        operation = None if head.transaction is None else decode_operation(head.transaction)
+        if not isinstance(operation, Rewrite) or len(operation.groups) != len(results):
+            where = self._store.object_uri(self._base)
+            raise CorruptFile(f"{where}: expected a rewrite of {len(results)} groups, found {head.operation}")
+        for group in operation.groups:
+            for fragment in group.new_fragments:
+                for file in fragment.files:
+                    file.ClearField("base_id")
+        return operation
+
+    def move_indices(self, operation: Rewrite) -> None:
+        """Give the table the segments that were written for the clone."""
+        for entry in operation.rewritten_indices:
+            source, target = (index_directory(base, entry.new_id.uuid) for base in (self._base, self._table))
+            for meta in self._store.list(source):
+                key = join_key(target, meta.path.removeprefix(f"{source}/"))
+                if self._store.local:
+                    self._store.rename_if_absent(meta.path, key, durable=False)
+                else:
+                    self._store.put(key, self._store.get(meta.path))
+
+
+def with_base(result: str, base_id: int, moved: BitMap64 | None) -> str:
+    """An executed task whose new files lie under a base path.
+
+    `moved` are the addresses (fragment id in the upper half, row offset in the lower) of the rows that were copied, in
+    their order; None leaves what pylance noted, which notes them only on a handle that shows indices.
+    """
+    content = json.loads(result)
+    if moved is not None:
+        content["row_addrs"] = list(moved.serialize())
+    for fragment in content["new_fragments"]:
+        for file in fragment["files"]:
+            file["base_id"] = base_id
+    return json.dumps(content)
+
+
+def without_base(task: str, base_id: int) -> str:
+    """A planned task whose files of one base path are the table's own."""
+    content = json.loads(task)
+    for fragment in content["task"]["fragments"]:
+        for file in (*fragment["files"], fragment.get("deletion_file")):
+            if file is not None and file["base_id"] == base_id:
+                file["base_id"] = None
+    return json.dumps(content)
+
+
+def _root_path(store: ObjectStore, base: str) -> str:
+    """The root of a table or branch as base paths spell it: a plain path, or a URI that is not percent-encoded."""
+    uri = unquote(store.object_uri(base))
+    return uri.removeprefix("file://")
