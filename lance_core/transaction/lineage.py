@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter, eq
+from operator import attrgetter
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
@@ -139,14 +139,15 @@ def _continues(before: pb.Manifest, after: pb.Manifest) -> bool:
 
     A short cut; what it does not recognize is compared fragment by fragment.
     """
-    kept = len(before.fragments)
-    if len(after.fragments) < kept or not all(map(eq, before.fragments, after.fragments)):
+    old, new = list(before.fragments), list(after.fragments)
+    kept = len(old)
+    if new[:kept] != old:
         return False
-    mark = max(map(_id_of, before.fragments), default=-1)
+    mark = max(map(_id_of, old), default=-1)
     if before.HasField("max_fragment_id"):
         mark = max(mark, before.max_fragment_id)
-    added = [fragment.id for fragment in after.fragments[kept:]]
-    return all(identifier > mark for identifier in added) and len(set(added)) == len(added)
+    added = [fragment.id for fragment in new[kept:]]
+    return min(added, default=mark + 1) > mark and len(set(added)) == len(added)
 
 
 def _fragment_break(before: pb.Manifest, after: pb.Manifest, scope: _Scope) -> str | None:

@@ -17,11 +17,14 @@ def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile |
     paths are not ours to look after and are left out, and so is what the head has already, if it is given. Index
     segments that do not list their files are not covered: see `unlisted_index_directories`.
     """
+    operation = transaction.WhichOneof("operation")
     keys = dict.fromkeys(_fragment_files(_fragments(transaction), base))
+    if operation in _ADDS_FRAGMENTS_ONLY:
+        return list(keys)
     keys.update(dict.fromkeys(_deletion_files(_row_changes(transaction), base)))
     keys.update(dict.fromkeys(_loose_data_files(transaction, base)))
     keys.update(dict.fromkeys(_index_files(transaction, base)))
-    if head is not None and transaction.WhichOneof("operation") in _LISTS_OLD_FILES:
+    if head is not None and operation in _LISTS_OLD_FILES:
         for key in (
             *_fragment_files(head.manifest.fragments, base),
             *_deletion_files(head.manifest.fragments, base),
@@ -41,6 +44,8 @@ def is_file_path(path: str) -> bool:
     """Whether a path from a manifest stays below the directory that it is relative to."""
     return not any(part in {"", ".", ".."} for part in path.split("/"))
 
+
+_ADDS_FRAGMENTS_ONLY = frozenset({"append", "overwrite"})
 
 _LISTS_OLD_FILES = frozenset({"delete", "update", "merge"})
 """Operations whose fragments also name files that were there before."""

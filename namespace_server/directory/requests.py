@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import orjson
 from google.protobuf.message import DecodeError
-from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
 
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory import names
@@ -294,8 +294,10 @@ def batch_operations(request: Request, paths: PathResolver) -> tuple[Operation, 
         body = item[given[0]]
         if not isinstance(body, Mapping):
             raise InvalidInputError(f"operations[{index}].{given[0]}: expected an object, found {_shown(body)}")
-        with _located(f"operations[{index}].{given[0]}"):
+        try:
             parsed.append(_BATCH_OPERATIONS[given[0]](body, paths))
+        except (InvalidInputError, UnsupportedOperationError) as error:
+            raise _located(f"operations[{index}].{given[0]}", error) from None
     return tuple(parsed)
 
 
@@ -303,8 +305,10 @@ def version_entries(request: Request, paths: PathResolver) -> tuple[Operation, .
     """BatchCreateTableVersionsRequest."""
     parsed = []
     for index, entry in enumerate(_items(request, "entries")):
-        with _located(f"entries[{index}]"):
+        try:
             parsed.append(create_table_version(entry, paths))
+        except (InvalidInputError, UnsupportedOperationError) as error:
+            raise _located(f"entries[{index}]", error) from None
     return tuple(parsed)
 
 
@@ -314,18 +318,9 @@ def request_hash(operation: str, request: Request) -> str:
     return hashlib.sha256(operation.encode() + b"\0" + orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-class _located:  # noqa: N801 - reads as a statement: `with _located("operations[3]"):`
-    """Put the place in front of the message of an InvalidInputError raised inside."""
-
-    def __init__(self, place: str) -> None:
-        self._place = place
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, (InvalidInputError, UnsupportedOperationError)):
-            raise type(error)(f"{self._place}: {error}") from None
+def _located(place: str, error: InvalidInputError | UnsupportedOperationError) -> LanceNamespaceError:
+    """The same error, with the place in front of its message."""
+    return type(error)(f"{place}: {error}")
 
 
 def _items(request: Request, field: str) -> Sequence[Request]:
