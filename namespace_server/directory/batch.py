@@ -66,11 +66,11 @@ def replay(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Findi
         if record is None and len(batch.operations) == 1:
             entry = snapshot.version_entry(creates[0][1].id, creates[0][1].branch, creates[0][1].version)
             if entry is not None:
-                return Plan(batch, batch.uuid, Changes(), snapshot, (version_result(entry),), replayed=True)
+                return Plan(batch, batch.uuid, Changes(), frozenset(), (version_result(entry),), replayed=True)
     if record is None:
         return None
     results = tuple(orjson.loads(record.results))
-    return Plan(batch, record.batch_uuid, Changes(), snapshot, results, replayed=True)
+    return Plan(batch, record.batch_uuid, Changes(), frozenset(), results, replayed=True)
 
 
 def _is_there(operation: CreateTableVersion, snapshot: CatalogSnapshot, finding: Finding | None) -> bool:

@@ -44,8 +44,10 @@ from namespace_server.directory.snapshot import CatalogSnapshot
 def create_version(draft: Draft, index: int, operation: CreateTableVersion) -> Result:
     """The staged manifest becomes head + 1, if it is that and was built on the head (P3)."""
     table = draft.table(operation.id)
-    head = draft.view(operation.id).head(operation.id, operation.branch)
-    if draft.view(operation.id).version_entry(operation.id, operation.branch, operation.version) is not None:
+    view = draft.view(operation.id)
+    head = view.head(operation.id, operation.branch)
+    taken = head is not None and operation.version <= head.version
+    if taken and view.version_entry(operation.id, operation.branch, operation.version) is not None:
         raise _version_exists(draft, index, operation, operation.version)
     expected = _expected_version(operation, head)
     if expected is not None and operation.version != expected:

@@ -28,7 +28,8 @@ from namespace_server.directory.errors import CatalogBusy, CommitOutcomeUnknown
 from namespace_server.directory.flips import Flip
 from namespace_server.directory.manifest_table import Committed, ManifestTable, UnknownOutcome
 from namespace_server.directory.manifests import ManifestCache, PlanningWorld
-from namespace_server.directory.operations import Batch
+from namespace_server.directory.operations import Batch, TableOperation
+from namespace_server.directory.overlay import Overlay
 from namespace_server.directory.promotion import Promoter
 from namespace_server.directory.rows import Changes, changes_of
 from namespace_server.directory.snapshot import CatalogSnapshot
@@ -59,15 +60,31 @@ class Pending:
 class _Attempt:
     """One try at a group: where it stands, what it changes, and what each batch would be told.
 
-    `final[i]`: verdict i rests on the committed snapshot alone, so it holds whatever becomes of the flip (P7).
+    `final[i]`: verdict i rests on the committed snapshot alone, so it holds whatever becomes of the flip (P7). `names`
+    are the names that the planned batches may be found by: uuids, idempotency keys and request hashes (P1, A1).
     """
 
     snapshot: CatalogSnapshot
     world: PlanningWorld
-    overlay: CatalogSnapshot
-    steps: list[Changes] = field(default_factory=list)
+    overlay: Overlay
+    names: set[str] = field(default_factory=set)
     verdicts: list[Verdict | None] = field(default_factory=list)
     final: list[bool] = field(default_factory=list)
+
+    def basis(self, batch: Batch) -> CatalogSnapshot:
+        """What a batch is planned on: the snapshot itself if nothing planned before concerns it, else the overlay."""
+        if not self.overlay.steps:
+            return self.snapshot
+        alone = self.names.isdisjoint(_names(batch)) and all(
+            isinstance(operation, TableOperation) and self.overlay.of(operation.id) is self.snapshot
+            for operation in batch.operations
+        )
+        return self.snapshot if alone else self.overlay.whole
+
+    def accept(self, plan: Plan) -> None:
+        """Let the batches that follow see what a plan changes."""
+        self.overlay.add(plan.changes, plan.tables)
+        self.names.update(_names(plan.batch))
 
 
 class Committer:
@@ -259,27 +276,28 @@ class Committer:
 
     def _plan(self, group: Sequence[Pending], snapshot: CatalogSnapshot, found: Found) -> _Attempt:
         """Plan each batch on the overlay of those before it."""
-        attempt = _Attempt(snapshot, PlanningWorld(self._store, self._manifests, self._promoter, snapshot), snapshot)
+        world = PlanningWorld(self._store, self._manifests, self._promoter, snapshot)
+        attempt = _Attempt(snapshot, world, Overlay(snapshot))
         for pending in group:
             self._adopt(attempt, pending, found)
-            final = attempt.overlay is snapshot
-            verdict = self._plan_one(attempt, pending)
+            basis = attempt.basis(pending.batch)
+            verdict = self._plan_one(attempt, pending, basis)
+            final = basis is snapshot and verdict is not None
             if isinstance(verdict, Plan) and verdict.changes:
-                attempt.overlay = verdict.after
-                attempt.steps.append(verdict.changes)
+                attempt.accept(verdict)
                 final = False
             attempt.verdicts.append(verdict)
-            attempt.final.append(final and verdict is not None)
+            attempt.final.append(final)
         return attempt
 
-    def _plan_one(self, attempt: _Attempt, pending: Pending) -> Verdict | None:
+    def _plan_one(self, attempt: _Attempt, pending: Pending, basis: CatalogSnapshot) -> Verdict | None:
         """The verdict of one batch; None if it must wait until another one of the group is promoted."""
         try:
             require_managed(attempt.snapshot)
             asked: set[str] = set()
             while True:  # an operation may remove other versions than the one before it
                 try:
-                    return plan_batch(pending.batch, attempt.overlay, pending.findings, attempt.world)
+                    return plan_batch(pending.batch, basis, pending.findings, attempt.world)
                 except NeedsPromotion as need:
                     if not all(attempt.world.is_committed(entry) for entry in need.entries):
                         return None
@@ -311,25 +329,26 @@ class Committer:
         if not attempt.snapshot.managed:
             return
         for chain in pending.chains:
-            table = attempt.overlay.table(chain[0])
-            if chain not in found or table is None:
+            if chain not in found:
+                continue
+            overlay = attempt.overlay.of(chain[0])
+            table = overlay.table(chain[0])
+            if table is None:
                 continue
             head = attempt.snapshot.head(*chain)
             if head is not None and not attempt.world.is_promoted(head):
                 self._promoter.promote([head], attempt.snapshot)
                 continue
-            entries = adopt_found(attempt.overlay, table, chain[1], found[chain], attempt.world)
+            entries = adopt_found(overlay, table, chain[1], found[chain], attempt.world)
             if entries:
                 logger.info("%s: adopting versions %d to %d", table.location, entries[0].version, entries[-1].version)
-                changes = changes_of(entries)
-                attempt.overlay = attempt.overlay.apply(changes)
-                attempt.steps.append(changes)
+                attempt.overlay.add(changes_of(entries), (table.id,))
 
     def _prepare(self, attempt: _Attempt) -> Flip | None:
         """The flip of an attempt, upkeep included; None when there is nothing to flip."""
-        if not attempt.steps:
+        if not attempt.overlay.steps:
             return None
-        changes = self._upkeep.plan(attempt.snapshot).then(*attempt.steps)
+        changes = self._upkeep.plan(attempt.snapshot).then(*attempt.overlay.steps)
         return self._table.prepare(attempt.snapshot, changes, attempt=attempt.world.attempt)
 
     def _stage(
@@ -364,6 +383,11 @@ class Committer:
         for (pending, index, _), finding in zip(unseen, looked, strict=True):
             pending.findings[index] = finding
         return any(isinstance(finding, LanceNamespaceError) for finding in looked)
+
+
+def _names(batch: Batch) -> tuple[str, ...]:
+    names = (batch.uuid, batch.request_hash)
+    return names if batch.idempotency_key is None else (*names, batch.idempotency_key)
 
 
 def _decide_final(group: Sequence[Pending], attempt: _Attempt) -> None:

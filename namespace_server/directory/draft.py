@@ -20,6 +20,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.names import join
 from namespace_server.directory.operations import Batch, ObjectId
+from namespace_server.directory.overlay import Overlay
 from namespace_server.directory.rows import (
     Changes,
     Entry,
@@ -70,16 +71,16 @@ class PlannedVersion:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a batch changes, the overlay after it, the manifests it publishes, and the answer that it will get.
+    """What a batch changes, the manifests it publishes, and the answer that it will get.
 
-    Paths in `results` are store keys. `staged` are the objects that must be written before the flip.
-    `replayed`: the batch is already in the catalog, and `results` is its answer.
+    Paths in `results` are store keys. `tables`: see `Overlay`. `staged` are the objects that must be written before
+    the flip. `replayed`: the batch is already in the catalog, and `results` is its answer.
     """
 
     batch: Batch
     transaction_id: str
     changes: Changes
-    after: CatalogSnapshot
+    tables: frozenset[ObjectId] | None
     results: tuple[Result, ...]
     published: tuple[PlannedVersion, ...] = ()
     staged: tuple[tuple[str, bytes], ...] = ()
@@ -161,39 +162,26 @@ class Draft:
         self.results: list[Result] = []
         self.published: list[PlannedVersion] = []
         self.staged: list[tuple[str, bytes]] = []
-        self._steps: list[Changes] = []
-        self._work = base
-        self._applied = 0
-        self._touched: set[ObjectId] | None = set()
+        self._overlay = Overlay(base)
 
     @property
     def work(self) -> CatalogSnapshot:
-        """The overlay after the operations so far; brought up to date when somebody looks."""
-        fresh = self._steps[self._applied :]
-        if fresh:
-            self._work = self._work.apply(fresh[0].then(*fresh[1:]) if len(fresh) > 1 else fresh[0])
-            self._applied = len(self._steps)
-        return self._work
+        """The catalog after the operations so far."""
+        return self._overlay.whole
 
     def view(self, table_id: ObjectId) -> CatalogSnapshot:
-        """The overlay as far as one table is concerned: what the batch found, while it has not touched that table.
-
-        A batch over many tables is thus laid over the snapshot once, and not once for each.
-        """
-        return self.base if self._touched is not None and table_id not in self._touched else self.work
+        """The same, as far as one table is concerned."""
+        return self._overlay.of(table_id)
 
     def change(self, puts: Sequence[Entry] = (), removes: Sequence[str] = ()) -> None:
         """Put and remove entries, visible to the operations that follow."""
-        self._touched = None
-        self._steps.append(changes_of(puts, removes))
+        self._overlay.add(changes_of(puts, removes), None)
 
     def publish(self, planned: PlannedVersion) -> Result:
         """Put a version row whose manifest this batch publishes, and answer it."""
         self.world.learn(planned)
         self.published.append(planned)
-        if self._touched is not None:
-            self._touched.add(planned.entry.table_id)
-        self._steps.append(changes_of([planned.entry]))
+        self._overlay.add(Changes({planned.entry.object_id: planned.entry}), (planned.entry.table_id,))
         return version_result(planned.entry)
 
     def table(self, table_id: ObjectId) -> TableEntry:
@@ -228,7 +216,7 @@ class Draft:
 
     def require_head_promoted(self, head: VersionEntry) -> None:
         """Raise NeedsPromotion for a committed head that has only its staged name (M1)."""
-        if self.world.is_committed(head) and not self.world.is_promoted(head):
+        if not self.world.is_promoted(head) and self.world.is_committed(head):
             raise NeedsPromotion([head])
 
     def finish(self) -> Plan:
@@ -248,13 +236,14 @@ class Draft:
             ),
             results=orjson.dumps(self.results),
         )
-        if any(self._steps) or self.batch.idempotency_key is not None:
-            self.change([record])
+        overlay = self._overlay
+        if any(overlay.steps) or self.batch.idempotency_key is not None:
+            overlay.add(Changes({record.object_id: record}), ())
         return Plan(
             self.batch,
             self.batch.uuid,
-            Changes().then(*self._steps),
-            self.work,
+            Changes().then(*overlay.steps),
+            None if overlay.tables is None else frozenset(overlay.tables),
             tuple(self.results),
             tuple(self.published),
             tuple(self.staged),

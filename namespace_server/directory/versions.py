@@ -367,10 +367,13 @@ class Chain:
         return Chain(self.branch, tuple(segments))
 
     def _find_newer(self, version: int) -> int | None:
-        if not self.newer or version < self.newer[0].version:
+        newer = self.newer
+        if not newer or not newer[0].version <= version <= newer[-1].version:
             return None
-        at = bisect_left(self.newer, version, key=lambda entry: entry.version)
-        return at if at < len(self.newer) and self.newer[at].version == version else None
+        at = version - newer[0].version
+        if at >= len(newer) or newer[at].version != version:  # some between them are missing
+            at = bisect_left(newer, version, key=lambda entry: entry.version)
+        return at if newer[at].version == version else None
 
     def _merge(
         self, *, descending: bool, start: int | None, make: Callable[[Segment, int], Any]

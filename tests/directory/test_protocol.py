@@ -273,6 +273,22 @@ def test_batches_of_one_group_have_their_own_verdicts(ground: Ground) -> None:
     assert ground.catalog.snapshot().version == before + 1
 
 
+def test_a_key_used_earlier_in_the_group_is_used(ground: Ground) -> None:
+    person, city = ground.make_table("g", "person"), ground.make_table("g", "city")
+    calls = [
+        ground.namespace.prepare(
+            "batch_commit_tables", {"operations": [ground.stage(table, rows(3, 4))]}, idempotency_key="k1"
+        )
+        for table in (person, city)
+    ]
+
+    first, second = ground.namespace.commit(calls)
+
+    assert not isinstance(first, Exception)
+    assert "'k1' was used for another request" in str(second)
+    assert (ground.head(person), ground.head(city)) == (2, 1)
+
+
 def test_threads_share_flips_and_lose_nothing(ground: Ground) -> None:
     def work(number: int) -> None:
         for step in range(20):
