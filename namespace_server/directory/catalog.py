@@ -23,7 +23,7 @@ from namespace_server.directory.foreign import ForeignFiles
 from namespace_server.directory.manifest_table import ManifestTable
 from namespace_server.directory.manifests import ManifestCache
 from namespace_server.directory.operations import AssertTableVersion, Batch, CommitTransaction, ObjectId
-from namespace_server.directory.promotion import Promoter, open_versions
+from namespace_server.directory.promotion import Promoter
 from namespace_server.directory.rows import VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
 from namespace_server.directory.upkeep import Upkeep
@@ -139,7 +139,6 @@ class Catalog:
         try:
             snapshot = self.table.refresh()
             records = [record for record in snapshot.open_records() if not self.upkeep.is_settled(record)]
-            self.promoter.promote(open_versions(records, snapshot))
             self.upkeep.settle(self.promoter.settle(records, snapshot))
             self._complete_branches(snapshot)
             self._expire(snapshot)

@@ -15,6 +15,7 @@ from namespace_server.directory.rows import (
     TableId,
     VersionEntry,
     parse_id,
+    place_of,
     version_object_id,
 )
 from namespace_server.directory.state import (
@@ -30,6 +31,7 @@ from namespace_server.directory.versions import NOT_STORED, Chain
 
 NO_SERIALS: Final[Mapping[str, int]] = {}
 _MANY_NAMES: Final = 256
+_NOWHERE: Final = ("", None)
 
 
 def apply_changes(state: CatalogState, changes: Changes, serials: Mapping[str, int] = NO_SERIALS) -> CatalogState:
@@ -56,6 +58,7 @@ class _Editor:
         self.keys = state.keys
         self.requests = state.requests
         self.open_records = state.open_records
+        self.open_places = state.open_places
         self.strays = state.strays
         self.touched: set[TableId] = set()
 
@@ -137,6 +140,7 @@ class _Editor:
             self.keys,
             self.requests,
             self.open_records,
+            self.open_places,
             self.strays,
             detached,
         )
@@ -219,25 +223,38 @@ class _Editor:
         self.tables = self.tables.set(table_id, table.with_chain(branch, chain))
 
     def _put_record(self, record: RecordEntry) -> None:
-        old = self.records.get(record.batch_uuid)
+        uid = record.batch_uuid
+        old = self.records.get(uid)
         if old is not None:
-            self._remove_record(old.entry)
-        self.records = self.records.set(record.batch_uuid, StoredRecord(record, self._serial(record.object_id)))
+            self._forget_record(old.entry)
+        self.records = self.records.set(uid, StoredRecord(record, self._serial(record.object_id)))
         if record.idempotency_key is not None:
-            self.keys = self.keys.set(record.idempotency_key, record.batch_uuid)
+            self.keys = self.keys.set(record.idempotency_key, uid)
         if record.request_hash and (old is None or record.request_hash not in self.requests):
-            self.requests = self.requests.set(record.request_hash, record.batch_uuid)
+            self.requests = self.requests.set(record.request_hash, uid)
         if record.state == "open":
-            self.open_records = self.open_records.set(record.batch_uuid, None)
+            self.open_records = self.open_records.set(uid, None)
+            self.open_places = self.open_places.update(
+                {place_of(party): (uid, party.staged_path) for party in record.participants}
+            )
 
     def _remove_record(self, record: RecordEntry) -> None:
         self.records = self.records.delete(record.batch_uuid)
+        self._forget_record(record)
+
+    def _forget_record(self, record: RecordEntry) -> None:
+        """Take a record out of what leads to it."""
         if record.idempotency_key is not None and self.keys.get(record.idempotency_key) == record.batch_uuid:
             self.keys = self.keys.delete(record.idempotency_key)
         if record.request_hash and self.requests.get(record.request_hash) == record.batch_uuid:
             self.requests = self.requests.delete(record.request_hash)
         if record.batch_uuid in self.open_records:
             self.open_records = self.open_records.delete(record.batch_uuid)
+            with self.open_places.mutate() as places:
+                for place in map(place_of, record.participants):
+                    if places.get(place, _NOWHERE)[0] == record.batch_uuid:
+                        del places[place]
+                self.open_places = places.finish()
 
 
 def _update_names(old: tuple[str, ...], names: set[str], present: set[str]) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from namespace_server.directory.rows import (
     decode_row,
     decode_version,
     parse_id,
+    place_of,
     unescape_branch,
 )
 from namespace_server.directory.state import (
@@ -84,6 +85,7 @@ class Loader:
         tables = {table.entry.id: table for table in self._tables.values()}
         children = _children_of(self._namespaces, tables)
         records = sorted(self._records.values(), key=lambda stored: stored.entry.timestamp_ms)
+        waiting = [stored.entry for stored in records if stored.entry.state == "open"]
         state = CatalogState(
             Map(self._namespaces),
             Map(tables),
@@ -100,7 +102,14 @@ class Loader:
             Map(
                 {stored.entry.request_hash: stored.entry.batch_uuid for stored in records if stored.entry.request_hash}
             ),
-            Map({stored.entry.batch_uuid: None for stored in records if stored.entry.state == "open"}),
+            Map({record.batch_uuid: None for record in waiting}),
+            Map(
+                {
+                    place_of(party): (record.batch_uuid, party.staged_path)
+                    for record in waiting
+                    for party in record.participants
+                }
+            ),
             Map(self._strays),
             frozenset(path for path in children if path and path not in self._namespaces),
         )

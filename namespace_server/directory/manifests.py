@@ -15,8 +15,8 @@ from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.draft import Basis, PlannedVersion
-from namespace_server.directory.promotion import Promoter, place_of
-from namespace_server.directory.rows import TableEntry, VersionEntry
+from namespace_server.directory.promotion import Promoter
+from namespace_server.directory.rows import TableEntry, VersionEntry, place_of
 from namespace_server.directory.snapshot import CatalogSnapshot
 
 _CacheKey = tuple[str, str | None, int, str]
@@ -122,7 +122,7 @@ class PlanningWorld:
 
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the row is committed and its canonical file is known to be the row's."""
-        return self.is_committed(entry) and self._promoter.is_promoted(entry, self._snapshot)
+        return self._promoter.is_promoted(entry, self._snapshot) and self.is_committed(entry)
 
     def is_committed(self, entry: VersionEntry) -> bool:
         """Whether the row is in the catalog already, not only in the overlay of this group."""

@@ -9,25 +9,23 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
-from itertools import groupby
+from operator import attrgetter
 
 from lance_core.errors import AlreadyExists, LanceCoreError, NotFound
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import list_versions
 from namespace_server.directory.draft import PlannedVersion
-from namespace_server.directory.rows import Participant, RecordEntry, VersionEntry
+from namespace_server.directory.rows import Participant, Place, RecordEntry, VersionEntry, place_of
 from namespace_server.directory.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
 
-Place = tuple[str, str | None, int]
-"""Location, branch and version. A branch that a client deletes and makes again uses its places a second time, so a
-place alone does not name a manifest: what is remembered of one is compared by hash."""
-
 Repair = Callable[[VersionEntry, bytes, bytes], None]
+_version_of = attrgetter("version")
 
 
 class State(Enum):
@@ -51,7 +49,6 @@ class Promoter:
         self._lock = threading.Lock()
         self._promoted: dict[Place, str] = {}
         self._pending: dict[Place, PlannedVersion] = {}
-        self._open: tuple[CatalogSnapshot | None, Mapping[Place, str | None]] = (None, {})
 
     def expect(self, planned: Iterable[PlannedVersion]) -> None:
         """Remember the bytes of versions that a flip has just committed, until they are promoted."""
@@ -61,22 +58,11 @@ class Promoter:
 
     def is_promoted(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
         """Whether the canonical file of a committed row was seen to be the row's: promoted here, or record closed."""
-        return self._is_done(entry) or self._open_path(entry, snapshot) is None
+        return self._is_done(entry) or _open_path(entry, snapshot) is None
 
     def locate(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> VersionEntry:
         """The entry with its full staged path, which the open record has."""
-        path = self._open_path(entry, snapshot)
-        return entry if path is None or path == entry.staged_path else replace(entry, staged_path=path)
-
-    def _open_path(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> str | None:
-        """Where an open record staged this very row; None if none did."""
-        seen, paths = self._open
-        if seen is not snapshot:  # made once per snapshot; of two records for one place the later one counts
-            parties = (party for record in snapshot.open_records() for party in record.participants)
-            paths = {place_of(party): party.staged_path for party in parties}
-            self._open = (snapshot, paths)
-        path = paths.get(place_of(entry))
-        return path if path is not None and entry.matches_staged_path(path) else None
+        return _staged_at(entry, _open_path(entry, snapshot))
 
     def promote(self, entries: Iterable[VersionEntry], snapshot: CatalogSnapshot | None = None) -> None:
         """Promote versions: chains in parallel, each upward; a failure ends its chain for now (M1).
@@ -84,10 +70,12 @@ class Promoter:
         With a `snapshot` also what lies unpromoted below them, and staged paths come from its open records. Raises
         nothing: what could not be done is logged, and `is_promoted` stays false.
         """
-        wanted = list(entries) if snapshot is None else self._with_those_below(entries, snapshot)
-        ordered = sorted(wanted, key=lambda entry: (entry.location, entry.branch or "", entry.version))
-        chains = [list(group) for _, group in groupby(ordered, key=lambda entry: (entry.location, entry.branch))]
-        self._store.map(self._promote_chain, chains)
+        wanted = entries if snapshot is None else self._with_those_below(entries, snapshot)
+        chains: defaultdict[tuple[str, str | None], list[VersionEntry]] = defaultdict(list)
+        for entry in wanted:
+            if not self._is_done(entry):
+                chains[entry.location, entry.branch].append(entry)
+        self._store.map(self._promote_chain, list(chains.values()))
 
     def _with_those_below(self, entries: Iterable[VersionEntry], snapshot: CatalogSnapshot) -> list[VersionEntry]:
         tops = {(entry.location, entry.branch): 0 for entry in entries}
@@ -105,9 +93,7 @@ class Promoter:
         return list({place_of(entry): entry for entry in below}.values())
 
     def _promote_chain(self, chain: Sequence[VersionEntry]) -> None:
-        for entry in chain:
-            if self._is_done(entry):
-                continue
+        for entry in sorted(chain, key=_version_of):
             try:
                 state = self._promote_one(entry)
             except LanceCoreError as error:  # a repair also looks at the catalog, and at what others wrote
@@ -192,15 +178,16 @@ class Promoter:
         return State.UNPROMOTED
 
     def settle(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[RecordEntry]:
-        """Make promotions durable, then remove the staged names (S1, M2); returns the records that may be closed.
+        """Promote what open records published, make that durable, then remove the staged names (S1, M2).
 
-        What has no row any more waits for nothing. Its staged name stays: of a table that was dropped it may be the
-        only one, and older catalog versions name it (G2).
+        Returns the records that may be closed. What has no row any more waits for nothing. Its staged name stays: of a
+        table that was dropped it may be the only one, and older catalog versions name it (G2).
         """
+        published = [(record, open_versions(record, snapshot)) for record in records]
+        self.promote(row for _, rows in published for row in rows)
         done: list[RecordEntry] = []
         promoted: list[VersionEntry] = []
-        for record in records:
-            rows = open_versions([record], snapshot)
+        for record, rows in published:
             if all(map(self._is_done, rows)):
                 done.append(record)
                 promoted += rows
@@ -244,10 +231,9 @@ class Promoter:
         return planned.data if planned is not None and planned.entry.sha256 == entry.sha256 else None
 
 
-def open_versions(records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[VersionEntry]:
-    """The rows that records published and that still exist, with their full staged paths."""
-    parties = (party for record in records for party in record.participants)
-    return [entry for party in parties if (entry := participant_entry(party, snapshot)) is not None]
+def open_versions(record: RecordEntry, snapshot: CatalogSnapshot) -> list[VersionEntry]:
+    """The rows that a record published and that still exist, with their full staged paths."""
+    return [entry for party in record.participants if (entry := participant_entry(party, snapshot)) is not None]
 
 
 def participant_entry(party: Participant, snapshot: CatalogSnapshot) -> VersionEntry | None:
@@ -256,12 +242,17 @@ def participant_entry(party: Participant, snapshot: CatalogSnapshot) -> VersionE
     entry = None if table_id is None else snapshot.version_entry(table_id, party.branch, party.version)
     if entry is None or party.staged_path is None or not entry.matches_staged_path(party.staged_path):
         return None
-    return replace(entry, staged_path=party.staged_path)
+    return _staged_at(entry, party.staged_path)
 
 
-def place_of(item: VersionEntry | Participant) -> Place:
-    """Where the manifest of a row, or of a record's participant, belongs."""
-    return (item.location, item.branch, item.version)
+def _open_path(entry: VersionEntry, snapshot: CatalogSnapshot) -> str | None:
+    """Where an open record staged this very row; None if none did."""
+    path = snapshot.open_path(place_of(entry))
+    return path if path is not None and entry.matches_staged_path(path) else None
+
+
+def _staged_at(entry: VersionEntry, path: str | None) -> VersionEntry:
+    return entry if path is None or path == entry.staged_path else replace(entry, staged_path=path)
 
 
 def is_row(entry: VersionEntry, data: bytes) -> bool:

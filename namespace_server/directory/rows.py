@@ -25,6 +25,9 @@ from lance_core.format.manifest import Identity
 from lance_core.format.naming import MAIN_BRANCH, NamingScheme, branch_base, manifest_path, parse_manifest_name
 
 TableId = tuple[str, ...]
+Place = tuple[str, str | None, int]
+"""Location, branch and version. A branch that a client deletes and makes again uses its places a second time, so a
+place alone does not name a manifest: what is remembered of one is compared by hash or staged path."""
 RecordState = Literal["open", "closed", "collected", "foreign"]
 
 NAMESPACE: Final = "namespace"
@@ -163,6 +166,11 @@ class RecordEntry:
     def object_id(self) -> str:
         """The key of the row."""
         return RECORD_PREFIX + self.batch_uuid
+
+
+def place_of(item: VersionEntry | Participant) -> Place:
+    """Where the manifest of a row, or of a record's participant, belongs."""
+    return (item.location, item.branch, item.version)
 
 
 Entry = NamespaceEntry | TableEntry | VersionEntry | RecordEntry

@@ -12,6 +12,7 @@ from namespace_server.directory.rows import (
     Changes,
     Entry,
     NamespaceEntry,
+    Place,
     RecordEntry,
     TableEntry,
     TableId,
@@ -163,6 +164,11 @@ class CatalogSnapshot:
         records = self._state.records
         found = [records[batch_uuid].entry for batch_uuid in self._state.open_records]
         return tuple(sorted(found, key=lambda record: (record.timestamp_ms, record.batch_uuid)))
+
+    def open_path(self, place: Place) -> str | None:
+        """Where the record that last published a version at this place staged it, while that record is open."""
+        found = self._state.open_places.get(place)
+        return None if found is None else found[1]
 
     def apply(self, changes: Changes) -> CatalogSnapshot:
         """The overlay after these changes, at the same version; what the next batch of a group is planned on.

@@ -9,6 +9,7 @@ from immutables import Map
 from namespace_server.directory.rows import (
     RECORD_PREFIX,
     NamespaceEntry,
+    Place,
     RecordEntry,
     TableEntry,
     TableId,
@@ -80,6 +81,8 @@ class CatalogState(NamedTuple):
     requests: Map[str, str] = Map()
     """Request hash -> uuid of the latest batch that had it."""
     open_records: Map[str, None] = Map()
+    open_places: Map[Place, tuple[str, str | None]] = Map()
+    """What open records published: batch uuid and staged path. Of two records for one place the later one counts."""
     strays: Map[str, tuple[int, ...]] = Map()
     """Rows that mean nothing here, or are shadowed: object id -> serials. They stay on disk until the id is put."""
     detached: frozenset[TableId] = frozenset()

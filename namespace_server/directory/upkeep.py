@@ -8,12 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, takewhile
 
 from namespace_server.directory.rows import Changes, RecordEntry, VersionEntry, changes_of
 from namespace_server.directory.snapshot import CatalogSnapshot
 
-_CLOSINGS_PER_FLIP = 256
+_CLOSINGS_PER_FLIP = 64
+"""As many as a flip may open, so that closing keeps up with any number of flips, and none of them takes long for it."""
 _REMOVALS_PER_FLIP = 256
 
 
@@ -61,22 +62,14 @@ class Upkeep:
             settled = list(islice(self._settled.values(), _CLOSINGS_PER_FLIP))
             candidates = list(islice(self._gone.values(), _REMOVALS_PER_FLIP))
             reports = list(self._reports.values())
-        closings = [
-            replace(record, state="closed")
-            for record in settled
-            if (current := snapshot.record(record.batch_uuid)) is not None and current.state == "open"
-        ]
+        closings = [replace(record, state="closed") for record in settled if _is_open(record, snapshot)]
         gone = (entry.object_id for entry in candidates if _is_there(entry, snapshot))
         return changes_of([*closings, *reports], frozenset(gone))
 
     def done(self, snapshot: CatalogSnapshot) -> None:
         """A flip of this process made `snapshot`: drop what it did."""
         with self._lock:
-            closed = [
-                record
-                for record in islice(self._settled.values(), 2 * _CLOSINGS_PER_FLIP)
-                if (current := snapshot.record(record.batch_uuid)) is None or current.state != "open"
-            ]
+            closed = list(takewhile(lambda record: not _is_open(record, snapshot), self._settled.values()))
             for record in closed:
                 del self._settled[record.batch_uuid]
             for batch_uuid in [uid for uid in self._reports if snapshot.record(uid) is not None]:
@@ -84,6 +77,11 @@ class Upkeep:
             for object_id in list(islice(self._gone, _REMOVALS_PER_FLIP)):
                 del self._gone[object_id]
         self._forget(closed)
+
+
+def _is_open(record: RecordEntry, snapshot: CatalogSnapshot) -> bool:
+    current = snapshot.record(record.batch_uuid)
+    return current is not None and current.state == "open"
 
 
 def _is_there(entry: VersionEntry | RecordEntry, snapshot: CatalogSnapshot) -> bool:

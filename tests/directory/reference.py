@@ -17,6 +17,7 @@ from namespace_server.directory.rows import (
     TableEntry,
     TableId,
     VersionEntry,
+    place_of,
 )
 from namespace_server.directory.snapshot import CatalogSnapshot
 
@@ -237,6 +238,8 @@ def assert_snapshot_is(snapshot: CatalogSnapshot, reference: ReferenceCatalog) -
                 assert snapshot.record_by_key(entry.idempotency_key) == entry
     pending = {entry for entry in rows.values() if isinstance(entry, RecordEntry) and entry.state == "open"}
     assert set(snapshot.open_records()) == pending
+    places = {place_of(party) for record in pending for party in record.participants}
+    assert set(snapshot.state.open_places) == places
 
 
 def _children(parent: TableId, paths: Iterable[TableId]) -> tuple[str, ...]:

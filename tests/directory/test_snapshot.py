@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from namespace_server.directory.edits import apply_changes
-from namespace_server.directory.rows import Changes, NamespaceEntry, RecordEntry, TableEntry, VersionEntry
+from namespace_server.directory.rows import (
+    Changes,
+    NamespaceEntry,
+    Participant,
+    RecordEntry,
+    TableEntry,
+    VersionEntry,
+    place_of,
+)
 from namespace_server.directory.snapshot import CatalogSnapshot
 from tests.directory.reference import ReferenceCatalog, assert_snapshot_is, put, same
 
@@ -152,6 +161,18 @@ def test_records_are_found_by_uuid_key_and_request() -> None:
     assert closed.record_by_request("h") == later
     gone = closed.apply(Changes({}, frozenset({"$transactions$u1"})))
     assert (gone.record("u1"), gone.record_by_key("k"), gone.record_by_request("h")) == (None, None, later)
+
+
+def test_what_an_open_record_staged_is_found_by_its_place_until_it_is_closed() -> None:
+    parties = tuple(Participant(TABLE.id, None, number, TABLE.location, f"staged/{number}") for number in (5, 6))
+    first, second = RecordEntry("u1", "open", participants=parties), RecordEntry("u2", "open", participants=parties[1:])
+    place = place_of(parties[1])
+    snapshot = CatalogSnapshot().apply(put([first])).apply(put([second]))
+    assert (snapshot.open_path(place_of(parties[0])), snapshot.open_path(place)) == ("staged/5", "staged/6")
+    first_closed = snapshot.apply(put([replace(first, state="closed")]))
+    assert (first_closed.open_path(place_of(parties[0])), first_closed.open_path(place)) == (None, "staged/6")
+    both_closed = first_closed.apply(Changes({}, frozenset({"$transactions$u2"})))
+    assert both_closed.open_path(place) is None
 
 
 def test_an_entry_of_a_packed_chain_matches_what_was_put() -> None:
