@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from namespace_client.http import CatalogServer
+from namespace_client.wire import CatalogPins
 from spark_catalog.errors import (
     GraphCheckFailed,
     GraphConflict,
@@ -14,7 +16,6 @@ from spark_catalog.errors import (
 )
 from spark_catalog.graph import Edge, Graph, Node
 from spark_catalog.read import GraphSnapshot, read_graph, read_table
-from spark_catalog.server import CatalogPins, CatalogServer
 from spark_catalog.session import configure, start
 from spark_catalog.write import GraphWrite, GraphWriteResult, StagedTable, TableResult
 

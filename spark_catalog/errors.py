@@ -1,5 +1,7 @@
 """Everything that `spark_catalog` raises, grouped by what a handler would do.
 
+What the catalog answers is raised as by `namespace_client`, under the names that fit a graph.
+
 GraphError
 ├── InvalidWrite        the calls contradict each other, the table or the declared graph; nothing was staged for them
 ├── StagingFailed       a Spark job of the write failed; everything that the others staged was deleted
@@ -13,11 +15,26 @@ GraphError
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from namespace_client.errors import CatalogUnreachable, ClientError, CommitConflict, CommitRejected, CommitUnknown
 
-class GraphError(Exception):
-    """Root of the tree."""
+GraphError = ClientError
+WriteRejected = CommitRejected
+GraphConflict = CommitConflict
+WriteUnknown = CommitUnknown
+ServerUnreachable = CatalogUnreachable
+
+__all__ = [
+    "GraphCheckFailed",
+    "GraphConflict",
+    "GraphError",
+    "InvalidWrite",
+    "ServerUnreachable",
+    "StagingFailed",
+    "WriteRejected",
+    "WriteUnknown",
+    "last_line",
+]
 
 
 class InvalidWrite(GraphError, ValueError):
@@ -46,40 +63,6 @@ class GraphCheckFailed(GraphError):
         self.samples = tuple(samples)
         shown = ", ".join(str(sample) for sample in self.samples)
         super().__init__(f"{table}: {rule}: {count} distinct, for example {shown}")
-
-
-class WriteRejected(GraphError):
-    """The server refused the batch, so nothing of it is visible.
-
-    `code` is the namespace specification's error code, `failures` the explained conflicts of the answer.
-    """
-
-    def __init__(self, message: str, *, status: int, code: int | None, failures: Sequence[Mapping[str, Any]]) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.failures = tuple(dict(failure) for failure in failures)
-
-
-class GraphConflict(WriteRejected):
-    """A concurrent commit stands in the way. Running the block again reads the newer versions and can succeed."""
-
-
-class WriteUnknown(GraphError):
-    """The answer was lost: the batch may have committed, or may still. Its files are kept for that case.
-
-    `batch` is the batch's transaction id if the server told it, `idempotency_key` the key that was sent. `resend`
-    of the write repeats the same request under the same key, which cannot apply it twice.
-    """
-
-    def __init__(self, message: str, *, batch: str | None, idempotency_key: str) -> None:
-        super().__init__(message)
-        self.batch = batch
-        self.idempotency_key = idempotency_key
-
-
-class ServerUnreachable(GraphError):
-    """No connection to the server, or an answer that is none, while reading from the catalog."""
 
 
 def last_line(error: BaseException) -> str:

@@ -17,14 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from lance_core.format.naming import new_table_location
-from spark_catalog.checks import Change, Columns, Level, TableView, check_write
-from spark_catalog.errors import InvalidWrite, ServerUnreachable, StagingFailed, WriteRejected
-from spark_catalog.graph import Edge, Graph, Node, parse_properties
-from spark_catalog.read import PinnedTable, read_data_files
-from spark_catalog.server import (
+from namespace_client.http import CatalogServer
+from namespace_client.wire import (
     DELIMITER,
     AssertVersion,
-    CatalogServer,
     CatalogState,
     CommittedBatch,
     CommitTransaction,
@@ -32,6 +28,10 @@ from spark_catalog.server import (
     Operation,
     TableState,
 )
+from spark_catalog.checks import Change, Columns, Level, TableView, check_write
+from spark_catalog.errors import InvalidWrite, ServerUnreachable, StagingFailed, WriteRejected
+from spark_catalog.graph import Edge, Graph, Node, parse_properties
+from spark_catalog.read import PinnedTable, read_data_files
 from spark_catalog.staging import (
     StagedDeletes,
     StagedFragments,

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_catalog.server import CatalogServer
+from namespace_client.http import CatalogServer
 from spark_catalog.session import configure, start
 from tests.emulators import Emulator
-from tests.spark.lossy_proxy import LossyProxy, serve_lossily
+from tests.lossy_proxy import LossyProxy, serve_lossily
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -33,7 +33,7 @@ from spark_catalog import (
     read_table,
 )
 from spark_catalog.read import tables_in
-from tests.spark.lossy_proxy import LossyProxy
+from tests.lossy_proxy import LossyProxy
 
 pytestmark = pytest.mark.spark
 
@@ -374,7 +374,7 @@ def test_a_server_that_was_never_reached_is_no_unknown_outcome(social: Social, p
     files = social.files()
     with CatalogServer(proxy.url, retries=0) as server, pytest.raises(ServerUnreachable), social.write(server) as tx:
         tx.append("person", social.people(4))
-        server._client.get_httpx_client().base_url = "http://127.0.0.1:9"  # the discard port: nobody listens
+        server._backend._client.get_httpx_client().base_url = "http://127.0.0.1:9"  # the discard port: nobody listens
     assert social.files() == files
 
 

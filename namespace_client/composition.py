@@ -1,0 +1,253 @@
+"""From the steps of one table to the transactions that publish them. Pure.
+
+A step was built on the version that the step before it left, which nobody else has seen. What is sent must say the
+same in terms of the version that the block began at, because the catalog judges and rebases it from there:
+
+* one step is its own transaction;
+* steps that only add, remove or rewrite rows become one Append, Delete or Update: the difference between the last and
+  the first manifest;
+* what stood before an overwrite is forgotten, and rows that were added after it are part of it;
+* any other sequence is sent as it is, one transaction per step, and *guarded*: it is good only if nobody committed to
+  the table meanwhile, since the second transaction names fragments, rows and columns that the first one makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lance_core.format.manifest import ManifestFile, encode_manifest_file, parse_manifest_file
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.apply import apply_transaction
+from lance_core.transaction.features import has_stable_row_ids
+from lance_core.transaction.fragments import next_fragment_id
+from lance_core.transaction.operations import (
+    Append,
+    Delete,
+    Operation,
+    Overwrite,
+    Restore,
+    Update,
+    encode_transaction,
+)
+from lance_core.transaction.row_ids import row_ids
+
+MESSAGE_PROPERTY = "__lance_commit_message"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a table: the call, what it does to the version `before` (None: no version yet), the version after.
+
+    `guard` is the reason why the table must not move, where the transaction cannot say it (see `Composition`).
+    """
+
+    call: str
+    operation: Operation
+    transaction: pb.Transaction
+    before: ManifestFile | None
+    after: ManifestFile
+    guard: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What is sent for one table. With a `guard`, the reason in words, only if its version is still the head."""
+
+    transactions: tuple[pb.Transaction, ...]
+    guard: str | None = None
+
+
+def take_step(
+    call: str,
+    before: ManifestFile | None,
+    operation: Operation,
+    *,
+    now_ns: int,
+    message: str | None = None,
+    source: ManifestFile | None = None,
+    guard: str | None = None,
+) -> Step:
+    """Do an operation to a version, as the catalog would if nothing came between.
+
+    `source` is the version that a Restore goes back to. Raises `InvalidTransaction` or `UnsupportedFeature` for what
+    the catalog would refuse for the same reason.
+    """
+    version = 0 if before is None else before.version
+    transaction = transaction_message(operation, version, message)
+    built = apply_transaction(before, transaction, version=version + 1, now_ns=now_ns, source=source)
+    data = encode_manifest_file(built.manifest, transaction, built.indices)
+    after = parse_manifest_file(data, expected_version=version + 1)
+    return Step(call, operation, transaction, before, after, guard)
+
+
+def transaction_message(operation: Operation, read_version: int, message: str | None) -> pb.Transaction:
+    """A transaction with a uuid of its own. `read_version` is 0 for the first version of a table."""
+    properties = {MESSAGE_PROPERTY: message} if message else None
+    return encode_transaction(operation, read_version=read_version, properties=properties)
+
+
+def compose(steps: Sequence[Step], message: str | None = None) -> Composition:
+    """The transactions that say what the steps did, relative to the version before the first one."""
+    rest = _since_overwrite(steps)
+    if not rest:
+        return Composition(())
+    guard = next((step.guard for step in rest if step.guard is not None), None)
+    base = steps[0].before
+    version = 0 if base is None else base.version
+    if len(rest) == 1:
+        return Composition((transaction_message(rest[0].operation, version, message),), guard)
+    composed: Operation | str | None
+    if isinstance(rest[0].operation, Overwrite):
+        composed = _one_overwrite(rest)
+    elif len(rest) == len(steps):
+        composed = _one_row_change(steps)
+    else:
+        composed = "a restore stands before other changes"
+    if isinstance(composed, str):
+        return Composition(tuple(step.transaction for step in steps), guard or composed)
+    if composed is None:
+        return Composition((), guard)
+    return Composition((transaction_message(composed, version, message),), guard)
+
+
+def _since_overwrite(steps: Sequence[Step]) -> Sequence[Step]:
+    """The steps from the last overwrite on. Before a restore nothing is forgotten: an overwrite keeps the config."""
+    for place in range(len(steps) - 1, 0, -1):
+        if isinstance(steps[place].operation, Restore):
+            return steps
+        if isinstance(steps[place].operation, Overwrite):
+            if any(isinstance(step.operation, Restore) for step in steps[:place]):
+                return steps
+            return steps[place:]
+    return steps
+
+
+def _one_overwrite(steps: Sequence[Step]) -> Overwrite | str:
+    first, last = steps[0].operation, steps[-1].after
+    assert isinstance(first, Overwrite)
+    reason = _beyond_rows(steps[1:])
+    if reason is not None:
+        return reason
+    made = _fragments_made(steps)
+    fragments: list[pb.DataFragment] = []
+    for fragment in last.manifest.fragments:
+        if fragment.HasField("deletion_file"):
+            return "rows that the transaction wrote itself were changed again"
+        fragments.append(made[fragment.id])
+    return Overwrite(
+        tuple(_without_row_ids(fragment) for fragment in fragments),
+        first.schema,
+        first.schema_metadata,
+        first.config_upserts,
+        first.initial_bases,
+    )
+
+
+def _one_row_change(steps: Sequence[Step]) -> Operation | str | None:
+    """One Append, Delete or Update; None if nothing is left; or the reason why there is none."""
+    base = steps[0].before
+    if base is None:
+        return "the table has no version yet"
+    reason = _beyond_rows(steps) or _mixed_keys([step.operation for step in steps])
+    if reason is not None:
+        return reason
+    made = _fragments_made(steps)
+    old = {fragment.id: fragment for fragment in base.manifest.fragments}
+    updated: list[pb.DataFragment] = []
+    new: list[pb.DataFragment] = []
+    for fragment in steps[-1].after.manifest.fragments:
+        before = old.pop(fragment.id, None)
+        if before is None:
+            if fragment.HasField("deletion_file"):
+                return "rows that the transaction wrote itself were changed again"
+            new.append(made[fragment.id])
+        elif before != fragment:
+            updated.append(fragment)
+    if has_stable_row_ids(base.manifest) and any(_has_fresh_row(fragment, base) for fragment in new):
+        return "rows that the transaction wrote itself were changed again"
+    return _row_change([step.operation for step in steps], updated, sorted(old), new, base)
+
+
+def _row_change(
+    operations: Sequence[Operation],
+    updated: Sequence[pb.DataFragment],
+    removed: Sequence[int],
+    new: Sequence[pb.DataFragment],
+    base: ManifestFile,
+) -> Operation | None:
+    updates = [operation for operation in operations if isinstance(operation, Update)]
+    if not updated and not removed and not updates:
+        return Append(tuple(new)) if new else None
+    if not new and not updates:
+        predicates = [operation.predicate for operation in operations if isinstance(operation, Delete)]
+        return Delete(tuple(updated), tuple(removed), " OR ".join(f"({text})" for text in predicates))
+    if not updated and not removed and not new:
+        return None
+    # Rows that were added are in no index, so no index may be said to cover the fragments that hold them.
+    appends = any(isinstance(operation, Append) for operation in operations)
+    fields = {field.id for field in base.manifest.fields} if appends else set()
+    fields.update(field for update in updates for field in update.value_fields)
+    return Update(
+        updated=tuple(updated),
+        removed_ids=tuple(removed),
+        new=tuple(new),
+        value_fields=tuple(sorted(fields)),
+        inserted_keys=_joined_keys(updates),
+    )
+
+
+def _beyond_rows(steps: Sequence[Step]) -> str | None:
+    for step in steps:
+        operation = step.operation
+        if not isinstance(operation, (Append, Delete, Update)):
+            return f"{step.call} goes with other changes of the table"
+        if isinstance(operation, Update) and operation.rewrites_columns:
+            return f"{step.call} rewrote columns in place, beside other changes of the table"
+    return None
+
+
+def _mixed_keys(operations: Sequence[Operation]) -> str | None:
+    """Why the claims about keys that did not exist cannot be said together; None if they can, or there are none."""
+    claims = [op.inserted_keys for op in operations if isinstance(op, Update) and op.inserted_keys is not None]
+    if not claims:
+        return None
+    if any(list(claim.field_ids) != list(claims[0].field_ids) for claim in claims):
+        return "rows were merged on different keys"
+    writers = [operation for operation in operations if not isinstance(operation, Delete)]
+    if len(writers) > len(claims):
+        return "rows were merged by key, and others written without"
+    return None
+
+
+def _joined_keys(updates: Sequence[Update]) -> pb.Transaction.KeyExistenceFilter | None:
+    claims = [update.inserted_keys for update in updates if update.inserted_keys is not None]
+    if not claims:
+        return None
+    joined = pb.Transaction.KeyExistenceFilter(field_ids=claims[0].field_ids)
+    joined.exact.key_hashes.extend(sorted({key for claim in claims for key in claim.exact.key_hashes}))
+    return joined
+
+
+def _fragments_made(steps: Sequence[Step]) -> Mapping[int, pb.DataFragment]:
+    """The new fragments of all steps as their transactions describe them, by the ids that they have locally."""
+    made: dict[int, pb.DataFragment] = {}
+    for step in steps:
+        first = 0 if step.before is None else next_fragment_id(step.before.manifest)
+        match step.operation:
+            case Append(fragments=added) | Update(new=added) | Overwrite(fragments=added):
+                made.update(enumerate(added, first))
+    return made
+
+
+def _has_fresh_row(fragment: pb.DataFragment, base: ManifestFile) -> bool:
+    """Whether a new fragment holds a moved row that the base does not have: its id there is not known yet."""
+    return any(int(number) >= base.manifest.next_row_id for number in row_ids(fragment))
+
+
+def _without_row_ids(fragment: pb.DataFragment) -> pb.DataFragment:
+    copy = pb.DataFragment()
+    copy.CopyFrom(fragment)
+    copy.ClearField("inline_row_ids")
+    copy.ClearField("external_row_ids")
+    return copy
