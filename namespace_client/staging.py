@@ -13,7 +13,7 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
-from lance.fragment import FragmentMetadata, write_fragments
+from lance.fragment import write_fragments
 from pyroaring import BitMap
 
 from lance_core.data import fragment_message, schema_fields
@@ -23,6 +23,7 @@ from lance_core.transaction.fields import descendants
 from lance_core.transaction.indices import covered_fragments
 from lance_core.transaction.operations import CreateIndex, Delete, Merge, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
+from namespace_client.descriptions import delete_operation, new_fragments, overwrite_operation, update_operation
 from namespace_client.errors import InvalidCall
 from namespace_client.merging import MergeClauses
 
@@ -133,8 +134,7 @@ def stage_table(
         data_storage_version=data_version,
         storage_options=dict(options) or None,
     )
-    metadata = {key.decode(): value for key, value in (stored.metadata or {}).items()}
-    return Overwrite(new_fragments(fragments), tuple(schema_fields(stored)), metadata)
+    return overwrite_operation(stored, fragments)
 
 
 def stage_delete(dataset: lance.LanceDataset, predicate: str) -> tuple[Delete, int]:
@@ -206,10 +206,8 @@ def stage_merge(dataset: lance.LanceDataset, manifest: pb.Manifest, data: Any, c
     inserted, updated, deleted = (int(counts[f"num_{kind}_rows"]) for kind in ("inserted", "updated", "deleted"))
     operation = transaction.operation
     if isinstance(operation, lance.LanceOperation.Delete):
-        gone = tuple(map(fragment_message, operation.updated_fragments))
-        return Merged(
-            Delete(gone, tuple(operation.deleted_fragment_ids), operation.predicate), inserted, updated, deleted, None
-        )
+        gone = delete_operation(operation.updated_fragments, operation.deleted_fragment_ids, operation.predicate)
+        return Merged(gone, inserted, updated, deleted, None)
     claim, guard = None, None
     if clauses.inserts and inserted:
         if len(hashes) > MAX_CLAIMED_KEYS:
@@ -236,20 +234,6 @@ def dataset_builder(dataset: lance.LanceDataset, clauses: MergeClauses) -> Any:
     if clauses.not_matched_by_source == "delete":
         builder = builder.when_not_matched_by_source_delete(clauses.delete_condition)
     return builder
-
-
-def update_operation(operation: Any, claim: pb.Transaction.KeyExistenceFilter | None = None) -> Update:
-    """An uncommitted `lance.LanceOperation.Update` as an operation of the engine."""
-    return Update(
-        updated=tuple(map(fragment_message, operation.updated_fragments)),
-        removed_ids=tuple(operation.removed_fragment_ids),
-        new=new_fragments(operation.new_fragments),
-        fields_modified=tuple(operation.fields_modified),
-        value_fields=tuple(operation.fields_for_preserving_frag_bitmap),
-        rewrites_columns=operation.update_mode == "rewrite_columns",
-        rewritten_offsets=dict(operation.updated_fragment_offsets or {}),
-        inserted_keys=claim,
-    )
 
 
 def stage_columns(
@@ -304,14 +288,6 @@ def stage_index(
     if set(covered_fragments(message)) != set(fragments):
         raise AssertionError(f"index {wanted!r} covers {covered_fragments(message)}, expected {fragments}")
     return CreateIndex((message,), tuple(present))
-
-
-def new_fragments(fragments: Sequence[FragmentMetadata]) -> tuple[pb.DataFragment, ...]:
-    """Messages for fragments that get their ids when they are committed; those without rows are left out."""
-    messages = [fragment_message(fragment) for fragment in fragments if fragment.physical_rows]
-    for message in messages:
-        message.id = 0
-    return tuple(messages)
 
 
 def _collect(offsets: defaultdict[int, list[int]], addresses: pa.Array) -> None:

@@ -17,6 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from lance_core.format.naming import new_table_location
+from lance_core.transaction.operations import Operation as TableOperation
+from namespace_client.composition import transaction_message
+from namespace_client.descriptions import (
+    append_operation,
+    delete_operation,
+    overwrite_operation,
+    update_operation,
+)
 from namespace_client.http import CatalogServer
 from namespace_client.wire import (
     DELIMITER,
@@ -43,12 +51,6 @@ from spark_catalog.staging import (
     stage,
     stage_deletes,
     stage_upsert,
-)
-from spark_catalog.transaction import (
-    append_transaction,
-    delete_transaction,
-    overwrite_transaction,
-    update_transaction,
 )
 
 Isolation = Literal["snapshot", "serializable"]
@@ -382,22 +384,21 @@ class GraphWrite:
 
     def _transactions(self, work: _Work) -> list[CommitTransaction]:
         """The table's one transaction; none if nothing would change."""
-        read_version = work.state.version or 0
         fragments = [f for staged in work.staged if isinstance(staged, StagedFragments) for f in staged.fragments]
+        operation: TableOperation
         if work.change == "overwrite" or work.target.read_version is None:
-            transaction = overwrite_transaction(read_version, work.target.schema, fragments, self._message)
+            operation = overwrite_operation(work.target.schema, fragments)
         elif work.change == "append" and fragments:
-            transaction = append_transaction(read_version, fragments, self._message)
+            operation = append_operation(fragments)
         else:
             staged = work.staged[0]
             if isinstance(staged, StagedUpsert):
-                transaction = update_transaction(read_version, staged.operation, self._message)
+                operation = update_operation(staged.operation)
             elif isinstance(staged, StagedDeletes) and staged.rows:
-                transaction = delete_transaction(
-                    read_version, staged.updated, staged.removed, work.predicate, self._message
-                )
+                operation = delete_operation(staged.updated, staged.removed, work.predicate)
             else:
                 return []
+        transaction = transaction_message(operation, work.state.version or 0, self._message)
         return [CommitTransaction(work.state.id, transaction)]
 
     def _publish(self) -> None:

@@ -1,4 +1,4 @@
-"""The transactions that GraphWrite sends, committed by the engine and read by pylance."""
+"""What pylance wrote and did not commit, as transactions: committed by the engine and read by pylance."""
 
 from __future__ import annotations
 
@@ -15,13 +15,8 @@ from lance_core.errors import RetryableConflict
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
-from spark_catalog.transaction import (
-    MESSAGE_PROPERTY,
-    append_transaction,
-    delete_transaction,
-    overwrite_transaction,
-    update_transaction,
-)
+from namespace_client.composition import MESSAGE_PROPERTY, transaction_message
+from namespace_client.descriptions import append_operation, delete_operation, overwrite_operation, update_operation
 
 SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), nullable=False), ("tags", pa.list_(pa.string()))], metadata={"owner": "tests"}
@@ -68,7 +63,7 @@ def table(tmp_path: Path) -> Table:
 
 def test_the_first_version_of_a_new_table(table: Table) -> None:
     fragments = [*table.write(1, 2, new=True), *table.write(3, new=True)]
-    assert table.commit(overwrite_transaction(0, SCHEMA, fragments, "load")) == 1
+    assert table.commit(transaction_message(overwrite_operation(SCHEMA, fragments), 0, "load")) == 1
     assert table.ids() == [1, 2, 3]
     assert table.open().schema == SCHEMA
     assert table.open().schema.metadata == SCHEMA.metadata
@@ -78,24 +73,24 @@ def test_the_first_version_of_a_new_table(table: Table) -> None:
 
 
 def test_a_new_table_without_rows(table: Table) -> None:
-    assert table.commit(overwrite_transaction(0, SCHEMA, [])) == 1
+    assert table.commit(transaction_message(overwrite_operation(SCHEMA, []), 0, None)) == 1
     assert table.ids() == []
 
 
 def test_an_append_is_rebased_over_what_others_appended(table: Table) -> None:
-    table.commit(overwrite_transaction(0, SCHEMA, table.write(1, new=True)))
-    ours = append_transaction(1, table.write(2))
+    table.commit(transaction_message(overwrite_operation(SCHEMA, table.write(1, new=True)), 0, None))
+    ours = transaction_message(append_operation(table.write(2)), 1, None)
     lance.write_dataset(table.rows(3), table.uri, mode="append")
     assert table.commit(ours) == 3
     assert table.ids() == [1, 2, 3]
 
 
 def test_an_overwrite_replaces_rows_and_schema(table: Table) -> None:
-    table.commit(overwrite_transaction(0, SCHEMA, table.write(1, new=True)))
+    table.commit(transaction_message(overwrite_operation(SCHEMA, table.write(1, new=True)), 0, None))
     other = pa.schema([("id", pa.int32()), ("x", pa.float64())])
     rows = pa.Table.from_pylist([{"id": 9, "x": 1.5}], schema=other)
     fragments = write_fragments(rows, table.uri, schema=other, mode="overwrite")
-    assert table.commit(overwrite_transaction(1, other, fragments)) == 2
+    assert table.commit(transaction_message(overwrite_operation(other, fragments), 1, None)) == 2
     assert table.open().to_table().to_pylist() == [{"id": 9, "x": 1.5}]
     assert table.open(1).to_table().num_rows == 1
 
@@ -104,11 +99,11 @@ def upsert(table: Table, version: int, *ids: int) -> pb.Transaction:
     rows = pa.Table.from_pylist([{"id": n, "tags": ["new"]} for n in ids], schema=SCHEMA)
     merge = table.open(version).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
     transaction, _ = merge.execute_uncommitted(rows)
-    return update_transaction(version, transaction.operation)
+    return transaction_message(update_operation(transaction.operation), version, None)
 
 
 def test_an_upsert_replaces_and_adds(table: Table) -> None:
-    table.commit(overwrite_transaction(0, SCHEMA, table.write(1, 2, 3, new=True)))
+    table.commit(transaction_message(overwrite_operation(SCHEMA, table.write(1, 2, 3, new=True)), 0, None))
     assert table.commit(upsert(table, 1, 2, 4)) == 2
     assert table.ids() == [1, 2, 3, 4]
     new = table.open().to_table(filter="array_has(tags, 'new')")["id"].to_pylist()
@@ -116,7 +111,7 @@ def test_an_upsert_replaces_and_adds(table: Table) -> None:
 
 
 def test_an_upsert_is_rebased_over_changes_of_other_rows(table: Table) -> None:
-    table.commit(overwrite_transaction(0, SCHEMA, table.write(1, 2, 3, new=True)))
+    table.commit(transaction_message(overwrite_operation(SCHEMA, table.write(1, 2, 3, new=True)), 0, None))
     ours = upsert(table, 1, 2)
     table.open().delete("id = 1")
     assert table.commit(ours) == 3
@@ -124,7 +119,7 @@ def test_an_upsert_is_rebased_over_changes_of_other_rows(table: Table) -> None:
 
 
 def test_an_upsert_of_a_row_that_another_changed_is_refused(table: Table) -> None:
-    table.commit(overwrite_transaction(0, SCHEMA, table.write(1, 2, 3, new=True)))
+    table.commit(transaction_message(overwrite_operation(SCHEMA, table.write(1, 2, 3, new=True)), 0, None))
     ours = upsert(table, 1, 2)
     table.open().update({"tags": "make_array('theirs')"}, where="id = 2")
     with pytest.raises(RetryableConflict):
@@ -132,9 +127,10 @@ def test_an_upsert_of_a_row_that_another_changed_is_refused(table: Table) -> Non
 
 
 def test_a_delete_marks_rows_and_drops_empty_fragments(table: Table) -> None:
-    table.commit(overwrite_transaction(0, SCHEMA, [*table.write(1, 2, new=True), *table.write(3, new=True)]))
+    fragments = [*table.write(1, 2, new=True), *table.write(3, new=True)]
+    table.commit(transaction_message(overwrite_operation(SCHEMA, fragments), 0, None))
     whole, part = table.open().get_fragment(1), table.open().get_fragment(0).delete("id = 2")
     assert whole.delete("id = 3") is None
-    assert table.commit(delete_transaction(1, [part], [1], "id > 1")) == 2
+    assert table.commit(transaction_message(delete_operation([part], [1], "id > 1"), 1, None)) == 2
     assert table.ids() == [1]
     assert [fragment.fragment_id for fragment in table.open().get_fragments()] == [0]
