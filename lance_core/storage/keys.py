@@ -49,6 +49,11 @@ def is_key(path: str) -> bool:
     return True
 
 
+def is_name(name: str) -> bool:
+    """`is_key` of what a file system calls one of its entries, which is no '.' or '..' and holds no slash."""
+    return (name.isascii() and "\\" not in name) or is_key(name)
+
+
 def _judge(path: str) -> None:
     finding = None
     if "\0" in path or "\\" in path:

@@ -10,17 +10,19 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Literal, NoReturn, TypeVar
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.durability import Durability, sync_directory, sync_file
-from lance_core.storage.keys import check_key, check_prefix, is_key, quote_path
+from lance_core.storage.keys import check_key, check_prefix, is_key, is_name, quote_path
 from lance_core.storage.overlap import call_all
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+_name_of = itemgetter(0)
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _VACANT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
 _NOT_LINKABLE = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.EOPNOTSUPP})
@@ -299,21 +301,18 @@ class LocalStore(ObjectStore):
         try:
             with os.scandir(self._base + below) as scan:
                 # Names that are not UTF-8 are no keys, and nobody can ask for them.
-                entries = sorted(
-                    ((_sort_key(entry), entry) for entry in scan if is_key(entry.name)), key=lambda item: item[0]
-                )
+                entries = [(_sort_key(entry), entry) for entry in scan if is_name(entry.name)]
         except OSError as error:
             if error.errno in _VACANT:
                 return
             raise StorageError(f"{self._base}{below}: cannot list it: {error}") from error
-        bound = None if start_after is None else start_after.encode()
-        for name, entry in entries:
+        for name, entry in _in_order(entries):
             path = below + entry.name
-            if name.endswith(b"/"):
-                key = below.encode() + name
-                if bound is None or bound < key or bound.startswith(key):
+            if name.endswith("/"):
+                key = below + name
+                if start_after is None or start_after < key or start_after.startswith(key):
                     yield from self._walk(path + "/", start_after)
-            elif (bound is None or bound < path.encode()) and not _TEMPORARY.fullmatch(entry.name):
+            elif (start_after is None or start_after < path) and not _TEMPORARY.fullmatch(entry.name):
                 meta = self._entry_meta(path, entry)
                 if meta is not None:
                     yield meta
@@ -356,9 +355,19 @@ def _meta(path: str, found: os.stat_result) -> ObjectMeta:
     return ObjectMeta(path, found.st_size, _e_tag(found), datetime.fromtimestamp(found.st_mtime, UTC))
 
 
-def _sort_key(entry: os.DirEntry[str]) -> bytes:
-    """Keys below a directory compare by its name and a slash: `a-b` comes before `a/b`."""
-    return os.fsencode(entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name)
+def _sort_key(entry: os.DirEntry[str]) -> str:
+    """Keys below a directory compare by its name and a slash: `a-b` comes before `a/b`.
+
+    Text compares as its UTF-8 bytes do, which is the order that a listing promises.
+    """
+    return entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name
+
+
+def _in_order(entries: Sequence[tuple[str, T]]) -> Iterator[tuple[str, T]]:
+    """The entries by name. The first comes before the others are sorted: of many versions the newest is wanted."""
+    if entries:
+        yield min(entries, key=_name_of)
+        yield from sorted(entries, key=_name_of)[1:]
 
 
 def _read_exactly(descriptor: int, offset: int, length: int) -> bytes:
