@@ -69,7 +69,7 @@ class Dataset:
         file: ManifestFile,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
-        check_readable(file.manifest)
+        check_readable(file.outline)
         self.store = store
         self.location = location
         self.branch = branch
@@ -104,7 +104,7 @@ class Dataset:
             found = find_latest(store, base)
             file = _read_found(store, found)
         else:
-            found, file = read_version(store, base, number)
+            found, file = read_version(store, base, number, lazily=True)
         return cls(store, location, branch, found, file, storage_options)
 
     def checkout(self, ref: Reference) -> Dataset:
@@ -116,11 +116,11 @@ class Dataset:
         base = branch_base(self.location, branch)
         if number is None:
             found = find_latest(self.store, base)
-            if (found.path, found.size) == (self._manifest_location.path, self.file.identity.size):
+            if (found.path, found.size) == (self._manifest_location.path, self.file.size):
                 return self
             file = _read_found(self.store, found)
         else:
-            found, file = read_version(self.store, base, number, self.naming_scheme if here else None)
+            found, file = read_version(self.store, base, number, self.naming_scheme if here else None, lazily=True)
         return Dataset(self.store, self.location, branch, found, file, self._storage_options)
 
     @property
@@ -130,7 +130,10 @@ class Dataset:
 
     @property
     def manifest(self) -> pb.Manifest:
-        """The manifest; shared, so copy it before changing it."""
+        """The manifest; shared, so copy it before changing it.
+
+        Its fragments are decoded when it is first asked for: raises `CorruptFile` if one is none.
+        """
         return self.file.manifest
 
     @property
@@ -161,7 +164,7 @@ class Dataset:
     @cached_property
     def schema(self) -> pa.Schema:
         """The Arrow schema."""
-        return data.arrow_schema(self.manifest.fields, self.manifest.schema_metadata)
+        return data.arrow_schema(self.file.outline.fields, self.file.outline.schema_metadata)
 
     @property
     def tags(self) -> Tags:
@@ -188,7 +191,7 @@ class Dataset:
         `commit_transaction` does.
         """
         done = commit_transaction(self.store, self.location, transaction, branch=self.branch, max_retries=max_retries)
-        found = ManifestLocation(done.path, done.version, self.naming_scheme, done.file.identity.size, done.e_tag)
+        found = ManifestLocation(done.path, done.version, self.naming_scheme, done.file.size, done.e_tag)
         return Dataset(self.store, self.location, self.branch, found, done.file, self._storage_options)
 
     def stage(self, transaction: pb.Transaction) -> StagedCommit:
@@ -209,12 +212,12 @@ class Dataset:
 
     def _describe(self, location: ManifestLocation) -> HistoryEntry | None:
         try:
-            file = read_manifest(self.store, location)
+            file = read_manifest(self.store, location, lazily=True)
         except NotFound:  # cleaned up since it was listed
             return None
         file = with_transaction(self.store, self.base, file)
         read = None if file.transaction is None else file.transaction.read_version
-        return HistoryEntry(file.version, file.timestamp_ns, file.identity.transaction_uuid, file.operation, read)
+        return HistoryEntry(file.version, file.timestamp_ns, file.transaction_uuid, file.operation, read)
 
 
 def _interpret(ref: Reference, current_branch: str | None, tags: Tags) -> tuple[str | None, int | None]:
@@ -231,6 +234,6 @@ def _interpret(ref: Reference, current_branch: str | None, tags: Tags) -> tuple[
 
 def _read_found(store: ObjectStore, found: ManifestLocation) -> ManifestFile:
     try:
-        return read_manifest(store, found)
+        return read_manifest(store, found, lazily=True)
     except NotFound as error:
         raise ReferenceNotFound(f"{store.object_uri(found.path)}: listed, and gone when it was read") from error

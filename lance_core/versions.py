@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
@@ -62,22 +62,26 @@ def list_versions(store: ObjectStore, base: str) -> list[ManifestLocation]:
     return locations
 
 
-def read_manifest(store: ObjectStore, location: ManifestLocation) -> ManifestFile:
-    """Read and parse the manifest of a known version.
+def read_manifest(store: ObjectStore, location: ManifestLocation, *, lazily: bool = False) -> ManifestFile:
+    """Read and parse the manifest of a known version; `lazily` as in `parse_manifest_file`.
 
     Raises `NotFound` when it is gone, `CorruptFile` when the file is not that version.
     """
-    data = store.get(location.path)
+    return parse_found(store, location, store.get(location.path), lazily=lazily)
+
+
+def parse_found(store: ObjectStore, location: ManifestLocation, data: bytes, *, lazily: bool = False) -> ManifestFile:
+    """Parse the file that was read from `location`. Raises `CorruptFile`, naming it, when it is not that version."""
     try:
-        return parse_manifest_file(data, expected_version=location.version)
+        return parse_manifest_file(data, expected_version=location.version, lazily=lazily)
     except CorruptFile as error:
         raise CorruptFile(f"{store.object_uri(location.path)}: {error}") from error
 
 
 def read_version(
-    store: ObjectStore, base: str, version: int, scheme: NamingScheme | None = None
+    store: ObjectStore, base: str, version: int, scheme: NamingScheme | None = None, *, lazily: bool = False
 ) -> tuple[ManifestLocation, ManifestFile]:
-    """Find and read one version: one request if its scheme is V2 or given, else two.
+    """Find and read one version: one request if its scheme is V2 or given, else two. `lazily` as in `read_manifest`.
 
     Raises `ReferenceNotFound` when it is not there, `CorruptFile` when the file is not that version.
     """
@@ -86,7 +90,7 @@ def read_version(
     for candidate in (NamingScheme.V2, NamingScheme.V1) if scheme is None else (scheme,):
         location = ManifestLocation(manifest_path(base, version, candidate), version, candidate)
         try:
-            return location, read_manifest(store, location)
+            return location, read_manifest(store, location, lazily=lazily)
         except NotFound:
             continue
     raise ReferenceNotFound(f"version {version} of {store.object_uri(base)}: expected a manifest, found none")
@@ -98,7 +102,7 @@ def with_transaction(store: ObjectStore, base: str, file: ManifestFile) -> Manif
     The result is `file` itself when the transaction is there already or cannot be had: neither inline nor as a file.
     Raises `CorruptFile` when the `.txn` file is no transaction.
     """
-    name = file.manifest.transaction_file
+    name = file.outline.transaction_file
     if file.transaction is not None or parse_transaction_name(name) is None:
         return file
     path = join_key(base, TRANSACTIONS_DIRECTORY, name)
@@ -108,7 +112,7 @@ def with_transaction(store: ObjectStore, base: str, file: ManifestFile) -> Manif
         return file
     except DecodeError as error:
         raise CorruptFile(f"{store.object_uri(path)}: not a transaction: {error}") from error
-    return replace(file, transaction=transaction)
+    return file.with_transaction(transaction)
 
 
 def _list_manifests(store: ObjectStore, base: str) -> Iterator[ManifestLocation]:

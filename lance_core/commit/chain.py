@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lance_core.errors import NotFound, ReferenceNotFound, RetryableConflict
+from lance_core.commit.landed import LandedVersion, read_landed, read_whole
+from lance_core.errors import ReferenceNotFound
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
-from lance_core.versions import ManifestLocation, find_latest, read_manifest, with_transaction
+from lance_core.versions import ManifestLocation, find_latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,27 +21,27 @@ class Landed:
     """
 
     head: ManifestFile | None
-    concurrent: Sequence[ManifestFile]
+    concurrent: Sequence[LandedVersion]
     scheme: NamingScheme
 
-    def find(self, transaction_uuid: str) -> ManifestFile | None:
+    def find(self, transaction_uuid: str) -> LandedVersion | None:
         """The version that a transaction made."""
-        for file in self.concurrent:
-            if file.identity.transaction_uuid == transaction_uuid:
-                return file
+        for landed in self.concurrent:
+            if landed.transaction_uuid == transaction_uuid:
+                return landed
         return None
 
 
 class Chain:
-    """The committed versions of one table or branch, read once each."""
+    """The committed versions of one table or branch, read once each: the head, and of others what made them."""
 
     def __init__(self, store: ObjectStore, base: str) -> None:
         self.store = store
         self.base = base
-        self._known: dict[int, ManifestFile] = {}
+        self._known: dict[int, LandedVersion] = {}
 
     def load_since(self, read_version: int) -> Landed:
-        """Look for the head by listing (F6) and read every version from the one after `read_version` up to it.
+        """Look for the head by listing (F6) and read it, and what made every version after `read_version`.
 
         Raises `ReferenceNotFound` when there is no version and `read_version` is not 0, `RetryableConflict` when one
         that is needed can no longer be read (P8).
@@ -51,21 +52,24 @@ class Chain:
             if read_version:
                 raise
             return Landed(None, (), NamingScheme.V2)
-        first = min(read_version + 1, latest.version)
-        wanted = [version for version in range(first, latest.version + 1) if version not in self._known]
-        locations = [
-            latest
-            if version == latest.version
-            else ManifestLocation(manifest_path(self.base, version, latest.scheme), version, latest.scheme)
-            for version in wanted
-        ]
-        for file in self.store.map(self._read, locations):
-            self._known[file.version] = file
-        concurrent = [self._known[version] for version in range(read_version + 1, latest.version + 1)]
-        return Landed(self._known[latest.version], concurrent, latest.scheme)
+        between = [number for number in range(read_version + 1, latest.version) if number not in self._known]
 
-    def _read(self, location: ManifestLocation) -> ManifestFile:
-        try:
-            return with_transaction(self.store, self.base, read_manifest(self.store, location))
-        except NotFound as error:
-            raise RetryableConflict(location.version, "it landed since, and can no longer be read") from error
+        def read(number: int) -> LandedVersion:
+            if number == latest.version:
+                return read_whole(self.store, self.base, latest)
+            return read_landed(self.store, self.base, self._location(number, latest.scheme))
+
+        head, *others = self.store.map(read, [latest.version, *between])
+        assert isinstance(head, ManifestFile)
+        self._known.update((landed.version, landed) for landed in (head, *others))
+        concurrent = [self._known[number] for number in range(read_version + 1, latest.version + 1)]
+        return Landed(head, concurrent, latest.scheme)
+
+    def whole(self, landed: LandedVersion, scheme: NamingScheme) -> ManifestFile:
+        """The file of a version. Raises `RetryableConflict` when it can no longer be read."""
+        if isinstance(landed, ManifestFile):
+            return landed
+        return read_whole(self.store, self.base, self._location(landed.version, scheme))
+
+    def _location(self, version: int, scheme: NamingScheme) -> ManifestLocation:
+        return ManifestLocation(manifest_path(self.base, version, scheme), version, scheme)

@@ -92,8 +92,8 @@ def prepare_on_head(
     done = landed.find(transaction.uuid)
     if done is not None:
         path = manifest_path(chain.base, done.version, landed.scheme)
-        assert done.transaction is not None
-        return Committed(done.version, path, done, None, done.version > transaction.read_version + 1)
+        file = chain.whole(done, landed.scheme)
+        return Committed(done.version, path, file, None, done.version > transaction.read_version + 1)
     prepared = prepare_commit(
         transaction,
         landed.head,
@@ -118,7 +118,8 @@ def _clone_on_nothing(
         done = landed.find(transaction.uuid)
         if done is None:
             raise IncompatibleTransaction(landed.head.version, "a Clone can only be the first version")
-        return Committed(done.version, manifest_path(chain.base, done.version, landed.scheme), done, None, False)
+        path = manifest_path(chain.base, done.version, landed.scheme)
+        return Committed(done.version, path, chain.whole(done, landed.scheme), None, False)
     files = TableFiles(chain.store, chain.base)
     try:
         cloned = files.cloned(clone.ref_path, clone.ref_version)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
+from lance_core.commit.landed import LandedVersion
 from lance_core.commit.table_files import TableFiles
 from lance_core.errors import (
     CorruptFile,
@@ -18,7 +19,7 @@ from lance_core.errors import (
     UnsupportedFeature,
 )
 from lance_core.format.deletion import deletion_file_path
-from lance_core.format.manifest import Identity, ManifestFile, encode_manifest_file, parse_manifest_file
+from lance_core.format.manifest import Identity, ManifestFile, build_manifest_file
 from lance_core.format.naming import transaction_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.apply import apply_transaction
@@ -60,7 +61,7 @@ class PreparedCommit:
 def prepare_commit(
     transaction: pb.Transaction,
     head: ManifestFile | None,
-    concurrent: Sequence[ManifestFile],
+    concurrent: Sequence[LandedVersion],
     files: TableFiles,
     *,
     now_ns: int,
@@ -110,14 +111,14 @@ def prepare_commit(
         stable_row_ids=stable_row_ids,
         source=source,
     )
-    data = encode_manifest_file(built.manifest, transaction, built.indices)
+    data, file = build_manifest_file(built.manifest, transaction, built.indices)
     if writes_transaction_files(built.manifest):
         key = transaction_path(files.base, transaction.read_version, transaction.uuid)
         merged = ((key, transaction.SerializeToString(deterministic=True)), *merged)
     return PreparedCommit(
         version,
         data,
-        parse_manifest_file(data, expected_version=version),
+        file,
         head.identity if head is not None else None,
         bool(concurrent),
         merged,
@@ -140,7 +141,7 @@ def _source(
         raise InvalidTransaction(f"restore of version {operation.version}, which is not there: {error}") from error
 
 
-def _check_sequence(transaction: pb.Transaction, head: ManifestFile, concurrent: Sequence[ManifestFile]) -> None:
+def _check_sequence(transaction: pb.Transaction, head: ManifestFile, concurrent: Sequence[LandedVersion]) -> None:
     read_version = transaction.read_version
     if read_version > head.version:
         raise InvalidTransaction(
@@ -150,7 +151,7 @@ def _check_sequence(transaction: pb.Transaction, head: ManifestFile, concurrent:
     if found != list(range(read_version + 1, head.version + 1)):
         raise ValueError(f"concurrent versions {found}: expected {read_version + 1} to {head.version}")
     for file in concurrent:
-        if file.identity.transaction_uuid == transaction.uuid:
+        if file.transaction_uuid == transaction.uuid:
             raise InvalidTransaction(f"transaction {transaction.uuid} is committed already, as version {file.version}")
 
 
@@ -158,7 +159,7 @@ def _follow(
     operation: Operation,
     transaction: pb.Transaction,
     head: ManifestFile,
-    concurrent: Sequence[ManifestFile],
+    concurrent: Sequence[LandedVersion],
     files: TableFiles,
     read: ManifestFile | None,
 ) -> Rebased | None:
@@ -181,6 +182,13 @@ def _follow(
         case _:
             return None
     return rebased if rebased.operation != operation else None
+
+
+def _fragments_after(other: LandedVersion) -> Sequence[pb.DataFragment]:
+    try:
+        return other.manifest.fragments
+    except (NotFound, CorruptFile):
+        return ()
 
 
 def _restate(transaction: pb.Transaction, rebased: Rebased, version: int) -> pb.Transaction:
@@ -216,10 +224,10 @@ class _Rows:
         self.complete: dict[int, BitMap] = {}
         """All rows in our deletion files, by fragment, of the fragments that were asked for."""
 
-    def context(self, other: ManifestFile, shared: frozenset[int]) -> Context:
+    def context(self, other: LandedVersion, shared: frozenset[int]) -> Context:
         """What `judge` needs to know against `other`; rows that can no longer be read are left out (P8)."""
         theirs: dict[int, BitMap] = {}
-        for fragment in other.manifest.fragments if shared else ():
+        for fragment in _fragments_after(other) if shared else ():
             if fragment.id in shared and fragment.id in self._updated:
                 complete = self._complete(fragment.id)
                 try:
@@ -227,7 +235,7 @@ class _Rows:
                     theirs[fragment.id] = self._files.deleted_rows(other.manifest, fragment)
                 except (NotFound, CorruptFile, UnsupportedFeature):
                     continue
-        return Context(self._ours, theirs, self._head.manifest.fields)
+        return Context(self._ours, theirs, self._head.outline.fields)
 
     def in_head(self) -> dict[int, BitMap]:
         """All rows that are deleted in the head, of the fragments that were asked for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntFlag
 
 from lance_core.errors import UnsupportedFeature
-from lance_core.proto import lance_table_pb2 as pb
+from lance_core.format.outline import AnyManifest, has_overlays
 
 
 class Feature(IntFlag):
@@ -35,7 +35,7 @@ WRITABLE = int(
 _UNWRITABLE_FIELDS = ("max_allocated_field_id", "clustering", "max_clustering_id")
 
 
-def check_readable(manifest: pb.Manifest) -> None:
+def check_readable(manifest: AnyManifest) -> None:
     """Raise `UnsupportedFeature` unless every feature that readers must know is known."""
     if unknown := manifest.reader_feature_flags & ~READABLE:
         raise UnsupportedFeature(f"version {manifest.version} has reader feature bits {_bits(unknown)}, expected none")
@@ -43,7 +43,7 @@ def check_readable(manifest: pb.Manifest) -> None:
         raise UnsupportedFeature(f"version {manifest.version} keeps its fragments in a tree, expected a list")
 
 
-def check_writable(manifest: pb.Manifest, *, tolerated: int = 0) -> None:
+def check_writable(manifest: AnyManifest, *, tolerated: int = 0) -> None:
     """Raise `UnsupportedFeature` unless this engine can build the next version on `manifest`.
 
     `tolerated` are further writer bits that the caller sets on tables of its own and knows how to keep.
@@ -54,7 +54,7 @@ def check_writable(manifest: pb.Manifest, *, tolerated: int = 0) -> None:
     for name in _UNWRITABLE_FIELDS:
         if manifest.HasField(name):
             raise UnsupportedFeature(f"version {manifest.version} has {name}, expected a table without it")
-    if any(fragment.overlays for fragment in manifest.fragments):
+    if has_overlays(manifest):
         raise UnsupportedFeature(f"version {manifest.version} has data overlays, expected none")
 
 

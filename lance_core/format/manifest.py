@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from google.protobuf.message import DecodeError, Message
 
 from lance_core.errors import CorruptFile
 from lance_core.format.naming import parse_transaction_name
+from lance_core.format.outline import AnyManifest
 from lance_core.proto import lance_table_pb2 as pb
 
 M = TypeVar("M", bound=Message)
@@ -28,6 +30,7 @@ _PREFIX = struct.Struct("<I")
 _FOOTER = struct.Struct("<qHH4s")
 _MAGIC = b"LANC"
 _FILE_VERSION = (0, 2)
+_SECTION_OFFSETS = ("index_section", "transaction_section", "transaction_section_deprecated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +46,67 @@ class Identity:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """A parsed manifest file. The messages are shared: copy one before changing it.
+    """A manifest file. The messages are shared: copy one before changing it.
 
-    `transaction` is None when it is not inline, `indices` when the table has no index.
+    `outline` is the manifest with its fragments in whatever form they are at hand. `transaction` is None when it is not
+    inline, and its uuid then the one in the name of the transaction file, '' when the file names none; `indices` is
+    None when the table has no index. A file that was parsed lazily keeps its bytes, and decodes the fragments and
+    computes the hash when they are asked for.
     """
 
-    manifest: pb.Manifest
-    transaction: pb.Transaction | None
-    indices: pb.IndexSection | None
-    identity: Identity
+    __slots__ = ("_data", "_identity", "_manifest", "indices", "outline", "transaction", "transaction_uuid")
+
+    def __init__(
+        self, data: bytes, outline: AnyManifest, transaction: pb.Transaction | None, indices: pb.IndexSection | None
+    ) -> None:
+        self.outline = outline
+        self.transaction = transaction
+        self.transaction_uuid = _named_uuid(outline) if transaction is None else transaction.uuid
+        self.indices = indices
+        self._data: bytes | None = data
+        self._identity: Identity | None = None
+        self._manifest = outline if isinstance(outline, pb.Manifest) else None
+
+    @property
+    def manifest(self) -> pb.Manifest:
+        """The manifest. Raises `CorruptFile` when a fragment of a file that was parsed lazily is none."""
+        if self._manifest is None:
+            assert self._data is not None
+            begin = _parse_footer(self._data)
+            limit = len(self._data) - _FOOTER.size
+            self._manifest = self.outline = _parse_section(
+                self._data, "manifest", begin, limit, pb.Manifest, exact=True
+            )
+        return self._manifest
+
+    @property
+    def identity(self) -> Identity:
+        """What distinguishes this file."""
+        if self._identity is None:
+            assert self._data is not None
+            self._identity = Identity(self.transaction_uuid, len(self._data), hashlib.sha256(self._data).hexdigest())
+        return self._identity
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return len(self._data) if self._data is not None else self.identity.size
 
     @property
     def version(self) -> int:
         """The version number in the content."""
-        return self.manifest.version
+        return self.outline.version
 
     @property
     def branch(self) -> str | None:
         """The branch, or None on main."""
-        return self.manifest.branch or None
+        return self.outline.branch or None
 
     @property
     def timestamp_ns(self) -> int:
         """Time of the commit in nanoseconds since the epoch; 0 if the writer left it out."""
-        timestamp = self.manifest.timestamp
+        timestamp = self.outline.timestamp
         return timestamp.seconds * 1_000_000_000 + timestamp.nanos
 
     @property
@@ -76,15 +114,28 @@ class ManifestFile:
         """The field name of the inline transaction's operation, such as `append`. None if it is not known."""
         return None if self.transaction is None else self.transaction.WhichOneof("operation")
 
+    def with_transaction(self, transaction: pb.Transaction) -> ManifestFile:
+        """The same file, its transaction read from elsewhere."""
+        found = copy(self)
+        found.transaction = transaction
+        return found
 
-def parse_manifest_file(data: bytes, *, expected_version: int | None = None) -> ManifestFile:
-    """Parse a whole manifest file.
+    def settle(self) -> ManifestFile:
+        """Decode and compute everything now, and let go of the bytes. Returns this file; raises as `manifest` does."""
+        _ = (self.manifest, self.identity)
+        self._data = None
+        return self
+
+
+def parse_manifest_file(data: bytes, *, expected_version: int | None = None, lazily: bool = False) -> ManifestFile:
+    """Parse a whole manifest file; `lazily`, its fragments are left for when they are asked for.
 
     Raises `CorruptFile` when the frame does not add up to exactly these bytes, when a section lies outside it or is
     not the message that it should be, and when the content is not `expected_version` (the number in the name).
     """
     begin = _parse_footer(data)
-    manifest = _parse_section(data, "manifest", begin, len(data) - _FOOTER.size, pb.Manifest, exact=True)
+    kind: type[pb.Manifest | pb.ManifestOutline] = pb.ManifestOutline if lazily else pb.Manifest
+    manifest = _parse_section(data, "manifest", begin, len(data) - _FOOTER.size, kind, exact=True)
     if expected_version is not None and manifest.version != expected_version:
         raise CorruptFile(f"manifest named version {expected_version} contains version {manifest.version}")
     indices = transaction = None
@@ -95,21 +146,59 @@ def parse_manifest_file(data: bytes, *, expected_version: int | None = None) -> 
     elif manifest.HasField("transaction_section_deprecated"):
         offset = manifest.transaction_section_deprecated
         transaction = _parse_section(data, "transaction", offset, begin, pb.Transaction)
-    return ManifestFile(manifest, transaction, indices, _identify(data, manifest, transaction))
+    file = ManifestFile(data, manifest, transaction, indices)
+    return file if lazily else file.settle()
+
+
+def leading_transaction(section: bytes) -> pb.Transaction | None:
+    """The transaction whose length prefix begins `section`, the front of a file or what follows its index section.
+
+    None when that is not a transaction, of a known operation and with a uuid, or not all of it is there with the
+    length of the manifest after it: only the whole file tells then. No other section can be taken for one, for neither
+    an index section nor a manifest has fields of the numbers that operations have.
+    """
+    end = end_of_section(section)
+    if len(section) < end + _PREFIX.size:
+        return None
+    try:
+        transaction = pb.Transaction.FromString(section[_PREFIX.size : end])
+    except DecodeError:
+        return None
+    return transaction if transaction.uuid and transaction.WhichOneof("operation") is not None else None
+
+
+def end_of_section(section: bytes) -> int:
+    """Where the section ends whose length prefix `section` begins with, counted from there."""
+    return _PREFIX.size + int(_PREFIX.unpack_from(section)[0]) if len(section) >= _PREFIX.size else _PREFIX.size
 
 
 def encode_manifest_file(
-    manifest: pb.Manifest, transaction: pb.Transaction | None, indices: pb.IndexSection | None = None
+    manifest: AnyManifest, transaction: pb.Transaction | None, indices: pb.IndexSection | None = None
 ) -> bytes:
     """Build a manifest file from its messages, none of which is changed. Equal messages give equal bytes.
 
     The section offsets in `manifest` are replaced; an index section without entries is left out.
     """
-    sections: list[bytes] = []
-    framed = pb.Manifest()
-    framed.CopyFrom(manifest)
-    for field in ("index_section", "transaction_section", "transaction_section_deprecated"):
+    return _frame(deepcopy(manifest), transaction, indices)
+
+
+def build_manifest_file(
+    manifest: AnyManifest, transaction: pb.Transaction, indices: pb.IndexSection | None = None
+) -> tuple[bytes, ManifestFile]:
+    """The same bytes as `encode_manifest_file`, and what parsing them would give.
+
+    Takes `manifest` over: its section offsets are set in place.
+    """
+    data = _frame(manifest, transaction, indices)
+    written = indices if indices is not None and indices.indices else None
+    file = ManifestFile(data, manifest, deepcopy(transaction), written)
+    return data, file.settle() if isinstance(manifest, pb.Manifest) else file
+
+
+def _frame(framed: AnyManifest, transaction: pb.Transaction | None, indices: pb.IndexSection | None) -> bytes:
+    for field in _SECTION_OFFSETS:
         framed.ClearField(field)
+    sections: list[bytes] = []
     end = 0
     if indices is not None and indices.indices:
         framed.index_section = end
@@ -130,7 +219,7 @@ def serialized_manifest(file: ManifestFile) -> bytes:
     """
     bare = pb.Manifest()
     bare.CopyFrom(file.manifest)
-    for field in ("index_section", "transaction_section", "transaction_section_deprecated"):
+    for field in _SECTION_OFFSETS:
         bare.ClearField(field)
     return bare.SerializeToString(deterministic=True)
 
@@ -167,10 +256,6 @@ def _append_section(sections: list[bytes], message: Message) -> int:
     return _PREFIX.size + len(encoded)
 
 
-def _identify(data: bytes, manifest: pb.Manifest, transaction: pb.Transaction | None) -> Identity:
-    if transaction is not None:
-        uuid = transaction.uuid
-    else:
-        named = parse_transaction_name(manifest.transaction_file)
-        uuid = "" if named is None else named[1]
-    return Identity(uuid, len(data), hashlib.sha256(data).hexdigest())
+def _named_uuid(manifest: AnyManifest) -> str:
+    named = parse_transaction_name(manifest.transaction_file)
+    return "" if named is None else named[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -10,6 +11,7 @@ from lance_core.errors import InvalidTransaction
 from lance_core.format.features import Feature
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import transaction_name
+from lance_core.format.outline import AnyManifest, add_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.cloning import clone_manifest
 from lance_core.transaction.compaction import rewrite_fragments
@@ -59,15 +61,21 @@ WRITER_VERSION = "0.1.0"
 
 DEFAULT_FILE_FORMAT = "2.2"
 
+_LEAVING_FRAGMENTS = (Append, Overwrite, UpdateConfig, ReserveFragments, UpdateBases, UpdateMemWalState, Restore)
+"""Operations that look into no fragment of the version before: those are kept or dropped as they are."""
+
 _NANOSECONDS = 1_000_000_000
 _LAST_FRAGMENT_ID = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class NextVersion:
-    """A manifest that was built, without section offsets, and the index list that goes with it (None: no index)."""
+    """A manifest that was built, without section offsets, and the index list that goes with it (None: no index).
 
-    manifest: pb.Manifest
+    Its fragments are as the head had them, encoded or not, when the operation looks into none.
+    """
+
+    manifest: AnyManifest
     indices: pb.IndexSection | None
 
 
@@ -97,18 +105,19 @@ def apply_transaction(
             raise InvalidTransaction(
                 f"transaction {transaction.uuid}: clone onto version {head.version}, expected none"
             )
+        manifest: AnyManifest
         manifest, indices = clone_manifest(operation, source, branch)
         _clear_what_belongs_to_one_version(manifest)
     elif head is None:
         manifest, indices = _begin_table(transaction, operation, branch, stable_row_ids), None
     else:
-        check_continuable(head.manifest)
+        check_continuable(head.outline)
         origin = _restored(head, operation, source) if isinstance(operation, Restore) else head
-        manifest, indices = pb.Manifest(), origin.indices
-        manifest.CopyFrom(origin.manifest)
+        before = origin.outline if isinstance(operation, _LEAVING_FRAGMENTS) else origin.manifest
+        manifest, indices = deepcopy(before), origin.indices
         _clear_what_belongs_to_one_version(manifest)
         if origin is not head:
-            _keep_marks(manifest, head.manifest)
+            _keep_marks(manifest, head.outline)
     manifest.version = version
     manifest.tag = transaction.tag
     manifest.timestamp.CopyFrom(_later(now_ns, head))
@@ -135,21 +144,39 @@ def _begin_table(
 
 
 def _change(
-    manifest: pb.Manifest, indices: pb.IndexSection | None, operation: Operation, *, first: bool
+    manifest: AnyManifest, indices: pb.IndexSection | None, operation: Operation, *, first: bool
 ) -> pb.IndexSection | None:
     """Do what the operation says to a copy of the manifest before it; the index list that results."""
     match operation:
         case Append():
-            manifest.fragments.extend(number_fragments(manifest, operation.fragments))
-        case Delete():
-            replace_fragments(manifest, operation.updated, operation.removed_ids, new_files=False)
-        case Update():
-            return _update(manifest, operation, indices)
+            add_fragments(manifest, number_fragments(manifest, operation.fragments))
         case Overwrite():
             _overwrite(manifest, operation, first=first)
             return None
         case UpdateConfig():
             _update_config(manifest, operation)
+        case ReserveFragments():
+            _reserve_fragments(manifest, operation)
+        case UpdateBases():
+            _add_bases(manifest, operation)
+        case UpdateMemWalState():
+            return record_compaction(manifest, indices, operation.compacted_sstables)
+        case Restore() | Clone():
+            pass
+        case _:
+            assert isinstance(manifest, pb.Manifest)
+            return _change_fragments(manifest, indices, operation)
+    return indices
+
+
+def _change_fragments(
+    manifest: pb.Manifest, indices: pb.IndexSection | None, operation: Operation
+) -> pb.IndexSection | None:
+    match operation:
+        case Delete():
+            replace_fragments(manifest, operation.updated, operation.removed_ids, new_files=False)
+        case Update():
+            return _update(manifest, operation, indices)
         case Project():
             project(manifest, operation)
             return without_dead_indices(manifest, indices)
@@ -162,19 +189,13 @@ def _change(
             return uncover(manifest, indices, replace_data(manifest, operation))
         case Rewrite():
             return rewrite_fragments(manifest, indices, operation)
-        case UpdateMemWalState():
-            return record_compaction(manifest, indices, operation.compacted_sstables)
-        case ReserveFragments():
-            _reserve_fragments(manifest, operation)
-        case UpdateBases():
-            _add_bases(manifest, operation)
     return indices
 
 
 def _restored(head: ManifestFile, operation: Restore, source: ManifestFile | None) -> ManifestFile:
     if source is None or source.version != operation.version:
         raise ValueError(f"restore of version {operation.version} without that version's manifest")
-    check_continuable(source.manifest)
+    check_continuable(source.outline)
     if source.branch != head.branch:
         raise InvalidTransaction(
             f"version {source.version} is of branch {source.branch or 'main'}, the head of {head.branch or 'main'}"
@@ -182,7 +203,7 @@ def _restored(head: ManifestFile, operation: Restore, source: ManifestFile | Non
     return source
 
 
-def _keep_marks(manifest: pb.Manifest, head: pb.Manifest) -> None:
+def _keep_marks(manifest: AnyManifest, head: AnyManifest) -> None:
     """What is counted once is never counted again, whatever version the table goes back to."""
     manifest.next_row_id = max(manifest.next_row_id, head.next_row_id)
     if head.HasField("max_fragment_id"):
@@ -190,7 +211,7 @@ def _keep_marks(manifest: pb.Manifest, head: pb.Manifest) -> None:
         manifest.max_fragment_id = max(mark, head.max_fragment_id)
 
 
-def _clear_what_belongs_to_one_version(manifest: pb.Manifest) -> None:
+def _clear_what_belongs_to_one_version(manifest: AnyManifest) -> None:
     # A field that we do not know may be about this version's bytes; stock writers drop it as well.
     manifest.DiscardUnknownFields()
     for name in ("index_section", "transaction_section", "transaction_section_deprecated", "transaction_file"):
@@ -219,7 +240,7 @@ def _update(manifest: pb.Manifest, operation: Update, indices: pb.IndexSection |
     return record_compaction(manifest, indices, operation.compacted_sstables)
 
 
-def _overwrite(manifest: pb.Manifest, operation: Overwrite, *, first: bool) -> None:
+def _overwrite(manifest: AnyManifest, operation: Overwrite, *, first: bool) -> None:
     if operation.initial_bases and not first:
         raise InvalidTransaction("overwrite with initial base paths: expected none, for the table exists")
     check_schema(operation.schema)
@@ -247,10 +268,10 @@ def _overwrite(manifest: pb.Manifest, operation: Overwrite, *, first: bool) -> N
             unknown = set(file.fields) - known
             if unknown:
                 raise InvalidTransaction(f"data file {file.path} has field {min(unknown)}, which the schema has not")
-    manifest.fragments.extend(number_fragments(manifest, operation.fragments))
+    add_fragments(manifest, number_fragments(manifest, operation.fragments))
 
 
-def _update_config(manifest: pb.Manifest, operation: UpdateConfig) -> None:
+def _update_config(manifest: AnyManifest, operation: UpdateConfig) -> None:
     if operation.config is not None:
         operation.config.apply_to(manifest.config)
     if operation.table_metadata is not None:
@@ -264,7 +285,7 @@ def _update_config(manifest: pb.Manifest, operation: UpdateConfig) -> None:
         set_field_metadata(fields[number], update)
 
 
-def _reserve_fragments(manifest: pb.Manifest, operation: ReserveFragments) -> None:
+def _reserve_fragments(manifest: AnyManifest, operation: ReserveFragments) -> None:
     # Id 0 is never reserved, for in a transaction it means an id that is not assigned yet.
     mark = max(next_fragment_id(manifest) - 1, 0) + operation.count
     if mark > _LAST_FRAGMENT_ID:
@@ -272,7 +293,7 @@ def _reserve_fragments(manifest: pb.Manifest, operation: ReserveFragments) -> No
     manifest.max_fragment_id = mark
 
 
-def _add_bases(manifest: pb.Manifest, operation: UpdateBases) -> None:
+def _add_bases(manifest: AnyManifest, operation: UpdateBases) -> None:
     for added in operation.new_bases:
         reason = base_clash([added], manifest.base_paths)
         if reason is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
+from lance_core.format.outline import AnyManifest, fragments_of, highest_fragment_id
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.fields import TOMBSTONE
@@ -15,7 +16,7 @@ from lance_core.transaction.stamps import stamp_moved_rows, stamp_new_rows
 
 
 def number_fragments(
-    manifest: pb.Manifest, fragments: Sequence[pb.DataFragment], *, moved_rows: bool = False
+    manifest: AnyManifest, fragments: Sequence[pb.DataFragment], *, moved_rows: bool = False
 ) -> list[pb.DataFragment]:
     """Copies of new fragments under fresh ids, and the manifest's high-water marks moved.
 
@@ -35,7 +36,7 @@ def number_fragments(
             _clear_row_ids(copy)
         added.append(copy)
     if stable and moved_rows:
-        manifest.next_row_id = stamp_moved_rows(added, manifest.fragments, manifest.next_row_id, manifest.version)
+        manifest.next_row_id = stamp_moved_rows(added, fragments_of(manifest), manifest.next_row_id, manifest.version)
     elif stable:
         manifest.next_row_id = stamp_new_rows(added, manifest.next_row_id, manifest.version)
     if next_id:
@@ -43,10 +44,10 @@ def number_fragments(
     return added
 
 
-def next_fragment_id(manifest: pb.Manifest) -> int:
+def next_fragment_id(manifest: AnyManifest) -> int:
     """The smallest id that no fragment ever had."""
     mark = manifest.max_fragment_id if manifest.HasField("max_fragment_id") else -1
-    return max(mark, max((fragment.id for fragment in manifest.fragments), default=-1)) + 1
+    return max(mark, highest_fragment_id(manifest)) + 1
 
 
 def _clear_row_ids(fragment: pb.DataFragment) -> None:
@@ -82,12 +83,14 @@ def check_files(files: Iterable[pb.DataFile], version: tuple[int, int]) -> None:
             )
 
 
-def file_version(manifest: pb.Manifest) -> tuple[int, int]:
+def file_version(manifest: AnyManifest) -> tuple[int, int]:
     """Major and minor format version of all data files. Raises `UnsupportedFeature` for other than 2.x."""
     name = manifest.data_format.version
     if not name:
         versions = {
-            (file.file_major_version, file.file_minor_version) for entry in manifest.fragments for file in entry.files
+            (file.file_major_version, file.file_minor_version)
+            for entry in fragments_of(manifest)
+            for file in entry.files
         }
         if len(versions) == 1:
             return versions.pop()

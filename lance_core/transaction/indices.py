@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from pyroaring import BitMap
 
 from lance_core.errors import InvalidTransaction
+from lance_core.format.outline import AnyManifest
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import CreateIndex
@@ -107,7 +108,7 @@ def holds_row_ids(index: pb.IndexMetadata) -> bool:
 
 
 def record_compaction(
-    manifest: pb.Manifest, indices: pb.IndexSection | None, sstables: Sequence[pb.CompactedSsTable]
+    manifest: AnyManifest, indices: pb.IndexSection | None, sstables: Sequence[pb.CompactedSsTable]
 ) -> pb.IndexSection | None:
     """Note in the write-ahead log's index, which is made if there is none, how far each shard is in the table.
 

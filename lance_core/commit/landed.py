@@ -1,0 +1,90 @@
+"""A version that landed since a transaction was made, and as much of its file as judging against it takes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Protocol
+
+from lance_core.errors import NotFound, RetryableConflict
+from lance_core.format.manifest import ManifestFile, end_of_section, leading_transaction
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.port import ObjectStore
+from lance_core.versions import ManifestLocation, parse_found, read_manifest, with_transaction
+
+FRONT = 16 * 1024
+"""Bytes. The transaction stands near the beginning of a manifest file, and before the fragments."""
+
+
+class LandedVersion(Protocol):
+    """A committed version as a verdict needs it. `manifest` may be read when it is asked for, and gone (`NotFound`)."""
+
+    @property
+    def version(self) -> int:
+        """Its number."""
+
+    @property
+    def transaction(self) -> pb.Transaction | None:
+        """What made it; None if that cannot be had."""
+
+    @property
+    def transaction_uuid(self) -> str:
+        """The uuid of what made it, '' when that is not named."""
+
+    @property
+    def manifest(self) -> pb.Manifest:
+        """The whole manifest. Raises `NotFound` and `CorruptFile`."""
+
+
+class TransactionOnly:
+    """A version of whose file only the transaction was read."""
+
+    def __init__(self, store: ObjectStore, location: ManifestLocation, transaction: pb.Transaction) -> None:
+        self.transaction = transaction
+        self._store = store
+        self._location = location
+
+    @property
+    def version(self) -> int:
+        """The number in the name of the file."""
+        return self._location.version
+
+    @property
+    def transaction_uuid(self) -> str:
+        """The uuid of what made it."""
+        return self.transaction.uuid
+
+    @cached_property
+    def manifest(self) -> pb.Manifest:
+        """The whole manifest, read now. Raises `NotFound` and `CorruptFile`."""
+        return read_manifest(self._store, self._location).manifest
+
+
+def read_landed(store: ObjectStore, base: str, location: ManifestLocation) -> LandedVersion:
+    """Read what made a version: only the front of its file if that is large and shows the transaction.
+
+    Raises `RetryableConflict` when it is gone (P8), `CorruptFile` when it is not that version.
+    """
+    try:
+        front = store.get_range(location.path, 0, FRONT)
+        if len(front) < FRONT:
+            return with_transaction(store, base, parse_found(store, location, front, lazily=True))
+        transaction = leading_transaction(front)
+        if transaction is None:  # an index section may come first
+            transaction = leading_transaction(store.get_range(location.path, end_of_section(front), FRONT))
+    except NotFound as error:
+        raise _gone(location) from error
+    if transaction is None or transaction.read_version >= location.version:
+        return read_whole(store, base, location)
+    return TransactionOnly(store, location, transaction)
+
+
+def read_whole(store: ObjectStore, base: str, location: ManifestLocation) -> ManifestFile:
+    """Read a version with its transaction, leaving its fragments encoded. Raises as `read_landed` does."""
+    try:
+        return with_transaction(store, base, read_manifest(store, location, lazily=True))
+    except NotFound as error:
+        raise _gone(location) from error
+
+
+def _gone(location: ManifestLocation) -> RetryableConflict:
+    return RetryableConflict(location.version, "it landed since, and can no longer be read")

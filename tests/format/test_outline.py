@@ -1,0 +1,158 @@
+"""What is told of fragments that stay encoded is what the messages say."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_core.errors import CorruptFile
+from lance_core.format.manifest import (
+    ManifestFile,
+    build_manifest_file,
+    encode_manifest_file,
+    end_of_section,
+    leading_transaction,
+    parse_manifest_file,
+)
+from lance_core.format.outline import (
+    add_fragments,
+    fragments_of,
+    has_deletion_files,
+    has_overlays,
+    highest_fragment_id,
+)
+from lance_core.proto import lance_table_pb2 as pb
+
+FRAGMENTS = st.builds(
+    lambda number, deleted, overlaid: pb.DataFragment(
+        id=number,
+        physical_rows=9,
+        files=[pb.DataFile(path="a.lance", fields=[0, -2])],
+        deletion_file=pb.DeletionFile(id=3) if deleted else None,
+        overlays=[pb.DataOverlayFile()] if overlaid else [],
+    ),
+    st.sampled_from([0, 1, 7, 2**32, 2**63]),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+def outline_of(manifest: pb.Manifest) -> pb.ManifestOutline:
+    return pb.ManifestOutline.FromString(manifest.SerializeToString())
+
+
+def same(one: ManifestFile, other: ManifestFile) -> bool:
+    return (one.version, one.branch, one.timestamp_ns, one.operation, one.transaction_uuid, one.size) == (
+        other.version,
+        other.branch,
+        other.timestamp_ns,
+        other.operation,
+        other.transaction_uuid,
+        other.size,
+    ) and (one.manifest, one.transaction, one.indices, one.identity) == (
+        other.manifest,
+        other.transaction,
+        other.indices,
+        other.identity,
+    )
+
+
+@given(st.lists(FRAGMENTS, max_size=5), st.lists(FRAGMENTS, max_size=2))
+def test_an_outline_says_of_its_fragments_what_the_messages_say(
+    fragments: list[pb.DataFragment], added: list[pb.DataFragment]
+) -> None:
+    manifest = pb.Manifest(version=3, fragments=fragments)
+    outline = outline_of(manifest)
+    for either in (manifest, outline):
+        add_fragments(either, added)
+        assert highest_fragment_id(either) == max((fragment.id for fragment in fragments + added), default=-1)
+        assert has_deletion_files(either) == any(fragment.HasField("deletion_file") for fragment in fragments + added)
+        assert has_overlays(either) == any(fragment.overlays for fragment in fragments + added)
+        assert list(fragments_of(either)) == fragments + added
+    assert encode_manifest_file(outline, None) == encode_manifest_file(manifest, None)
+
+
+def test_a_fragment_that_is_none_is_named_by_its_version() -> None:
+    outline = pb.ManifestOutline(version=5, fragments=[b"\xff"])
+    for ask in (highest_fragment_id, has_deletion_files, has_overlays, fragments_of):
+        with pytest.raises(CorruptFile, match="version 5 has a fragment that cannot be decoded"):
+            ask(outline)
+
+
+def test_a_lazily_parsed_file_says_what_an_eagerly_parsed_one_says(worked_manifests: list[Path]) -> None:
+    for path in worked_manifests:
+        data = path.read_bytes()
+        lazy, eager = parse_manifest_file(data, lazily=True), parse_manifest_file(data)
+        assert isinstance(lazy.outline, pb.ManifestOutline)
+        assert encode_manifest_file(lazy.outline, lazy.transaction, lazy.indices) == encode_manifest_file(
+            eager.manifest, eager.transaction, eager.indices
+        )
+        assert same(lazy, eager), path
+
+
+def test_a_damaged_fragment_shows_when_it_is_asked_for() -> None:
+    data = encode_manifest_file(pb.ManifestOutline(version=2, fragments=[b"\xff"]), None)
+    with pytest.raises(CorruptFile, match="is not a Manifest message"):
+        parse_manifest_file(data)
+    file = parse_manifest_file(data, lazily=True)
+    assert file.version == 2
+    with pytest.raises(CorruptFile, match="is not a Manifest message"):
+        _ = file.manifest
+
+
+def test_a_built_file_is_what_parsing_its_bytes_gives(worked_manifests: list[Path]) -> None:
+    for path in worked_manifests:
+        for lazily in (True, False):
+            file = parse_manifest_file(path.read_bytes(), lazily=lazily)
+            assert file.transaction is not None
+            expected = encode_manifest_file(file.outline, file.transaction, file.indices)
+            data, built = build_manifest_file(file.outline, file.transaction, file.indices)
+            assert data == expected
+            assert built.transaction is not file.transaction
+            assert same(built, parse_manifest_file(data)), path
+
+
+def test_the_front_of_a_file_shows_its_transaction(worked_manifests: list[Path]) -> None:
+    after_an_index = 0
+    for path in worked_manifests:
+        data = path.read_bytes()
+        expected = parse_manifest_file(data).transaction
+        found = leading_transaction(data)
+        if found is None:
+            after_an_index += 1
+            found = leading_transaction(data[end_of_section(data) :])
+        assert found == expected, path
+    assert after_an_index > 3
+
+
+def test_a_front_that_does_not_show_a_whole_transaction_shows_none() -> None:
+    transaction = pb.Transaction(read_version=1, uuid="u", append=pb.Transaction.Append())
+    manifest = pb.Manifest(version=2, fields=[pb.Field(name="a", parent_id=-1)])
+    data = encode_manifest_file(manifest, transaction)
+    end = end_of_section(data)
+    assert leading_transaction(data[: end + 4]) == transaction
+    for kept in range(end + 4):
+        assert leading_transaction(data[:kept]) is None, kept
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pb.Manifest(version=2, fields=[pb.Field(name="a")]),
+        pb.Manifest(version=2, fragments=[pb.DataFragment(files=[pb.DataFile(path="x")])]),
+        pb.Manifest(version=2),
+    ],
+    ids=["columns", "fragments", "nothing"],
+)
+def test_neither_an_index_section_nor_a_manifest_is_taken_for_a_transaction(manifest: pb.Manifest) -> None:
+    indices = pb.IndexSection(indices=[pb.IndexMetadata(name="i", uuid=pb.UUID(uuid=b"0" * 16))])
+    for section in (None, indices):
+        data = encode_manifest_file(manifest, None, section)
+        assert leading_transaction(data) is None
+        assert leading_transaction(data[end_of_section(data) :]) is None
+
+
+def test_a_transaction_without_a_known_operation_or_uuid_is_left_to_the_whole_file() -> None:
+    for transaction in (pb.Transaction(read_version=1, uuid="u"), pb.Transaction(restore=pb.Transaction.Restore())):
+        assert leading_transaction(encode_manifest_file(pb.Manifest(version=2), transaction)) is None
