@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
@@ -20,16 +19,16 @@ def put_again(store: ObjectStore, path: str, data: bytes, *, durable: bool = Tru
     Returns its e_tag. Raises `OutcomeUnknown` when patience ends: the file may be there, or come yet,
     which harms nobody.
     """
-    with suppress(OutcomeUnknown):
-        store.put(path, data, durable=durable)  # outside the loop, whose machinery costs more than a local write
-        return
-    retrying = Retrying(
-        stop=stop_after_attempt(3),
-        wait=wait_random_exponential(multiplier=0.01, max=0.5),
-        retry=retry_if_exception_type(OutcomeUnknown),
-        reraise=True,
-    )
-    return retrying(store.put, path, data, durable=durable)
+    try:
+        return store.put(path, data, durable=durable)  # outside the loop, whose machinery costs more than a local write
+    except OutcomeUnknown:
+        retrying = Retrying(
+            stop=stop_after_attempt(3),
+            wait=wait_random_exponential(multiplier=0.01, max=0.5),
+            retry=retry_if_exception_type(OutcomeUnknown),
+            reraise=True,
+        )
+        return retrying(store.put, path, data, durable=durable)
 
 
 def added_files(
