@@ -14,11 +14,12 @@ from lance_core import data
 from lance_core.commit.handlers.handler import CommitHandler
 from lance_core.commit.loop import MAX_RETRIES, commit_transaction
 from lance_core.commit.staged import StagedCommit, stage_commit
-from lance_core.errors import NotFound, ReferenceNotFound
+from lance_core.errors import NotFound
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
-from lance_core.format.naming import MAIN_BRANCH, NamingScheme, branch_base
+from lance_core.format.naming import NamingScheme, branch_base
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.references import FoundVersion, Reference, find, find_from, read_found, resolve
 from lance_core.refs import Branches, Tags
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
@@ -27,16 +28,13 @@ from lance_core.versions import (
     find_latest,
     list_versions,
     read_manifest,
-    read_version,
     with_transaction,
 )
 
 if TYPE_CHECKING:
     import lance
 
-Reference = int | str | tuple[str | None, int | None] | None
-"""A version number of the current branch; a tag; (branch, number or None for its latest), where the branch None or
-`main` is the default one; None for the latest version of the current branch."""
+__all__ = ["Dataset", "HistoryEntry", "Reference"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,35 +96,36 @@ class Dataset:
         store = target if isinstance(target, ObjectStore) else open_store(target, storage_options)
         if commit_handler is not None:
             store = commit_handler.over(store)
-        branch, number = _interpret(ref, None, Tags(store, location))
-        base = branch_base(location, branch)
-        if number is None:
-            found = find_latest(store, base)
-            file = _read_found(store, found)
-        else:
-            found, file = read_version(store, base, number, lazily=True)
-        return cls(store, location, branch, found, file, storage_options)
+        found = find_from(store, location, ref, None, None)
+        return cls(store, location, found.branch, found.location, found.file, storage_options)
 
     def checkout(self, ref: Reference) -> Dataset:
-        """The same table at another version. Asking for the number that is open does no I/O and gives this handle."""
-        branch, number = _interpret(ref, self.branch, self.tags)
-        here = branch == self.branch
-        if here and number == self.version:
-            return self
-        base = branch_base(self.location, branch)
-        if number is None:
-            found = find_latest(self.store, base)
-            if (found.path, found.size) == (self._manifest_location.path, self.file.size):
+        """The same table at another version; this handle itself when that is the version that it has open.
+
+        Asking for its number does no I/O, for a tag on it only reads the tag, and for the latest only lists, as long as
+        the store tells e_tags: then a manifest that was replaced under its name is noticed, and opened anew.
+        """
+        branch, position = resolve(self.store, self.location, ref, self.branch)
+        if branch != self.branch:
+            return self._opened(find(self.store, self.location, branch, position))
+        if position is None:
+            latest = find_latest(self.store, self.base)
+            if self.e_tag is not None and (latest.path, latest.e_tag) == (self._manifest_location.path, self.e_tag):
                 return self
-            file = _read_found(self.store, found)
-        else:
-            found, file = read_version(self.store, base, number, self.naming_scheme if here else None, lazily=True)
-        return Dataset(self.store, self.location, branch, found, file, self._storage_options)
+            return self._opened(read_found(self.store, branch, latest))
+        if position == self.version:
+            return self
+        return self._opened(find(self.store, self.location, branch, position, scheme=self.naming_scheme))
 
     @property
     def version(self) -> int:
         """The version number."""
         return self.file.version
+
+    @property
+    def e_tag(self) -> str | None:
+        """The e_tag of the manifest, as the listing or the commit that led to it told; None where nothing did."""
+        return self._manifest_location.e_tag
 
     @property
     def manifest(self) -> pb.Manifest:
@@ -168,13 +167,13 @@ class Dataset:
 
     @property
     def tags(self) -> Tags:
-        """The tags of the table."""
-        return Tags(self.store, self.location)
+        """The tags of the table. A reference means there what it means here, and None this version."""
+        return Tags(self.store, self.location, self.branch, self.version)
 
     @property
     def branches(self) -> Branches:
-        """The branches of the table."""
-        return Branches(self.store, self.location)
+        """The branches of the table. A reference means there what it means here, and None this version."""
+        return Branches(self.store, self.location, self.branch, self.version)
 
     def history(self) -> list[HistoryEntry]:
         """The versions of this branch that still exist, newest first, read in parallel.
@@ -210,6 +209,12 @@ class Dataset:
     def __repr__(self) -> str:
         return f"Dataset({self.uri!r}, version={self.version})"
 
+    def _opened(self, found: FoundVersion) -> Dataset:
+        same = (found.branch, found.location.path) == (self.branch, self._manifest_location.path)
+        if same and found.file.identity == self.file.identity and (self.e_tag or not found.location.e_tag):
+            return self
+        return Dataset(self.store, self.location, found.branch, found.location, found.file, self._storage_options)
+
     def _describe(self, location: ManifestLocation) -> HistoryEntry | None:
         try:
             file = read_manifest(self.store, location, lazily=True)
@@ -218,22 +223,3 @@ class Dataset:
         file = with_transaction(self.store, self.base, file)
         read = None if file.transaction is None else file.transaction.read_version
         return HistoryEntry(file.version, file.timestamp_ns, file.transaction_uuid, file.operation, read)
-
-
-def _interpret(ref: Reference, current_branch: str | None, tags: Tags) -> tuple[str | None, int | None]:
-    """The branch (None is main) and the version number (None is the latest) that `ref` stands for."""
-    match ref:
-        case None | int():
-            return current_branch, ref
-        case str():
-            tag = tags.get(ref)
-            return tag.branch, tag.version
-        case (branch, number):
-            return None if branch == MAIN_BRANCH else branch, number
-
-
-def _read_found(store: ObjectStore, found: ManifestLocation) -> ManifestFile:
-    try:
-        return read_manifest(store, found, lazily=True)
-    except NotFound as error:
-        raise ReferenceNotFound(f"{store.object_uri(found.path)}: listed, and gone when it was read") from error

@@ -12,6 +12,7 @@ LanceCoreError
 ├── UnsupportedFeature        well-formed, but outside what we read or write
 ├── InvalidTransaction        the transaction contradicts itself or the table it is for
 ├── ReferenceNotFound         no such version, tag or branch
+├── ReferenceInUse            a branch that cannot be removed, because others stand on it
 ├── CommitConflict
 │   ├── RetryableConflict     redo the operation on the newer version
 │   └── IncompatibleTransaction   redoing it would not help: the other commit removed its ground
@@ -70,6 +71,10 @@ class InvalidTransaction(LanceCoreError):
 
 class ReferenceNotFound(LanceCoreError):
     """No such version, tag or branch."""
+
+
+class ReferenceInUse(LanceCoreError):
+    """A branch that other branches or tags stand on, or that somebody keeps writing to, cannot be removed."""
 
 
 class CommitConflict(LanceCoreError):

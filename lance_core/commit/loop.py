@@ -46,6 +46,7 @@ def commit_transaction(
     branch: str | None = None,
     max_retries: int = MAX_RETRIES,
     stable_row_ids: bool = False,
+    cloned: ManifestFile | None = None,
 ) -> Committed:
     """Publish `transaction` as the next version of the table at key `base`, or of one of its branches.
 
@@ -56,13 +57,14 @@ def commit_transaction(
 
     A Clone begins a branch, or a shallow clone at another `base`, under the number of the version that it copies. That
     its place is empty is looked at before, not as part of the claim: the place must be the caller's own, as a branch
-    is whose name nobody else is creating. `Branches.create` then makes a branch known.
+    is whose name nobody else is creating (`Branches.create` sees to that). `cloned` is the version that it copies,
+    where it is at hand or lies in another store.
 
     Raises `RetryableConflict` (also when the tries are used up), `IncompatibleTransaction`, `InvalidTransaction`,
     `UnsupportedFeature`, `ReferenceNotFound` for a branch or table that is not there: nothing was committed.
     `CommitUnknown`: it may have been, or may yet be. Files of lost attempts stay for a collector (G4).
     """
-    attempt = _Attempt(store, branch_base(base, branch), transaction, branch, stable_row_ids)
+    attempt = _Attempt(store, branch_base(base, branch), transaction, branch, stable_row_ids, cloned)
     retrying = Retrying(
         stop=stop_after_attempt(max_retries + 1), wait=_WAIT, retry=retry_if_result(lambda result: result is None)
     )
@@ -76,14 +78,19 @@ def commit_transaction(
 
 
 def prepare_on_head(
-    chain: Chain, transaction: pb.Transaction, *, branch: str | None = None, stable_row_ids: bool = False
+    chain: Chain,
+    transaction: pb.Transaction,
+    *,
+    branch: str | None = None,
+    stable_row_ids: bool = False,
+    cloned: ManifestFile | None = None,
 ) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
     """The next version of the chain as `transaction` makes it, with the head that it stands on.
 
     Or the version that it has made already. Raises as `commit_transaction` does, but nothing of unknown outcome.
     """
     if transaction.WhichOneof("operation") == "clone":
-        return _clone_on_nothing(chain, transaction, branch)
+        return _clone_on_nothing(chain, transaction, branch, cloned)
     landed = chain.load_since(transaction.read_version)
     if landed.head is None and branch is not None:
         raise ReferenceNotFound(
@@ -106,7 +113,7 @@ def prepare_on_head(
 
 
 def _clone_on_nothing(
-    chain: Chain, transaction: pb.Transaction, branch: str | None
+    chain: Chain, transaction: pb.Transaction, branch: str | None, cloned: ManifestFile | None
 ) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
     """The first version of a branch or shallow clone, where none is yet, or the one that it has made already."""
     clone = transaction.clone
@@ -122,7 +129,7 @@ def _clone_on_nothing(
         return Committed(done.version, path, chain.whole(done, landed.scheme), None, False)
     files = TableFiles(chain.store, chain.base)
     try:
-        cloned = files.cloned(clone.ref_path, clone.ref_version)
+        cloned = cloned or files.cloned(clone.ref_path, clone.ref_version)
     except NotFound as error:
         raise ReferenceNotFound(f"clone of version {clone.ref_version} of {clone.ref_path}: {error}") from error
     prepared = prepare_commit(transaction, None, (), files, now_ns=time.time_ns(), branch=branch, cloned=cloned)
@@ -131,19 +138,30 @@ def _clone_on_nothing(
 
 class _Attempt:
     def __init__(
-        self, store: ObjectStore, base: str, transaction: pb.Transaction, branch: str | None, stable_row_ids: bool
+        self,
+        store: ObjectStore,
+        base: str,
+        transaction: pb.Transaction,
+        branch: str | None,
+        stable_row_ids: bool,
+        cloned: ManifestFile | None,
     ) -> None:
         self._chain = Chain(store, base)
         self._transaction = transaction
         self._branch = branch
         self._stable_row_ids = stable_row_ids
+        self._cloned = cloned
         self.last_slot = 0
 
     def run(self) -> Committed | None:
         """Try once. None when another writer took the slot."""
         store, base = self._chain.store, self._chain.base
         found = prepare_on_head(
-            self._chain, self._transaction, branch=self._branch, stable_row_ids=self._stable_row_ids
+            self._chain,
+            self._transaction,
+            branch=self._branch,
+            stable_row_ids=self._stable_row_ids,
+            cloned=self._cloned,
         )
         if isinstance(found, Committed):
             return found

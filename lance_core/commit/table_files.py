@@ -15,6 +15,15 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 
 
+def root_path(store: ObjectStore, base: str) -> str:
+    """How manifests and transactions name the root at the key `base`: a path for local files, else a URI.
+
+    Not percent-encoded, as stock writers spell it. `TableFiles.key_of` is the inverse.
+    """
+    uri = unquote(store.object_uri(base))
+    return uri.removeprefix("file://") if store.uri.startswith("file://") else uri
+
+
 @dataclass(frozen=True, slots=True)
 class TableFiles:
     """The files of one table or branch. `base` is the key of its root."""

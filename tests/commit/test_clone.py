@@ -80,7 +80,7 @@ def test_a_branch_and_a_branch_of_it(table: Table) -> None:
     assert table.ids() == IDS
 
     sub = clone(table, branch, "sub", ref_name="dev")
-    Branches(table.store, "t").create("sub", sub.version, "dev")
+    Branches(table.store, "t").create("sub", ("dev", sub.version))
     nested = table.open().checkout_version(("sub", None))
     nested.validate()
     assert sorted(nested.to_table()["id"].to_pylist()) == expected

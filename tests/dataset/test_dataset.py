@@ -115,6 +115,48 @@ def test_what_opening_costs(tmp_path: Path) -> None:
     assert dict(cost.by_verb) == {"list": 1}
 
 
+def test_e_tags_are_kept_and_compared(table: Path) -> None:
+    store = CountingStore(open_store(table))
+    latest = Dataset.open(store)
+    committed = latest.commit(append_of(latest, [9]))
+    [first, *_] = store.list("_versions")
+    newest = max(store.list("_versions"), key=lambda meta: meta.last_modified)
+    assert first.path.endswith(".manifest")
+    assert latest.e_tag not in {None, committed.e_tag}
+    assert committed.e_tag == newest.e_tag
+    assert Dataset.open(store, 5).e_tag is None  # a read tells none
+
+    by_number = Dataset.open(store, 5)
+    with store.measure() as cost:
+        assert committed.checkout(None) is committed
+    assert dict(cost.by_verb) == {"list": 1}
+    with store.measure() as cost:
+        same = by_number.checkout(None)
+    assert dict(cost.by_verb) == {"list": 1, "get": 1}
+    assert (same.version, same.e_tag) == (5, committed.e_tag)
+    assert same.checkout(None) is same
+
+
+def test_a_manifest_that_was_replaced_under_its_name_is_opened_anew(table: Path) -> None:
+    dataset = Dataset.open(str(table))
+    key = next(meta.path for meta in dataset.store.list("_versions") if meta.e_tag == dataset.e_tag)
+    dataset.manifest.config["k"] = "w"  # of the same length
+    dataset.store.put(key, encode_manifest_file(dataset.manifest, dataset.file.transaction, dataset.indices))
+    newer = dataset.checkout(None)
+    assert newer is not dataset
+    assert newer.manifest.config["k"] == "w"
+    assert newer.e_tag != dataset.e_tag
+
+
+def test_a_tag_on_the_open_version_costs_the_tag(table: Path) -> None:
+    store = CountingStore(open_store(table))
+    main, dev = Dataset.open(store, 2), Dataset.open(store, ("dev", 3))
+    with store.measure() as cost:
+        assert main.checkout("two") is main
+        assert dev.checkout("on-dev") is dev
+    assert dict(cost.by_verb) == {"get": 2}
+
+
 def test_a_new_version_is_seen_by_checking_out_the_latest(table: Path) -> None:
     dataset = Dataset.open(str(table))
     lance.write_dataset(pa.table({"a": [6]}), str(table), mode="append")

@@ -1,4 +1,5 @@
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import lance
@@ -26,8 +27,8 @@ def test_tags_of_pylance_are_listed(table: Path) -> None:
 def test_tags_of_ours_are_those_of_pylance(table: Path) -> None:
     tags = Dataset.open(str(table)).tags
     tags.create("three", 3, metadata={"k": "v"})
-    tags.create("ours-on-dev", 2, "dev")
-    tags.create("ours-on-main", 2, "main")
+    tags.create("ours-on-dev", ("dev", 2))
+    tags.create("ours-on-main", ("main", 2))
     stock = lance.dataset(str(table))
     listed = stock.tags.list()
     assert (listed["three"]["version"], listed["three"]["metadata"]) == (3, {"k": "v"})
@@ -53,9 +54,9 @@ def test_a_tag_is_created_once(table: Path) -> None:
 def test_a_tag_names_a_version_that_exists(table: Path, version: int, branch: str | None) -> None:
     tags = Dataset.open(str(table)).tags
     with pytest.raises(ReferenceNotFound, match=f"version {version} of"):
-        tags.create("new", version, branch)
+        tags.create("new", (branch, version))
     with pytest.raises(ReferenceNotFound, match=f"version {version} of"):
-        tags.update("two", version, branch)
+        tags.update("two", (branch, version))
     assert tags.get("two").version == 2
     assert "new" not in tags.list()
 
@@ -63,7 +64,7 @@ def test_a_tag_names_a_version_that_exists(table: Path, version: int, branch: st
 def test_updating_a_tag_keeps_when_it_was_made(table: Path) -> None:
     tags = Dataset.open(str(table)).tags
     before = tags.create("t", 1, metadata={"k": "v"})
-    after = tags.update("t", 3, "dev")
+    after = tags.update("t", ("dev", 3))
     assert tags.get("t") == after
     assert (after.version, after.branch, after.metadata) == (3, "dev", {"k": "v"})
     assert after.created_at == before.created_at
@@ -111,34 +112,25 @@ def test_branches_of_pylance_are_listed(table: Path) -> None:
         branches.get("nope")
 
 
-def test_a_branch_of_ours_is_recorded_as_pylance_records_it(table: Path) -> None:
-    branches = Dataset.open(str(table)).branches
-    theirs = branches.get("dev/nested")
-    path = table / branch_path("", "dev/nested")
-    path.unlink()
-    ours = branches.create("dev/nested", 3, "dev", metadata={"k": "v"})
-    assert branches.get("dev/nested") == ours
-    assert (ours.parent_branch, ours.parent_version, ours.manifest_size) == (
-        theirs.parent_branch,
-        theirs.parent_version,
-        theirs.manifest_size,
-    )
-    assert ours.identifier is not None
-    assert theirs.identifier is not None
-    assert ours.identifier[:-1] == theirs.identifier[:-1]
-    assert ours.identifier[-1][0] == 3
-    stock = lance.dataset(str(table))
-    assert stock.branches.list()["dev/nested"]["metadata"] == {"k": "v"}
-    assert stock.checkout_version(("dev/nested", None)).count_rows() == 4
-    with pytest.raises(AlreadyExists, match="branch dev/nested"):
-        branches.create("dev/nested", 3, "dev")
-
-
-def test_a_branch_needs_its_first_version_and_its_parent(table: Path) -> None:
-    branches = Dataset.open(str(table)).branches
-    for name, version, parent in (("new", 2, None), ("new", 2, "nope"), ("dev", 9, None), ("dev", 1, None)):
-        with pytest.raises(ReferenceNotFound):
-            branches.create(name, version, parent)
+def test_a_tag_is_made_from_any_reference(table: Path) -> None:
+    dev = Dataset.open(str(table), ("dev", 2))
+    moment = datetime.fromtimestamp(dev.checkout(3).file.timestamp_ns / 1e9 + 1, UTC)
+    for number, (ref, branch, version) in enumerate(
+        [
+            (None, "dev", 2),  # the version that is open
+            (3, "dev", 3),
+            (("main", None), None, 4),
+            ((None, 1), None, 1),
+            ("on-dev", "dev", 3),
+            ("two", None, 2),
+            (moment, "dev", 3),
+        ]
+    ):
+        tag = dev.tags.create(f"t{number}", ref)
+        assert (tag.branch, tag.version) == (branch, version)
+        assert lance.dataset(str(table), version=f"t{number}").version == version
+    assert dev.tags.update("t0", "two").version == 2
+    assert Dataset.open(str(table), "t0").branch is None
 
 
 class Silent(MemoryStore):

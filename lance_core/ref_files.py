@@ -1,0 +1,55 @@
+"""Reading, listing and claiming the small files that tags and branches are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from lance_core.commit.slot import Lost, Unknown, claim_slot
+from lance_core.errors import AlreadyExists, CorruptFile, NotFound, OutcomeUnknown, ReferenceNotFound
+from lance_core.format.refs import parse_ref_name
+from lance_core.storage.port import ObjectStore
+
+Contents = TypeVar("Contents")
+
+
+def claim_ref(store: ObjectStore, path: str, what: str, data: bytes) -> None:
+    """Write the file of a new ref; of all concurrent callers one succeeds.
+
+    Raises `AlreadyExists`, and `OutcomeUnknown` when the store never answered.
+    """
+    outcome = claim_slot(store, path, data)
+    if isinstance(outcome, Lost):
+        raise AlreadyExists(f"{what} at {store.object_uri(path)}: expected none, found one")
+    if isinstance(outcome, Unknown):
+        raise OutcomeUnknown(f"{what}: {outcome.reason}")
+
+
+def read_ref(store: ObjectStore, path: str, what: str, decode: Callable[[bytes], Contents]) -> Contents:
+    """One ref. Raises `ReferenceNotFound`, `CorruptFile`."""
+    try:
+        data = store.get(path)
+    except NotFound as error:
+        raise ReferenceNotFound(f"{what} at {store.object_uri(path)}: expected a file, found none") from error
+    try:
+        return decode(data)
+    except CorruptFile as error:
+        raise CorruptFile(f"{store.object_uri(path)}: {error}") from error
+
+
+def list_refs(store: ObjectStore, directory: str, decode: Callable[[bytes], Contents]) -> dict[str, Contents]:
+    """The refs below a directory by name, in byte order of their file names, read in parallel. Raises `CorruptFile`."""
+    paths: dict[str, str] = {}
+    for meta in store.list(directory):
+        name = parse_ref_name(meta.path.removeprefix(f"{directory}/"))
+        if name is not None:
+            paths[name] = meta.path
+
+    def read(name: str) -> Contents | None:
+        try:
+            return read_ref(store, paths[name], name, decode)
+        except ReferenceNotFound:  # removed since it was listed
+            return None
+
+    found = zip(paths, store.map(read, list(paths)), strict=True)
+    return {name: contents for name, contents in found if contents is not None}
