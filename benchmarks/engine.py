@@ -20,6 +20,7 @@ from lance_core.dataset import Dataset
 from lance_core.storage.opening import open_store
 
 WARM_UP = 5
+_SIZES = (("1 fragment", 1), ("500 fragments", 500), ("10,000 fragments", 10_000))
 BEHIND = 120
 
 Contender = Callable[[Prepared], object]
@@ -36,27 +37,33 @@ class Times:
 def run(directory: Path) -> Report:
     """Measure every kind of call on tables of every size."""
     commits = _table("Commit an append")
-    _measure(commits, "1 fragment", SampleTable(directory / "one", 1), _COMMITS, rounds=100)
-    _measure(commits, "500 fragments", SampleTable(directory / "five-hundred", 500), _COMMITS, rounds=100)
-    _measure(commits, "10,000 fragments", SampleTable(directory / "many", 10_000), _COMMITS, rounds=30)
+    for name, fragments in _SIZES:
+        sample = SampleTable(directory / f"head-{fragments}", fragments)
+        _measure(commits, name, sample, _COMMITS, rounds=100 if fragments <= 500 else 30)
     behind = _table(f"Commit an append, {BEHIND} versions behind the head")
-    for name, fragments in (("1 fragment", 1), ("500 fragments", 500)):
+    for name, fragments in _SIZES:
         sample = SampleTable(directory / f"behind-{fragments}", fragments, appends=BEHIND)
-        _measure(behind, f"{name}, and one more per version", sample, _COMMITS, rounds=40, behind=BEHIND)
+        rounds = 40 if fragments <= 500 else 5
+        _measure(behind, f"{name}, and one more per version", sample, _COMMITS, rounds=rounds, behind=BEHIND)
     behind.notes.append("Each version between is another append, which ours has to be judged against.")
     opened = _table("Open the newest version", fsync=False)
-    for name, sample_name, fragments in (
-        ("1 fragment", "open-one", 1),
-        ("500 fragments", "open-five-hundred", 500),
-        ("10,000 fragments", "open-many", 10_000),
-    ):
-        _measure(opened, name, SampleTable(directory / sample_name, fragments), _OPENINGS, rounds=100)
+    for name, fragments in _SIZES:
+        _measure(opened, name, SampleTable(directory / f"open-{fragments}", fragments), _OPENINGS, rounds=100)
     staged = _table("Stage an append, then publish it")
-    for name, sample_name, fragments in (("1 fragment", "stage-one", 1), ("500 fragments", "stage-five-hundred", 500)):
-        _measure(staged, name, SampleTable(directory / sample_name, fragments), _STAGINGS, rounds=100)
+    for name, fragments in (("1 fragment", 1), ("500 fragments", 500)):
+        sample = SampleTable(directory / f"stage-{fragments}", fragments)
+        _measure(staged, f"{name}; pylance: a detached commit, then a commit", sample, _STAGINGS, rounds=100)
+        sample = SampleTable(directory / f"stage-or-commit-{fragments}", fragments)
+        _measure(
+            staged,
+            f"{name}; pylance: a commit alone",
+            sample,
+            (_stage, _stage_durably, _commit_with_pylance),
+            rounds=100,
+        )
     staged.notes.append(
-        "pylance cannot publish what it staged. Its side is what comes nearest: a detached commit, which can be read "
-        "before it counts, and then the commit of the same append."
+        "pylance cannot publish what it staged. What comes nearest is a detached commit, which can be read before it "
+        "counts, and then the commit of the same append."
     )
     return Report("engine", "Tables by themselves", _METHOD, [commits, behind, opened, staged])
 
@@ -98,7 +105,7 @@ def _measure(
                 seconds[who].append(taken)
     if contenders is not _OPENINGS:
         _verify(copies, sample)
-    times = [Times(median(taken), quantiles(taken, n=100)[98]) for taken in seconds]
+    times = [Times(median(taken), quantiles(taken, n=100, method="inclusive")[98]) for taken in seconds]
     cells = [milliseconds(value) for found in times for value in (found.p50, found.p99)]
     table.add(name, *cells, ratio(times[0].p50, times[-1].p50))
 

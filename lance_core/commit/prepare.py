@@ -44,7 +44,7 @@ _UUID = re.compile(r"[0-9A-Za-z_-]{1,64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class PreparedCommit:
-    """A manifest that may be published as `version`, on the head whose identity is `parent` and on no other (P2).
+    """A manifest that may be published as `version`, on `head` and on no other (P2).
 
     `files` are store keys and bytes that must be written before: the transaction file and deletion files.
     `rebased` says that versions were committed after the one that the transaction read.
@@ -53,9 +53,14 @@ class PreparedCommit:
     version: int
     manifest: bytes
     file: ManifestFile
-    parent: Identity | None
+    head: ManifestFile | None
     rebased: bool
     files: tuple[tuple[str, bytes], ...]
+
+    @property
+    def parent(self) -> Identity | None:
+        """What distinguishes the head that it stands on; None for a first version."""
+        return None if self.head is None else self.head.identity
 
 
 def prepare_commit(
@@ -119,7 +124,7 @@ def prepare_commit(
         version,
         data,
         file,
-        head.identity if head is not None else None,
+        head,
         bool(concurrent),
         merged,
     )
