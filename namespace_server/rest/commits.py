@@ -1,7 +1,9 @@
 """The queue in front of `DirectoryNamespace.commit`.
 
-Handlers hand in calls and wait; a worker thread takes whatever has queued while the previous group was committed and
-hands it over as the next group. Nobody waits for a group to fill.
+Handlers hand in calls and wait; what has queued while a group was committed is the next group. Nobody waits for a
+group to fill: it is closed as soon as two turns of the event loop have brought no further call. They are what it takes
+to answer the group before, and to read what its clients send upon that. Otherwise these would always be one group late,
+and the groups half as large.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import asyncio
 import logging
 import queue
 import threading
+from collections import deque
 from collections.abc import Sequence
 
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
@@ -19,6 +22,10 @@ from namespace_server.rest.port import Answer, Call, Catalog
 _log = logging.getLogger(__name__)
 
 _Waiting = tuple[Call, "asyncio.Future[Answer]"]
+
+
+_QUIET_TURNS = 2
+_MOST_TURNS = 8
 
 
 class OutcomeLost(ServiceUnavailableError):
@@ -42,12 +49,16 @@ class CommitQueue:
         self._catalog = catalog
         self._capacity = capacity
         self._group = group
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._waiting: deque[_Waiting] = deque()
+        self._groups: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._work, name=f"commit-{number}", daemon=True) for number in range(workers)
         ]
+        self._idle = workers
         self._accepted = 0
+        self._gathering = False
         self._open = False
+        self._done = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
@@ -69,36 +80,41 @@ class CommitQueue:
             raise ServiceUnavailableError(f"{self._accepted} commits are waiting already; nothing was done, try again")
         waiting: asyncio.Future[Answer] = self._loop.create_future()
         self._accepted += 1
-        self._queue.put((call, waiting))
+        self._waiting.append((call, waiting))
+        self._gather()
         return await waiting
 
     async def close(self) -> None:
         """Refuse new calls, commit those that were accepted, and end the threads."""
         self._open = False
+        if self._accepted:
+            await self._done.wait()
         for _ in self._threads:
-            self._queue.put(None)
+            self._groups.put(None)
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
 
-    def _work(self) -> None:
-        while (first := self._queue.get()) is not None:
-            group, last = self._gather(first)
-            self._answer(group, self._commit([call for call, _ in group]))
-            if last:
-                return
+    def _gather(self) -> None:
+        """Begin to make a group of what waits, if a thread is free for it."""
+        if self._idle and self._waiting and not self._gathering and self._loop is not None:
+            self._gathering = True
+            self._loop.call_soon(self._turn, self._loop, 0, 0, 0)
 
-    def _gather(self, first: _Waiting) -> tuple[list[_Waiting], bool]:
-        """What has queued up to now, and whether the end of the queue was among it."""
-        group = [first]
-        while len(group) < self._group:
-            try:
-                waiting = self._queue.get_nowait()
-            except queue.Empty:
-                break
-            if waiting is None:
-                return group, True
-            group.append(waiting)
-        return group, False
+    def _turn(self, loop: asyncio.AbstractEventLoop, turns: int, quiet: int, seen: int) -> None:
+        """Look what a turn of the loop has brought: wait for another one, or hand over a group."""
+        found = len(self._waiting)
+        quiet = 0 if found > seen else quiet + 1
+        if found < self._group and quiet < _QUIET_TURNS and turns < _MOST_TURNS:
+            loop.call_soon(self._turn, loop, turns + 1, quiet, found)
+            return
+        self._gathering = False
+        self._idle -= 1
+        self._groups.put([self._waiting.popleft() for _ in range(min(found, self._group))])
+        self._gather()
+
+    def _work(self) -> None:
+        while (group := self._groups.get()) is not None:
+            self._answer(group, self._commit([call for call, _ in group]))
 
     def _commit(self, calls: list[Call]) -> Sequence[Answer | LanceNamespaceError]:
         try:
@@ -117,6 +133,9 @@ class CommitQueue:
 
     def _settle(self, group: list[_Waiting], results: Sequence[Answer | LanceNamespaceError]) -> None:
         self._accepted -= len(group)
+        self._idle += 1
+        if not (self._accepted or self._open):
+            self._done.set()
         for (_, waiting), result in zip(group, results, strict=True):
             if waiting.done():  # its client has gone
                 continue
@@ -124,3 +143,4 @@ class CommitQueue:
                 waiting.set_exception(result)
             else:
                 waiting.set_result(result)
+        self._gather()

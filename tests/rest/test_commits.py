@@ -49,6 +49,27 @@ class TestCommitQueue:
         asyncio.run(run())
         assert names(echo_catalog) == [[0], [1, 2, 3, 4]]
 
+    def test_who_calls_again_upon_an_answer_is_in_the_next_group(self, echo_catalog: Any) -> None:
+        async def run() -> None:
+            commits = await self._started(echo_catalog)
+            echo_catalog.gate.clear()
+
+            async def client(*calls: int) -> None:
+                for n in calls:
+                    await commits.commit(call(echo_catalog, n))
+                    await asyncio.sleep(0)  # the way to the client and back
+
+            busy = asyncio.create_task(client(0, 4))
+            await until_entered(echo_catalog)
+            waiting = [asyncio.create_task(client(n)) for n in (1, 2, 3)]
+            await asyncio.sleep(0)
+            echo_catalog.gate.set()
+            await asyncio.gather(busy, *waiting)
+            await commits.close()
+
+        asyncio.run(run())
+        assert names(echo_catalog) == [[0], [1, 2, 3, 4]]
+
     def test_a_group_has_its_limit(self, echo_catalog: Any) -> None:
         async def run() -> None:
             commits = await self._started(echo_catalog, group=3)
