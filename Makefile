@@ -25,6 +25,7 @@ demo: $(STAMP) ## publish a real graph atomically, then read it back
 
 test: $(STAMP) ## all tests
 	@scripts/azurite.sh >/dev/null || [ -z "$$CI" ]
+	@scripts/postgres.sh >/dev/null || [ -z "$$CI" ]
 	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -v --durations=15
 
 check: $(STAMP) ## style, types, dependency directions, generated files

@@ -1,0 +1,1 @@
+"""What the server keeps in a database: the rows of external manifest stores. SQLAlchemy is imported nowhere else."""

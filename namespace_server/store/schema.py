@@ -1,0 +1,127 @@
+"""The schema of the database: which revision it has, and moving it to another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import URL, Connection, Engine, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from lance_core.errors import StorageError
+from namespace_server.store.engine import open_engine, parse_url, refused, shown_url
+from namespace_server.store.models import VERSION_TABLE
+
+_SCRIPTS = Path(__file__).parent / "migrations"
+_LOCK = 0x6C616E6365  # of our migrations, among the advisory locks of a PostgreSQL database
+
+
+class SchemaMismatch(StorageError):
+    """The database has another schema than this release needs. Nothing was changed."""
+
+
+def check_schema(url: URL) -> None:
+    """Raise `SchemaMismatch`, naming the remedy, unless the schema is the newest one. Creates nothing."""
+    newest = _scripts().get_current_head()
+    found = None
+    if url.get_backend_name() != "sqlite" or Path(url.database or "").exists():
+        engine = open_engine(url)
+        try:
+            with engine.connect() as connection:
+                found = _revision(connection)
+        except SQLAlchemyError as error:
+            raise refused(engine, error) from error
+        finally:
+            engine.dispose()
+    if found == newest:
+        return
+    shown = shown_url(url)
+    if found is not None and not _knows(found):
+        raise SchemaMismatch(
+            f"manifest store {shown}: its schema {found} is newer than this release, which has {newest}"
+        )
+    raise SchemaMismatch(
+        f"manifest store {shown}: expected schema {newest}, found {found or 'none'}; "
+        f"run: lance-namespace migrate --manifest-store {shown}"
+    )
+
+
+def migrate(url: str, revision: str = "head") -> tuple[str | None, str | None]:
+    """Move the schema up or down to `revision`: `head`, `base` (nothing of ours) or one in between.
+
+    All or nothing; of concurrent calls one waits for the other. Returns the revisions before and after. Raises
+    `SchemaMismatch` for a revision that is not known, `StorageError` when the database refuses or cannot be reached.
+    """
+    parsed = parse_url(url)
+    scripts = _scripts()
+    engine = open_engine(parsed)
+    try:
+        with _transaction(engine) as connection:
+            before = _revision(connection)
+            config = _config()
+            config.attributes["connection"] = connection
+            if _is_below(scripts, revision, before):
+                command.downgrade(config, revision)
+            else:
+                command.upgrade(config, revision)
+            return before, _revision(connection)
+    except CommandError as error:
+        raise SchemaMismatch(f"manifest store {shown_url(parsed)}: {error}") from error
+    except SQLAlchemyError as error:
+        raise refused(engine, error) from error
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _transaction(engine: Engine) -> Iterator[Connection]:
+    """A connection in a transaction that no other migration overlaps; committed at the end."""
+    if engine.dialect.name == "sqlite":
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")  # readers do not wait; it stays with the file
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # the driver begins none before changes of the schema
+            try:
+                yield connection
+            except BaseException:
+                connection.exec_driver_sql("ROLLBACK")
+                raise
+            connection.exec_driver_sql("COMMIT")
+        return
+    with engine.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        yield connection
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
+
+
+def _knows(revision: str) -> bool:
+    return any(script.revision == revision for script in _scripts().walk_revisions())
+
+
+def _is_below(scripts: ScriptDirectory, revision: str, current: str | None) -> bool:
+    """Whether `revision` comes before `current` in the line of migrations."""
+    if current is None or revision == "head":
+        return False
+    if revision == "base":
+        return True
+    below = [script.revision for script in scripts.iterate_revisions(current, "base")]
+    return revision in below[1:]
