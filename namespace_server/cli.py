@@ -48,6 +48,13 @@ Branch = Annotated[str | None, typer.Option(help="Branch of the table (main).")]
 Durability = Annotated[
     str | None, typer.Option(help="fsync: a commit is on the disk before it is answered; none: it is not.")
 ]
+ManifestStore = Annotated[
+    str | None,
+    typer.Option(
+        help="Database that decides commits where the store cannot: sqlite:///file or postgresql+psycopg://…. "
+        "A password is better kept in LANCE_NAMESPACE_MANIFEST_STORE."
+    ),
+]
 
 
 @cli.command()
@@ -56,6 +63,7 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on (127.0.0.1).")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one (2333).")] = None,
     durability: Durability = None,
+    manifest_store: ManifestStore = None,
     config: Config = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen beyond loopback although no API keys are configured.")
@@ -66,7 +74,15 @@ def serve(
     Settings come from the options, then from LANCE_NAMESPACE_* in the environment, then from the file. Ctrl-C or
     SIGTERM ends the server once the requests that it has accepted are answered.
     """
-    settings = _load(config, root=root, host=host, port=port, durability=durability, insecure=insecure or None)
+    settings = _load(
+        config,
+        root=root,
+        host=host,
+        port=port,
+        durability=durability,
+        manifest_store=manifest_store,
+        insecure=insecure or None,
+    )
     configure_logs(settings.log_level, settings.log_format)
     if settings.exposed:
         raise _refusal(
@@ -99,10 +115,11 @@ def adopt(
         bool, typer.Option("--strict", help="Also stop plain dataset writers from changing the catalog.")
     ] = False,
     durability: Durability = None,
+    manifest_store: ManifestStore = None,
     config: Config = None,
 ) -> None:
     """Take over a catalog that stock clients made, so that this server keeps its table versions."""
-    settings = _load(config, root=root, durability=durability)
+    settings = _load(config, root=root, durability=durability, manifest_store=manifest_store)
     configure_logs(settings.log_level, settings.log_format)
     namespace = _open(settings)
     try:
@@ -115,6 +132,26 @@ def adopt(
         typer.echo(f"{'$'.join(table_id)}: {versions} version{'' if versions == 1 else 's'}")
     state = "was managed already" if adopted.already_managed else f"adopted, {len(adopted.tables)} tables"
     typer.echo(f"{settings.root}: {state}, catalog version {adopted.catalog_version}")
+
+
+@cli.command()
+def migrate(
+    manifest_store: Annotated[
+        str,
+        typer.Option(
+            envvar="LANCE_NAMESPACE_MANIFEST_STORE", help="The database: sqlite:///file or postgresql+psycopg://…"
+        ),
+    ],
+    revision: Annotated[
+        str, typer.Option(help="Where to: head, base (nothing of ours), or a revision in between.")
+    ] = "head",
+) -> None:
+    """Give a database the schema of a manifest store, or move it to another revision, up or down. All or nothing."""
+    from namespace_server.store.schema import migrate as move  # SQL is loaded by those who use it
+
+    with _refusing():
+        before, after = move(manifest_store, revision)
+    typer.echo(f"schema {after or 'none'}" + (", as before" if before == after else f", was {before or 'none'}"))
 
 
 @cli.command()

@@ -33,6 +33,9 @@ class Settings(BaseSettings):
         default="fsync", description="Whether a commit is on the disk before it is answered (local roots)."
     )
     storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
+    manifest_store: SecretStr | None = Field(
+        default=None, description="Database that decides commits where the store cannot: sqlite:/// or postgresql://."
+    )
     api_keys: dict[SecretStr, str] = Field(
         default_factory=dict, description="API key, or sha256: and the hex digest of one, to name of the principal."
     )
@@ -61,6 +64,8 @@ class Settings(BaseSettings):
     def namespace_properties(self) -> dict[str, str]:
         """The properties of the `DirectoryNamespace` to serve."""
         options = {f"storage.{name}": value for name, value in self.storage.items()}
+        if self.manifest_store is not None:
+            options["manifest_store"] = self.manifest_store.get_secret_value()
         return {"root": self.root, "durability": self.durability, **options}
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from lance_core.commit.handlers.manifest_store import ManifestRow, ManifestStore
@@ -63,6 +64,14 @@ class MemoryManifestStore(ManifestStore):
         """Nothing to release."""
 
 
+@dataclass(slots=True)
+class _Rule:
+    fault: Fault
+    verb: str
+    passing: int
+    left: int
+
+
 class FaultyManifestStore(ManifestStore):
     """Passes calls to `inner` and fails, at chosen writes, as databases and processes fail; see `FaultStore`.
 
@@ -73,12 +82,12 @@ class FaultyManifestStore(ManifestStore):
         self.inner = inner
         self.local = inner.local
         self.unreachable = False
-        self._faults: list[tuple[Fault, str]] = []
+        self._faults: list[_Rule] = []
         self._late: list[Callable[[], object]] = []
 
-    def fail(self, fault: Fault, verb: str, *, times: int = 1) -> None:
-        """Let `fault` happen at the next `times` calls of `verb`."""
-        self._faults += [(fault, verb)] * times
+    def fail(self, fault: Fault, verb: str, *, after: int = 0, times: int = 1) -> None:
+        """Let `fault` happen at `times` calls of `verb`, once `after` of them have passed."""
+        self._faults.append(_Rule(fault, verb, after, times))
 
     def deliver(self) -> None:
         """Make the delayed writes, in order."""
@@ -107,11 +116,9 @@ class FaultyManifestStore(ManifestStore):
     def _call(self, verb: str, request: Callable[[], R]) -> R:
         if self.unreachable:
             raise StorageError(f"{verb}: the manifest store does not answer")
-        fault = next((fault for fault, where in self._faults if where == verb), None)
-        if fault is None:
-            return request()
-        self._faults.remove((fault, verb))
-        match fault:
+        match self._take(verb):
+            case None:
+                return request()
             case Fault.CRASH_BEFORE:
                 raise Crashed(f"{verb}: died before it")
             case Fault.CRASH_AFTER:
@@ -125,3 +132,13 @@ class FaultyManifestStore(ManifestStore):
             case Fault.DELAYED:
                 self._late.append(request)
                 raise OutcomeUnknown(f"{verb}: the request is late")
+
+    def _take(self, verb: str) -> Fault | None:
+        for rule in self._faults:
+            if rule.verb == verb and rule.left:
+                if rule.passing:
+                    rule.passing -= 1
+                    return None
+                rule.left -= 1
+                return rule.fault
+        return None

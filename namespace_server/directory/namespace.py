@@ -12,6 +12,7 @@ import lance_namespace as models
 from lance_namespace import LanceNamespace
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 
+from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
 from lance_core.storage.opening import open_store
 from namespace_server.directory import requests
 from namespace_server.directory.adoption import Adoption, adopt_root
@@ -70,19 +71,25 @@ class DirectoryNamespace(LanceNamespace):
 
     * `root` (required): a path or URI; `storage.*`: options of its object store, by Lance's names;
     * `durability`: `fsync` (default) or `none`: whether a local commit survives a power loss;
+    * `manifest_store`: URL of a database that decides who commits a version, for a store that cannot decide it: of the
+      catalog and of every table. All processes on one root must name the same;
     * `sweep_interval_seconds` (2): how often unfinished promotions are looked for; 0 switches it off;
     * `commit_tries` (20), `group_limit` (64): see `CatalogOptions`;
     * `stage_max_age_seconds` (3 days), `record_retention_seconds` (1 day).
 
-    An opened `catalog` takes the place of all these. Constructing reads and writes nothing. Every change is a batch:
-    all or nothing. Raises the errors of `lance_namespace.errors`. Thread-safe.
+    An opened `catalog` takes the place of all these. Constructing reads and writes nothing, but asks the manifest store
+    for its schema, and raises `StorageError` unless it is the one of this release. Every change is a batch: all or
+    nothing. Raises the errors of `lance_namespace.errors`. Thread-safe.
     """
 
     READS: ClassVar[frozenset[str]] = frozenset(READS)
     WRITES: ClassVar[frozenset[str]] = frozenset(_SINGLE) | frozenset(_MANY)
 
     def __init__(self, *, catalog: Catalog | None = None, **properties: str) -> None:
-        self.catalog = catalog if catalog is not None else _open_catalog(properties)
+        self._manifests: ManifestStore | None = None
+        if catalog is None:
+            catalog, self._manifests = _open_catalog(properties)
+        self.catalog = catalog
         self._paths = PathResolver(self.catalog.store.relative_path, self.catalog.store.uri)
 
     @property
@@ -162,6 +169,8 @@ class DirectoryNamespace(LanceNamespace):
     def close(self) -> None:
         """Finish what is open and release the store."""
         self.catalog.close()
+        if self._manifests is not None:
+            self._manifests.close()
 
     def namespace_id(self) -> str:
         """A readable name of this namespace."""
@@ -283,7 +292,7 @@ def _made(response: type[R], body: Body) -> R:
     return made
 
 
-def _open_catalog(properties: Mapping[str, str]) -> Catalog:
+def _open_catalog(properties: Mapping[str, str]) -> tuple[Catalog, ManifestStore | None]:
     settings = {key: str(value) for key, value in properties.items()}
     root = settings.pop("root", None)
     if not root:
@@ -293,8 +302,15 @@ def _open_catalog(properties: Mapping[str, str]) -> Catalog:
     durability = settings.pop("durability", "fsync")
     if durability not in {"fsync", "none"}:
         raise ValueError(f"durability: expected fsync or none, found {durability!r}")
+    url = settings.pop("manifest_store", None)
     options = _options(settings)
-    return Catalog(open_store(root, storage, durability="fsync" if durability == "fsync" else "none"), options)
+    store = open_store(root, storage, durability="fsync" if durability == "fsync" else "none")
+    if not url:
+        return Catalog(store, options), None
+    from namespace_server.store.manifests import open_manifest_store  # SQL is loaded by those who use it
+
+    manifests = open_manifest_store(url)
+    return Catalog(ExternalManifestHandler(manifests).over(store), options), manifests
 
 
 def _options(settings: dict[str, str]) -> CatalogOptions:
@@ -309,7 +325,8 @@ def _options(settings: dict[str, str]) -> CatalogOptions:
     unknown = settings.keys() - readers.keys()
     if unknown:
         raise ValueError(
-            f"unknown properties {', '.join(sorted(unknown))}; known: root, durability, storage.*, {', '.join(readers)}"
+            f"unknown properties {', '.join(sorted(unknown))}; known: root, durability, storage.*, "
+            f"manifest_store, {', '.join(readers)}"
         )
     given = {key: readers[key](value) for key, value in settings.items()}
     return CatalogOptions(

@@ -301,5 +301,6 @@ def _staged_key(slot: Slot, row: ManifestRow) -> str:
 
 def _not_synchronised(row: ManifestRow, reason: str) -> ManifestNotSynchronized:
     return ManifestNotSynchronized(
-        f"{row.final_path}: committed in the external manifest store, and not in the object store: {reason}"
+        f"{row.final_path}: committed in the external manifest store, and not in the object store: {reason}. "
+        f"Reading works again once {row.path} can be copied there; removing the row gives the version up"
     )

@@ -1,0 +1,55 @@
+"""The rules of the protocol once more: on a store without exclusive writes, with an external manifest store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from lance_core.commit.handlers import ExternalManifestHandler
+from lance_core.storage.local import LocalStore
+from lance_core.storage.port import ObjectStore
+from lance_core.testing.faults import FaultStore
+from lance_core.testing.limited import PlainStore
+from lance_core.testing.manifests import MemoryManifestStore
+from tests.directory import tables, test_protocol, test_protocol_promotion, test_repair, test_restore
+from tests.directory.tables import Ground
+from tests.directory.test_protocol import *  # noqa: F403
+from tests.directory.test_protocol_promotion import *  # noqa: F403
+from tests.directory.test_repair import *  # noqa: F403
+from tests.directory.test_restore import *  # noqa: F403
+
+
+@pytest.fixture(autouse=True)
+def manifests(monkeypatch: pytest.MonkeyPatch) -> dict[str, MemoryManifestStore]:
+    """Every store that a test opens gets its put-if-absent from the manifest store of its root."""
+    stores: dict[str, MemoryManifestStore] = {}
+
+    def open_store(root: str | os.PathLike[str], durability: Literal["fsync", "none"] = "none") -> ObjectStore:
+        handler = ExternalManifestHandler(stores.setdefault(os.fspath(root), MemoryManifestStore()))
+        return handler.over(PlainStore(LocalStore(root, durability)))
+
+    for module in (tables, test_protocol, test_protocol_promotion, test_repair, test_restore):
+        monkeypatch.setattr(module, "LocalStore", open_store, raising=False)
+    return stores
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    made = Ground(tmp_path / "root")
+    made.make_namespace("g")
+    return made
+
+
+@pytest.fixture
+def faults(tmp_path: Path) -> FaultStore:
+    return FaultStore(tables.LocalStore(tmp_path / "root", "none"))
+
+
+def test_the_catalog_and_its_tables_have_rows(ground: Ground, manifests: dict[str, MemoryManifestStore]) -> None:
+    table = ground.make_table("g", "t")
+    [store] = manifests.values()
+    found = {(row.base_uri.rpartition("/")[2], row.version) for row in store.rows}
+    assert found >= {("__manifest", 1), (ground.location(table), 1)}
