@@ -42,7 +42,7 @@ class TableFiles:
         message = fragment.deletion_file
         base = self.base_key(manifest, message.base_id) if message.HasField("base_id") else self.base
         data = self.store.get(deletion_file_path(base, fragment.id, message))
-        return decode_deletion_file(message, data)
+        return decode_deletion_file(message, data, physical_rows=fragment.physical_rows)
 
     def manifest(self, version: int) -> ManifestFile:
         """A committed version, by its canonical name in either scheme. Raises `NotFound`, `CorruptFile`."""

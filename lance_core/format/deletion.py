@@ -12,11 +12,16 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_core.errors import CorruptFile, UnsupportedFeature
+from lance_core.format.arrow_file import content_size
+from lance_core.format.bitmaps import decode_bitmap
 from lance_core.format.naming import deletion_path
 from lance_core.proto import lance_table_pb2 as pb
 
 ARROW_MAX_ROWS = 5_000
 """Up to here stock writers prefer the Arrow form; above it a bitmap is much smaller."""
+
+LARGEST_ARROW_CONTENT = 64 << 20
+"""Bytes that an Arrow file may hold once decompressed: sixteen million rows, far beyond what anybody writes so."""
 
 _COLUMN = "row_id"
 _SCHEMA = pa.schema([pa.field(_COLUMN, pa.uint32(), nullable=False)])
@@ -41,13 +46,14 @@ def encode_deletion_file(
     return message, data
 
 
-def decode_deletion_file(message: pb.DeletionFile, data: bytes) -> BitMap:
-    """The deleted row offsets. Raises `CorruptFile` when the bytes are not such a file or hold another number of rows.
+def decode_deletion_file(message: pb.DeletionFile, data: bytes, *, physical_rows: int = 0) -> BitMap:
+    """The deleted row offsets, of a fragment of `physical_rows` rows (0: not known).
 
-    Raises `UnsupportedFeature` for an unknown kind.
+    Raises `CorruptFile` when the bytes are not such a file, hold another number of rows or a row that the fragment
+    does not have. Raises `UnsupportedFeature` for an unknown kind. Needs no more memory than the rows do.
     """
     if message.file_type == pb.DeletionFile.BITMAP:
-        rows = _decode_bitmap(data)
+        rows = decode_bitmap(data, f"deletion file {message.id}")
     elif message.file_type == pb.DeletionFile.ARROW_ARRAY:
         rows = _decode_arrow(data)
     else:
@@ -55,6 +61,8 @@ def decode_deletion_file(message: pb.DeletionFile, data: bytes) -> BitMap:
     # Writers from before the count was recorded left it at zero.
     if message.num_deleted_rows not in {0, len(rows)}:
         raise CorruptFile(f"deletion file {message.id} holds {len(rows)} rows, expected {message.num_deleted_rows}")
+    if physical_rows and rows and rows.max() >= physical_rows:
+        raise CorruptFile(f"deletion file {message.id} holds row {rows.max()} of a fragment of {physical_rows}")
     return rows
 
 
@@ -72,6 +80,11 @@ def _encode_arrow(rows: BitMap) -> bytes:
 
 
 def _decode_arrow(data: bytes) -> BitMap:
+    size = content_size(data)
+    if size > LARGEST_ARROW_CONTENT:
+        raise CorruptFile(
+            f"deletion file of {len(data)} bytes asks for {size}, expected at most {LARGEST_ARROW_CONTENT}"
+        )
     try:
         with pa.ipc.open_file(pa.BufferReader(data)) as reader:
             table = reader.read_all()
@@ -84,14 +97,4 @@ def _decode_arrow(data: bytes) -> BitMap:
     rows = BitMap(column.drop_null().to_numpy())
     if len(rows) != len(column):
         raise CorruptFile(f"deletion file holds {len(column)} entries for {len(rows)} rows: expected each row once")
-    return rows
-
-
-def _decode_bitmap(data: bytes) -> BitMap:
-    try:
-        rows = BitMap.deserialize(data)
-    except (ValueError, IndexError, MemoryError) as error:
-        raise CorruptFile(f"deletion file of {len(data)} bytes is not a Roaring bitmap: {error}") from error
-    if len(rows.serialize()) != len(data):
-        raise CorruptFile(f"deletion file has {len(data)} bytes, expected a bitmap of {len(rows.serialize())}")
     return rows

@@ -176,7 +176,8 @@ class Follower:
         if not message.HasField("deletion_file"):
             return BitMap()
         path = deletion_file_path(self._root, message.id, message.deletion_file)
-        return decode_deletion_file(message.deletion_file, self._store.get(path))
+        data = self._store.get(path)
+        return decode_deletion_file(message.deletion_file, data, physical_rows=message.physical_rows)
 
     def _load(self, file: ManifestFile) -> tuple[CatalogState, Layout]:
         """Everything, a bounded number of bytes at a time."""

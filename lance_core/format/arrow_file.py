@@ -1,0 +1,108 @@
+"""How much memory an Arrow IPC file asks for, found out before anything is read from it.
+
+A compressed buffer says how long it will be, and the library allocates that much before it looks further: some
+kilobytes may ask for gigabytes. So the frames are walked first, which are FlatBuffers: a table begins with the
+distance back to its vtable, which holds the place of every field, 0 for an absent one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from lance_core.errors import CorruptFile
+
+_MAGIC = b"ARROW1"
+_CONTINUATION = 0xFFFFFFFF
+_RECORD_BATCH = 3
+_MOST_PARTS = 1 << 16
+
+_U16 = struct.Struct("<H")
+_I32 = struct.Struct("<i")
+_U32 = struct.Struct("<I")
+_I64 = struct.Struct("<q")
+_BLOCK = struct.Struct("<qi4xq")
+_BUFFER = struct.Struct("<qq")
+
+
+def content_size(data: bytes) -> int:
+    """Bytes that the buffers of all record batches have, once they are decompressed.
+
+    A batch that the footer names several times counts as often. Raises `CorruptFile` when the frames cannot be
+    followed.
+    """
+    try:
+        return sum(_batch_size(data, offset, metadata) for offset, metadata, _ in _blocks(data))
+    except (struct.error, IndexError, OverflowError) as error:
+        raise CorruptFile(f"Arrow file of {len(data)} bytes: a frame leads out of it") from error
+
+
+def _blocks(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Offset, metadata length and body length of each record batch, from the footer."""
+    tail = len(data) - len(_MAGIC) - _I32.size
+    if tail < 0 or data[-len(_MAGIC) :] != _MAGIC:
+        raise CorruptFile(f"Arrow file of {len(data)} bytes ends with {data[-len(_MAGIC) :]!r}, expected {_MAGIC!r}")
+    begin = tail - _read(_I32, data, tail)
+    for field in (2, 3):  # dictionaries, record batches
+        yield from _structs(data, _field(data, _root(data, begin), field), _BLOCK)
+
+
+def _batch_size(data: bytes, begin: int, framed: int) -> int:
+    length, metadata = _read(_U32, data, begin), begin + _U32.size
+    if length == _CONTINUATION:
+        length, metadata = _read(_U32, data, metadata), metadata + _U32.size
+    body = metadata + length
+    if body != begin + framed:
+        raise CorruptFile(f"Arrow file of {len(data)} bytes: a batch has {body - begin} and {framed} bytes of metadata")
+    message = _root(data, metadata)
+    header = _field(data, message, 2)
+    kind = _field(data, message, 1)
+    if not header or not kind:
+        return 0
+    batch = header + _read(_U32, data, header)
+    if data[kind] != _RECORD_BATCH:  # a dictionary batch holds one
+        inner = _field(data, batch, 1)
+        if not inner:
+            return 0
+        batch = inner + _read(_U32, data, inner)
+    buffers = _structs(data, _field(data, batch, 2), _BUFFER)
+    if not _field(data, batch, 3):
+        return sum(max(size, 0) for _, size in buffers)
+    # Compressed: each begins with its length, which is -1 for one that was left as it is.
+    return sum(max(_read(_I64, data, body + offset), size) for offset, size in buffers if size > 0)
+
+
+def _root(data: bytes, begin: int) -> int:
+    return begin + _read(_U32, data, begin)
+
+
+def _field(data: bytes, table: int, number: int) -> int:
+    """Where a field of a table is; 0 when it is absent."""
+    vtable = table - _read(_I32, data, table)
+    place = 4 + 2 * number
+    if place >= _read(_U16, data, vtable):
+        return 0
+    offset = _read(_U16, data, vtable + place)
+    return table + offset if offset else 0
+
+
+def _structs(data: bytes, field: int, form: struct.Struct) -> Iterator[tuple[int, ...]]:
+    """The entries of a vector of structs; none when the field is absent."""
+    if not field:
+        return
+    vector = field + _read(_U32, data, field)
+    count = _read(_U32, data, vector)
+    if count > _MOST_PARTS:
+        raise CorruptFile(f"Arrow file of {len(data)} bytes: {count} parts, expected at most {_MOST_PARTS}")
+    for entry in range(count):
+        place = vector + _U32.size + entry * form.size
+        if place < 0:
+            raise IndexError(place)
+        yield form.unpack_from(data, place)
+
+
+def _read(form: struct.Struct, data: bytes, place: int) -> int:
+    if place < 0:  # Python would count from the end
+        raise IndexError(place)
+    (number,) = form.unpack_from(data, place)
+    return int(number)
