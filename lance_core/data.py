@@ -24,6 +24,7 @@ from lance.schema import LanceSchema
 
 from lance_core.errors import CorruptFile, StorageError, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile, serialized_manifest
+from lance_core.format.schema import check_depth
 from lance_core.proto import lance_table_pb2 as pb
 
 DATA_STORAGE_VERSION = "2.2"
@@ -89,8 +90,11 @@ def schema_fields(schema: pa.Schema) -> list[pb.Field]:
 def arrow_schema(fields: Iterable[pb.Field], metadata: Mapping[str, bytes] | None = None) -> pa.Schema:
     """The Arrow schema of stored fields; `metadata` is `Manifest.schema_metadata`.
 
-    Raises `UnsupportedFeature` for a logical type that this version of pylance does not know.
+    Raises `UnsupportedFeature` for a logical type that this version of pylance does not know, `CorruptFile` for
+    fields that nest without end.
     """
+    fields = list(fields)
+    check_depth(fields)
     encoded = json.dumps({key: list(value) for key, value in (metadata or {}).items()})
     try:
         schema = LanceSchema._from_protos(encoded, *(field.SerializeToString() for field in fields))  # noqa: SLF001

@@ -18,6 +18,7 @@ from lance_core.errors import NotFound
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, branch_base
+from lance_core.format.schema import check_depth
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.references import FoundVersion, Reference, find, find_from, read_found, resolve
 from lance_core.refs import Branches, Tags
@@ -68,6 +69,7 @@ class Dataset:
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
         check_readable(file.outline)
+        check_depth(file.outline.fields)
         self.store = store
         self.location = location
         self.branch = branch

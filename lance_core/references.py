@@ -44,7 +44,7 @@ def resolve(
     match ref:
         case str():
             tag = read_ref(store, tag_path(location, ref), f"tag {ref}", decode_tag)
-            return tag.branch, tag.version
+            return None if tag.branch == MAIN_BRANCH else tag.branch, tag.version
         case (name, position):
             return None if name == MAIN_BRANCH else name, position
         case _:

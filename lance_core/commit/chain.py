@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from lance_core.commit.landed import LandedVersion, read_landed, read_whole
 from lance_core.errors import ReferenceNotFound
@@ -11,6 +12,8 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, find_latest
+
+_READ_TOGETHER = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,20 @@ class Chain:
             if read_version:
                 raise
             return Landed(None, (), NamingScheme.V2)
-        between = [number for number in range(read_version + 1, latest.version) if number not in self._known]
+        between = (number for number in range(read_version + 1, latest.version) if number not in self._known)
 
         def read(number: int) -> LandedVersion:
             if number == latest.version:
                 return read_whole(self.store, self.base, latest)
             return read_landed(self.store, self.base, self._location(number, latest.scheme))
 
-        head, *others = self.store.map(read, [latest.version, *between])
+        # In parts, so that a name with an absurd number in it is found out by the first version that is not there.
+        head, *others = self.store.map(read, [latest.version, *islice(between, _READ_TOGETHER)])
         assert isinstance(head, ManifestFile)
         self._known.update((landed.version, landed) for landed in (head, *others))
+        while others:
+            others = list(self.store.map(read, list(islice(between, _READ_TOGETHER))))
+            self._known.update((landed.version, landed) for landed in others)
         concurrent = [self._known[number] for number in range(read_version + 1, latest.version + 1)]
         return Landed(head, concurrent, latest.scheme)
 

@@ -25,6 +25,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.apply import apply_transaction
 from lance_core.transaction.conflicts import Context, Outcome, judge, shared_fragments
 from lance_core.transaction.features import writes_transaction_files
+from lance_core.transaction.heads import check_head
 from lance_core.transaction.operations import (
     Clone,
     CreateIndex,
@@ -87,14 +88,15 @@ def prepare_commit(
 
     Reads deletion files when both changed rows of one fragment, and what is restored; writes nothing. Raises
     `RetryableConflict` or `IncompatibleTransaction` with the version that stands in the way, `InvalidTransaction` for
-    what contradicts itself or the table (one that was committed already, too), `UnsupportedFeature` for what we do
-    not build.
+    what contradicts itself or the table (one that was committed already, too), `CorruptFile` for a head that nothing
+    can be built upon, `UnsupportedFeature` for what we do not build.
     """
     if not _UUID.fullmatch(transaction.uuid):
         raise InvalidTransaction(f"transaction uuid {transaction.uuid!r}: expected letters, digits, '-' and '_'")
     operation = decode_operation(transaction)
     merged: tuple[tuple[str, bytes], ...] = ()
     if head is not None:
+        check_head(head.outline)
         _check_sequence(transaction, head, concurrent)
         if concurrent:
             rebased = _follow(operation, transaction, head, concurrent, files, read)

@@ -32,19 +32,20 @@ def content_size(data: bytes) -> int:
     followed.
     """
     try:
-        return sum(_batch_size(data, offset, metadata) for offset, metadata, _ in _blocks(data))
+        return sum(_batch_size(data, offset, metadata) for offset, metadata in _blocks(data))
     except (struct.error, IndexError, OverflowError) as error:
         raise CorruptFile(f"Arrow file of {len(data)} bytes: a frame leads out of it") from error
 
 
-def _blocks(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Offset, metadata length and body length of each record batch, from the footer."""
+def _blocks(data: bytes) -> Iterator[tuple[int, int]]:
+    """Offset and metadata length of each record batch, from the footer."""
     tail = len(data) - len(_MAGIC) - _I32.size
     if tail < 0 or data[-len(_MAGIC) :] != _MAGIC:
         raise CorruptFile(f"Arrow file of {len(data)} bytes ends with {data[-len(_MAGIC) :]!r}, expected {_MAGIC!r}")
     begin = tail - _read(_I32, data, tail)
     for field in (2, 3):  # dictionaries, record batches
-        yield from _structs(data, _field(data, _root(data, begin), field), _BLOCK)
+        for offset, metadata, _ in _structs(data, _field(data, _root(data, begin), field), _BLOCK):
+            yield offset, metadata
 
 
 def _batch_size(data: bytes, begin: int, framed: int) -> int:

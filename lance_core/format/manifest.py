@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_core.errors import CorruptFile
 from lance_core.format.naming import parse_transaction_name
@@ -136,6 +137,7 @@ def parse_manifest_file(data: bytes, *, expected_version: int | None = None, laz
     begin = _parse_footer(data)
     kind: type[pb.Manifest | pb.ManifestOutline] = pb.ManifestOutline if lazily else pb.Manifest
     manifest = _parse_section(data, "manifest", begin, len(data) - _FOOTER.size, kind, exact=True)
+    _check_wire(manifest)
     if expected_version is not None and manifest.version != expected_version:
         raise CorruptFile(f"manifest named version {expected_version} contains version {manifest.version}")
     indices = transaction = None
@@ -247,6 +249,22 @@ def _parse_section(data: bytes, what: str, begin: int, limit: int, kind: type[M]
         return kind.FromString(data[content : content + length])
     except DecodeError as error:
         raise CorruptFile(f"{what} at byte {begin} is not a {kind.DESCRIPTOR.name} message: {error}") from error
+
+
+def _check_wire(manifest: AnyManifest) -> None:
+    """Raise `CorruptFile` when a known field is there in a form that it cannot have.
+
+    The library sets such fields aside with those that it does not know, so that what they hold would be lost.
+    """
+    for message in (manifest, *manifest.fields):
+        unknown_fields = UnknownFieldSet(message)
+        for place in range(len(unknown_fields)):
+            unknown = unknown_fields[place]
+            known = message.DESCRIPTOR.fields_by_number.get(unknown.field_number)
+            if known is not None:
+                raise CorruptFile(
+                    f"manifest: {known.name} of {message.DESCRIPTOR.name} has wire type {unknown.wire_type}"
+                )
 
 
 def _append_section(sections: list[bytes], message: Message) -> int:

@@ -10,6 +10,7 @@ import secrets
 from enum import Enum
 from functools import lru_cache
 
+from lance_core.errors import UnsupportedFeature
 from lance_core.proto import lance_table_pb2 as pb
 
 VERSIONS_DIRECTORY = "_versions"
@@ -101,10 +102,12 @@ def transaction_path(base: str, read_version: int, uuid: str) -> str:
 
 
 def deletion_path(base: str, fragment_id: int, read_version: int, file_id: int, kind: pb.DeletionFile.Type) -> str:
-    """The key of a deletion file. Raises `ValueError` for a kind that has no extension."""
+    """The key of a deletion file. Raises `UnsupportedFeature` for a kind that has no extension."""
     extension = _DELETION_EXTENSION.get(kind)
     if extension is None:
-        raise ValueError(f"deletion file of fragment {fragment_id} has kind {kind}, expected 0 (Arrow) or 1 (bitmap)")
+        raise UnsupportedFeature(
+            f"deletion file of fragment {fragment_id} has kind {kind}, expected 0 (Arrow) or 1 (bitmap)"
+        )
     return join_key(base, DELETIONS_DIRECTORY, f"{fragment_id}-{read_version}-{file_id}.{extension}")
 
 

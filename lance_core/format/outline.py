@@ -27,6 +27,15 @@ def highest_fragment_id(manifest: AnyManifest) -> int:
     return max(fragment.id for fragment in manifest.fragments)
 
 
+def ids_of_fragments(manifest: AnyManifest) -> Sequence[int]:
+    """The id of every fragment, not in their order. Raises `CorruptFile` as `fragments_of` does."""
+    if isinstance(manifest, pb.Manifest):
+        return [fragment.id for fragment in manifest.fragments]
+    found = _columns(manifest).ids
+    # Id 0 is not written. A fragment that says its id twice is the only way to have too many.
+    return [*found, *[0] * (len(manifest.fragments) - len(found))]
+
+
 def has_deletion_files(manifest: AnyManifest) -> bool:
     """Whether rows of any fragment are deleted. Raises `CorruptFile` as `fragments_of` does."""
     if isinstance(manifest, pb.ManifestOutline):

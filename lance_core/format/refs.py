@@ -132,7 +132,7 @@ def decode_tag(data: bytes) -> TagContents:
     return TagContents(
         version=reader.number("version"),
         manifest_size=reader.number("manifestSize"),
-        branch=reader.text("branch"),
+        branch=reader.branch("branch"),
         created_at=reader.text("createdAt"),
         updated_at=reader.text("updatedAt"),
         metadata=reader.metadata(),
@@ -145,7 +145,7 @@ def decode_branch(data: bytes) -> BranchContents:
     return BranchContents(
         parent_version=reader.number("parentVersion"),
         manifest_size=reader.number("manifestSize"),
-        parent_branch=reader.text("parentBranch"),
+        parent_branch=reader.branch("parentBranch"),
         identifier=reader.identifier(),
         created_at=reader.number("createAt", default=0),
         metadata=reader.metadata(),
@@ -162,7 +162,7 @@ class _Reader:
     def __init__(self, what: str, data: bytes) -> None:
         self._what = what
         try:
-            contents = json.loads(data)
+            contents = json.loads(data.decode())  # from bytes it would take UTF-16 as well
         except (ValueError, RecursionError) as error:
             raise CorruptFile(f"{what} file is not JSON: {error}") from error
         if not isinstance(contents, dict):
@@ -180,6 +180,16 @@ class _Reader:
         if value is not None and not isinstance(value, str):
             raise self._misfit(key, "text or null", value)
         return value
+
+    def branch(self, key: str) -> str | None:
+        """A branch's name, or null for main."""
+        name = self.text(key)
+        if name is not None and name != MAIN_BRANCH:
+            try:
+                check_branch_name(name)
+            except ValueError as error:
+                raise self._misfit(key, "a branch", name) from error
+        return name
 
     def metadata(self) -> Mapping[str, str]:
         value = self._contents.get("metadata") or {}

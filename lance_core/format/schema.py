@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from lance_core.errors import CorruptFile
 from lance_core.proto import lance_table_pb2 as pb
 
 TOP_LEVEL = -1
 """`Field.parent_id` of a column."""
 
 _PACKED_KEYS = ("packed", "lance-encoding:packed")
+
+
+MAX_DEPTH = 64
+"""Fields within fields; Arrow stops there too."""
+
+
+def check_depth(fields: Iterable[pb.Field]) -> None:
+    """Raise `CorruptFile` when fields, or the types within a type, nest deeper than `MAX_DEPTH`.
+
+    What decodes a schema recurses; a hundred thousand levels, which fit into a few megabytes, end the process.
+    """
+    depths: dict[int, int] = {}
+    for field in fields:
+        depth = depths[field.id] = depths.get(field.parent_id, 0) + 1
+        if depth > MAX_DEPTH or field.logical_type.count(":") > MAX_DEPTH:
+            raise CorruptFile(f"field {field.id} ({field.name[:80]!r}): nested deeper than {MAX_DEPTH} levels")
 
 
 def data_file_message(path: str, fields: Sequence[pb.Field], *, size: int, version: str = "2.2") -> pb.DataFile:

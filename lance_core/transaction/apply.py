@@ -31,6 +31,7 @@ from lance_core.transaction.fragments import (
     replace_fragments,
     without_dead_files,
 )
+from lance_core.transaction.heads import LAST_FRAGMENT_ID
 from lance_core.transaction.indices import create_indices, record_compaction, uncover, without_dead_indices
 from lance_core.transaction.operations import (
     Append,
@@ -65,7 +66,6 @@ _LEAVING_FRAGMENTS = (Append, Overwrite, UpdateConfig, ReserveFragments, UpdateB
 """Operations that look into no fragment of the version before: those are kept or dropped as they are."""
 
 _NANOSECONDS = 1_000_000_000
-_LAST_FRAGMENT_ID = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ def _update_config(manifest: AnyManifest, operation: UpdateConfig) -> None:
 def _reserve_fragments(manifest: AnyManifest, operation: ReserveFragments) -> None:
     # Id 0 is never reserved, for in a transaction it means an id that is not assigned yet.
     mark = max(next_fragment_id(manifest) - 1, 0) + operation.count
-    if mark > _LAST_FRAGMENT_ID:
+    if mark > LAST_FRAGMENT_ID:
         raise InvalidTransaction(f"{operation.count} fragment ids are reserved, which would end at {mark}")
     manifest.max_fragment_id = mark
 

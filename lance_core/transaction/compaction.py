@@ -10,9 +10,12 @@ from lance_core.errors import InvalidTransaction
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.fragments import check_files, file_key, file_version, next_fragment_id
-from lance_core.transaction.indices import covered_fragments, holds_row_ids
+from lance_core.transaction.heads import LAST_FRAGMENT_ID
+from lance_core.transaction.indices import coverage, covered_fragments, holds_row_ids
 from lance_core.transaction.operations import Rewrite
 from lance_core.transaction.row_ids import row_ids
+
+_LAST_INDEX_VERSION = (1 << 31) - 1
 
 _Groups = list[tuple[BitMap, BitMap]]
 """Ids of the old and of the new fragments, group by group."""
@@ -45,7 +48,7 @@ def rewrite_fragments(
         if taken:
             raise InvalidTransaction(f"compacted fragment {min(taken)} has an id that is in use")
         current.update((fragment.id, fragment) for fragment in new)
-        groups.append((BitMap(seen.id for seen in group.old_fragments), BitMap(fragment.id for fragment in new)))
+        groups.append((coverage(seen.id for seen in group.old_fragments), coverage(fragment.id for fragment in new)))
     del manifest.fragments[:]
     manifest.fragments.extend(current[identifier] for identifier in sorted(current))
     return _follow(indices, operation, groups, stable=has_stable_row_ids(manifest))
@@ -65,6 +68,8 @@ def _number(manifest: pb.Manifest, fragments: Iterable[pb.DataFragment]) -> list
         check_files(fragment.files, file_version(manifest))
         copy = pb.DataFragment()
         copy.CopyFrom(fragment)
+        if copy.id > LAST_FRAGMENT_ID or next_fragment_id(manifest) > LAST_FRAGMENT_ID:
+            raise InvalidTransaction(f"compacted fragment {copy.id}: expected an id up to {LAST_FRAGMENT_ID}")
         if not copy.id:
             copy.id = next_fragment_id(manifest)
         manifest.max_fragment_id = max(copy.id, next_fragment_id(manifest) - 1)
@@ -95,6 +100,8 @@ def _follow(
         if index.fragment_bitmap and (entry is not None or (stable and holds_row_ids(index))):
             index.fragment_bitmap = _translate(index, groups).serialize()
         if entry is not None:
+            if entry.new_index_version > _LAST_INDEX_VERSION:
+                raise InvalidTransaction(f"index {index.name!r} is rewritten to version {entry.new_index_version}")
             index.uuid.CopyFrom(entry.new_id)
             index.index_details.CopyFrom(entry.new_index_details)
             index.index_version = entry.new_index_version

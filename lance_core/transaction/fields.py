@@ -18,7 +18,9 @@ TOMBSTONE = -2
 _PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 _PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
 _CLUSTERING_KEY_POSITION = "lance-schema:unenforced-clustering-key:position"
-_TRUE = frozenset({"true", "1", "yes"})
+_LAST_POSITION = (1 << 32) - 1
+_POSITION_DIGITS = len(str(_LAST_POSITION))
+_TRUE = frozenset({b"true", b"1", b"yes"})
 
 
 def check_schema(fields: Iterable[pb.Field]) -> None:
@@ -47,7 +49,7 @@ def set_field_metadata(field: pb.Field, update: MapUpdate) -> None:
     """Change a field's metadata, and what the message repeats of it: the unenforced primary and clustering keys."""
     update.apply_to_bytes(field.metadata)
     position = _position(field, _PRIMARY_KEY_POSITION)
-    marked = field.metadata.get(_PRIMARY_KEY, b"").decode().lower() in _TRUE
+    marked = field.metadata.get(_PRIMARY_KEY, b"").lower() in _TRUE
     field.unenforced_primary_key = marked or position is not None
     field.unenforced_primary_key_position = position or 0
     position = _position(field, _CLUSTERING_KEY_POSITION)
@@ -59,7 +61,6 @@ def _position(field: pb.Field, key: str) -> int | None:
     value = field.metadata.get(key)
     if value is None:
         return None
-    text = value.decode()
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidTransaction(f"field {field.name!r}: metadata {key} is {text!r}, expected a number")
-    return int(text)
+    if not value.isdigit() or int(value[:_POSITION_DIGITS]) > _LAST_POSITION or len(value) > _POSITION_DIGITS:
+        raise InvalidTransaction(f"field {field.name!r}: metadata {key} is {value!r}, expected a number below 2^32")
+    return int(value)

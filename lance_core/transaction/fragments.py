@@ -9,10 +9,13 @@ from lance_core.format.outline import AnyManifest, fragments_of, highest_fragmen
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.fields import TOMBSTONE
+from lance_core.transaction.heads import LAST_FRAGMENT_ID, LAST_ROW
 from lance_core.transaction.operations import DataReplacement, fragment_ids
 from lance_core.transaction.reachable import is_file_path
 from lance_core.transaction.row_ids import encode_uniform_versions
 from lance_core.transaction.stamps import stamp_moved_rows, stamp_new_rows
+
+_MINOR_DIGITS = 9
 
 
 def number_fragments(
@@ -25,6 +28,8 @@ def number_fragments(
     version = file_version(manifest)
     stable = has_stable_row_ids(manifest)
     next_id = next_fragment_id(manifest)
+    if next_id + len(fragments) > LAST_FRAGMENT_ID:
+        raise InvalidTransaction(f"{len(fragments)} new fragments after fragment {next_id - 1}: no id is left")
     added: list[pb.DataFragment] = []
     for fragment in fragments:
         _check_new_fragment(fragment, version)
@@ -63,6 +68,8 @@ def _check_new_fragment(fragment: pb.DataFragment, version: tuple[int, int]) -> 
         raise InvalidTransaction(
             f"a new fragment has {len(fragment.files)} data files and {fragment.physical_rows} rows: expected some"
         )
+    if fragment.physical_rows > LAST_ROW + 1:
+        raise InvalidTransaction(f"a new fragment has {fragment.physical_rows} rows: expected at most {LAST_ROW + 1}")
     check_files(fragment.files, version)
 
 
@@ -95,7 +102,7 @@ def file_version(manifest: AnyManifest) -> tuple[int, int]:
         if len(versions) == 1:
             return versions.pop()
     major, _, minor = name.partition(".")
-    if major != "2" or not minor.isdigit():
+    if major != "2" or not minor.isdecimal() or len(minor) > _MINOR_DIGITS:
         raise UnsupportedFeature(f"version {manifest.version} has data file format {name!r}: expected 2.x")
     return int(major), int(minor)
 

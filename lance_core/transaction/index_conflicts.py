@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pyroaring import BitMap
-
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import descendants
-from lance_core.transaction.indices import MEM_WAL, covered_fragments, indexed_fields
+from lance_core.transaction.indices import MEM_WAL, coverage, covered_fragments, indexed_fields
 from lance_core.transaction.operations import CreateIndex, fragment_ids
 from lance_core.transaction.verdicts import (
     COMPATIBLE,
@@ -69,7 +67,7 @@ def _judge_rewrite(ours: CreateIndex, rewritten: frozenset[int]) -> Verdict:
             continue
         if not index.fragment_bitmap:
             return retryable(f"it compacted fragments, and index {index.name!r} does not say which it covers")
-        common = covered_fragments(index) & BitMap(rewritten)
+        common = covered_fragments(index) & coverage(rewritten)
         if common:
             return retryable(f"it compacted fragment {common.min()}, which index {index.name!r} covers")
     return COMPATIBLE
@@ -95,7 +93,7 @@ def _judge_replacement(ours: CreateIndex, replaced: set[int], fields: Sequence[p
 def _judge_columns(ours: CreateIndex, update: pb.Transaction.Update, fields: Sequence[pb.Field]) -> Verdict:
     """A segment over a column that was rewritten meanwhile is good for the other fragments."""
     for index in ours.new:
-        stale = covered_fragments(index) & BitMap(fragment_ids(update.updated_fragments))
+        stale = covered_fragments(index) & coverage(fragment_ids(update.updated_fragments))
         if stale and indexed_fields(fields, index) & set(update.fields_modified):
             return Verdict(Outcome.REBASE, f"it rewrote fragment {stale.min()} under index {index.name!r}")
     return COMPATIBLE

@@ -11,9 +11,11 @@ from google.protobuf.message import DecodeError
 from pyroaring import BitMap
 
 from lance_core.errors import InvalidTransaction
+from lance_core.format.bitmaps import decode_bitmap
 from lance_core.format.outline import AnyManifest
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import descendants
+from lance_core.transaction.heads import LAST_FRAGMENT_ID
 from lance_core.transaction.operations import CreateIndex
 
 FRAGMENT_REUSE = "__lance_frag_reuse"
@@ -40,7 +42,7 @@ def uncover(
     for index in pruned.indices:
         if index.fragment_bitmap:
             depends_on = indexed_fields(manifest.fields, index)
-            stale = BitMap(fragment for fragment, fields in rewritten.items() if depends_on & fields)
+            stale = coverage(fragment for fragment, fields in rewritten.items() if depends_on & fields)
             if stale:
                 index.fragment_bitmap = (covered_fragments(index) - stale).serialize()
     return pruned
@@ -55,7 +57,7 @@ def without_dead_indices(manifest: pb.Manifest, indices: pb.IndexSection | None)
     if indices is None:
         return None
     fields = {field.id for field in manifest.fields}
-    fragments = BitMap(fragment.id for fragment in manifest.fragments)
+    fragments = coverage(fragment.id for fragment in manifest.fragments)
     by_name: defaultdict[str, list[pb.IndexMetadata]] = defaultdict(list)
     for index in indices.indices:
         if index.name in SYSTEM_INDICES or fields.issuperset(index.fields):
@@ -93,9 +95,19 @@ def create_indices(manifest: pb.Manifest, indices: pb.IndexSection | None, opera
     return pb.IndexSection(indices=[*kept, *operation.new])
 
 
+def coverage(fragments: Iterable[int]) -> BitMap:
+    """The fragment ids as a segment can cover them; ids that no fragment can have are left out."""
+    return BitMap(identifier for identifier in fragments if identifier <= LAST_FRAGMENT_ID)
+
+
 def covered_fragments(index: pb.IndexMetadata) -> BitMap:
-    """Ids of the fragments that a segment covers, whether they still exist or not; none when it does not say."""
-    return BitMap.deserialize(index.fragment_bitmap) if index.fragment_bitmap else BitMap()
+    """Ids of the fragments that a segment covers, whether they still exist or not; none when it does not say.
+
+    Raises `CorruptFile` when what it says is no bitmap.
+    """
+    if not index.fragment_bitmap:
+        return BitMap()
+    return decode_bitmap(index.fragment_bitmap, f"coverage of index {index.name!r}")
 
 
 def holds_row_ids(index: pb.IndexMetadata) -> bool:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyroaring import BitMap
-
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import descendants
-from lance_core.transaction.indices import MEM_WAL, covered_fragments, indexed_fields
+from lance_core.transaction.indices import MEM_WAL, coverage, covered_fragments, indexed_fields
 from lance_core.transaction.operations import DataReplacement, Rewrite, fragment_ids
 from lance_core.transaction.verdicts import (
     COMPATIBLE,
@@ -133,7 +131,7 @@ def _judge_coverage(old: frozenset[int], theirs: pb.Transaction.CreateIndex) -> 
             continue
         if not index.fragment_bitmap:
             return retryable(f"it made index {index.name!r}, which does not say which fragments it covers")
-        common = covered_fragments(index) & BitMap(old)
+        common = covered_fragments(index) & coverage(old)
         if common:
             return retryable(f"it made index {index.name!r}, which covers fragment {common.min()}")
     return COMPATIBLE

@@ -71,8 +71,12 @@ class _Schema:
 
     def is_within(self, field_id: int, fields: frozenset[int] | None) -> bool:
         """Whether the field is one of `fields` or lies in one."""
+        if not fields:
+            return False
         current: int | None = field_id
-        while fields and current is not None and current != TOP_LEVEL:
+        for _ in range(len(self.parents) + 1):  # a field may claim to lie in itself
+            if current is None or current == TOP_LEVEL:
+                break
             if current in fields:
                 return True
             current = self.parents.get(current)

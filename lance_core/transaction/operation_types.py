@@ -26,11 +26,14 @@ class MapUpdate:
                 target[key] = value
 
     def apply_to_bytes(self, target: MutableMapping[str, bytes]) -> None:
-        """The same for a map whose values are UTF-8 bytes."""
-        texts = {key: value.decode() for key, value in target.items()}
-        self.apply_to(texts)
-        target.clear()
-        target.update({key: value.encode() for key, value in texts.items()})
+        """The same for a map whose values are bytes; those that are not named may be no UTF-8."""
+        if self.replace:
+            target.clear()
+        for key, value in self.entries.items():
+            if value is None:
+                target.pop(key, None)
+            else:
+                target[key] = value.encode()
 
 
 @dataclass(frozen=True, slots=True)

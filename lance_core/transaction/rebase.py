@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
 
+from lance_core.errors import InvalidTransaction
 from lance_core.format.deletion import encode_deletion_file
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import uncover
@@ -41,7 +42,8 @@ def rebase_deletions(
     `ours` and `theirs` hold, by fragment id, the complete sets of rows that are deleted in the operation's deletion
     file and in the head's, for the fragments of which both changed. Their union goes into a new deletion file, read
     at the head's version, under a fresh id; a fragment of which no row is left is removed. Every other updated
-    fragment is the head's with the operation's deletion file. The operation must have been judged to be rebasable;
+    fragment is the head's with the operation's deletion file. Raises `InvalidTransaction` for one that the head does
+    not have, whatever became of it. The operation must have been judged to be rebasable;
     an Update that rewrites columns shares no fragment with anything and stays as it is.
     """
     if isinstance(operation, Update) and operation.rewrites_columns:
@@ -51,6 +53,8 @@ def rebase_deletions(
     removed = list(operation.removed_ids)
     files: list[MergedDeletions] = []
     for fragment in operation.updated:
+        if fragment.id not in current:
+            raise InvalidTransaction(f"fragment {fragment.id} is not in the table (version {head.version})")
         moved = pb.DataFragment()
         moved.CopyFrom(current[fragment.id])
         if fragment.id not in theirs:

@@ -6,7 +6,7 @@ the version that created it and the version that last changed it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -18,8 +18,9 @@ from lance_core.proto import lance_table_pb2 as pb
 
 Numbers = npt.NDArray[np.uint64]
 
-MAX_ROWS = 1 << 32
-"""A row's offset in its fragment has 32 bits."""
+MAX_ROWS = 1 << 26
+"""So many rows of one fragment are listed one by one, and no more: a range of any size takes a few bytes, and eight
+bytes for each row that it stands for once it is written out. Writers begin another file after a million rows."""
 
 UNKNOWN_CREATION = 1
 """What readers report for a row whose creation was not recorded."""
@@ -28,22 +29,18 @@ UNKNOWN_CREATION = 1
 def row_ids(fragment: pb.DataFragment) -> Numbers:
     """The row ids that the fragment carries: of all its rows, of the first ones, or none.
 
-    Raises `UnsupportedFeature` when they are in an external file, `CorruptFile` when they cannot be decoded or span
-    more than a fragment's row offsets can count.
+    Raises `UnsupportedFeature` when they are in an external file or more than `MAX_ROWS`, `CorruptFile` when they
+    cannot be decoded.
     """
     if fragment.HasField("external_row_ids"):
         raise UnsupportedFeature(f"fragment {fragment.id}: its row ids are in another file")
-    try:
-        sequence = pb.RowIdSequence.FromString(fragment.inline_row_ids)
-    except DecodeError as error:
-        raise CorruptFile(f"fragment {fragment.id}: its row ids are not a sequence: {error}") from error
-    return _concatenate(_expand(segment) for segment in sequence.segments)
+    return _concatenate(_expand(segment) for segment in _segments(fragment))
 
 
 def row_id_bounds(fragment: pb.DataFragment) -> tuple[int, int]:
     """Smallest and largest row id that the fragment may carry, without expanding ranges. (1, 0) when it has none."""
     low, high = [], []
-    for segment in pb.RowIdSequence.FromString(fragment.inline_row_ids).segments:
+    for segment in _segments(fragment):
         kind = segment.WhichOneof("segment")
         if kind in {"range", "range_with_holes", "range_with_bitmap"}:
             span = getattr(segment, kind)
@@ -59,12 +56,15 @@ def row_id_bounds(fragment: pb.DataFragment) -> tuple[int, int]:
 
 
 def creation_versions(fragment: pb.DataFragment) -> Numbers:
-    """The version that created each physical row; `UNKNOWN_CREATION` where nothing is recorded."""
+    """The version that created each physical row; `UNKNOWN_CREATION` where nothing is recorded. Raises as `row_ids`."""
     return _versions(fragment, fragment.inline_created_at_versions)
 
 
 def update_versions(fragment: pb.DataFragment) -> Numbers:
-    """The version that last changed each physical row; `UNKNOWN_CREATION` where nothing is recorded."""
+    """The version that last changed each physical row; `UNKNOWN_CREATION` where nothing is recorded.
+
+    Raises as `row_ids`.
+    """
     return _versions(fragment, fragment.inline_last_updated_at_versions)
 
 
@@ -97,10 +97,29 @@ def encode_uniform_versions(rows: int, version: int) -> bytes:
     return pb.RowDatasetVersionSequence(runs=runs).SerializeToString()
 
 
+def _segments(fragment: pb.DataFragment) -> Sequence[pb.U64Segment]:
+    try:
+        return pb.RowIdSequence.FromString(fragment.inline_row_ids).segments
+    except DecodeError as error:
+        raise CorruptFile(f"fragment {fragment.id}: its row ids are not a sequence: {error}") from error
+
+
+def _check_count(rows: int) -> None:
+    if rows > MAX_ROWS:
+        raise UnsupportedFeature(f"{rows} rows of one fragment are counted one by one, expected at most {MAX_ROWS}")
+
+
 def _versions(fragment: pb.DataFragment, encoded: bytes) -> Numbers:
+    _check_count(fragment.physical_rows)
+    try:
+        runs = pb.RowDatasetVersionSequence.FromString(encoded).runs
+    except DecodeError as error:
+        raise CorruptFile(f"fragment {fragment.id}: its row versions are not a sequence: {error}") from error
     versions = np.full(fragment.physical_rows, UNKNOWN_CREATION, np.uint64)
     begin = 0
-    for run in pb.RowDatasetVersionSequence.FromString(encoded).runs:
+    for run in runs:
+        if begin >= fragment.physical_rows:
+            break
         end = begin + len(_expand(run.span))
         versions[begin:end] = run.version
         begin = end
@@ -132,8 +151,7 @@ def _ascending_segment(ids: Numbers) -> pb.U64Segment:
 
 def _expand(segment: pb.U64Segment) -> Numbers:
     for extent in (segment.range, segment.range_with_holes, segment.range_with_bitmap):
-        if extent.end - extent.start > MAX_ROWS:
-            raise CorruptFile(f"row id segment spans {extent.end - extent.start} ids, expected at most {MAX_ROWS}")
+        _check_count(extent.end - extent.start)
     match segment.WhichOneof("segment"):
         case "range":
             return np.arange(segment.range.start, segment.range.end, dtype=np.uint64)
@@ -169,6 +187,8 @@ def _decode_array(array: pb.EncodedU64Array) -> Numbers:
 
 
 def _unsigned(data: bytes, form: str) -> Numbers:
+    if len(data) % np.dtype(form).itemsize:
+        raise CorruptFile(f"row id segment has {len(data)} bytes of numbers that take {np.dtype(form).itemsize} each")
     numbers: Numbers = np.frombuffer(data, form).astype(np.uint64)
     return numbers
 
@@ -187,5 +207,8 @@ def _encode_array(values: Numbers) -> pb.EncodedU64Array:
 
 
 def _concatenate(parts: Iterable[Numbers]) -> Numbers:
-    collected = list(parts)
+    collected: list[Numbers] = []
+    for part in parts:
+        collected.append(part)
+        _check_count(sum(map(len, collected)))
     return np.concatenate(collected) if collected else np.empty(0, np.uint64)

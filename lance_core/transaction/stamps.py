@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from pyroaring import BitMap
 
-from lance_core.errors import InvalidTransaction
+from lance_core.errors import CorruptFile, InvalidTransaction, UnsupportedFeature
+from lance_core.format.bitmaps import decode_bitmap
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Update
 from lance_core.transaction.row_ids import (
+    MAX_ROWS,
     Numbers,
     creation_versions,
     encode_row_id_range,
@@ -53,6 +54,8 @@ def stamp_moved_rows(
             _stamp_fresh(fragment, next_row_id, version)
             next_row_id += rows
             continue
+        if rows > MAX_ROWS:
+            raise UnsupportedFeature(f"a new fragment of {rows} rows, some of which moved: expected at most {MAX_ROWS}")
         fresh = np.arange(next_row_id, next_row_id + rows - len(old), dtype=np.uint64)
         if len(fresh):
             fragment.inline_row_ids = encode_row_ids(np.concatenate((old, fresh)))
@@ -72,7 +75,7 @@ def stamp_rewritten_columns(fragment: pb.DataFragment, operation: Update, versio
         stamped.inline_last_updated_at_versions = encode_uniform_versions(fragment.physical_rows, version)
         return stamped
     versions = update_versions(fragment)
-    offsets = BitMap.deserialize(encoded)
+    offsets = decode_bitmap(encoded, f"rewritten rows of fragment {fragment.id}")
     if offsets and offsets.max() >= fragment.physical_rows:
         raise InvalidTransaction(f"fragment {fragment.id} has no row {offsets.max()}, which was rewritten")
     versions[offsets.to_array()] = version
@@ -102,6 +105,8 @@ class _Origins:
             if last < low or first > high:
                 continue
             ids = row_ids(fragment)
+            if len(ids) > fragment.physical_rows:
+                raise CorruptFile(f"fragment {fragment.id} of {fragment.physical_rows} rows has {len(ids)} row ids")
             hits = np.flatnonzero(np.isin(ids, wanted))
             created = creation_versions(fragment)
             for hit in hits:

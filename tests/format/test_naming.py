@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_core.errors import UnsupportedFeature
 from lance_core.format import naming
 from lance_core.format.naming import NamingScheme
 from lance_core.proto import lance_table_pb2 as pb
@@ -103,7 +104,7 @@ def test_other_names_are_no_transactions(name: str) -> None:
 def test_deletion_names() -> None:
     assert naming.deletion_path("t", 3, 4, 5, pb.DeletionFile.ARROW_ARRAY) == "t/_deletions/3-4-5.arrow"
     assert naming.deletion_path("", 3, 4, 5, pb.DeletionFile.BITMAP) == "_deletions/3-4-5.bin"
-    with pytest.raises(ValueError, match="fragment 3 has kind 9"):
+    with pytest.raises(UnsupportedFeature, match="fragment 3 has kind 9"):
         naming.deletion_path("t", 3, 4, 5, 9)  # type: ignore[arg-type]
 
 
