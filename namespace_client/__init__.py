@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lance_core.compaction import CompactionOptions
 from namespace_client.catalog import Attempt, Catalog
 from namespace_client.errors import (
     CatalogUnreachable,
@@ -16,7 +17,7 @@ from namespace_client.errors import (
 )
 from namespace_client.merging import MergeCounts
 from namespace_client.reading import TableReader
-from namespace_client.transaction import MultiTableTransaction, TableResult, TransactionResult
+from namespace_client.transaction import CompactionCounts, MultiTableTransaction, TableResult, TransactionResult
 
 __all__ = [
     "Attempt",
@@ -26,6 +27,8 @@ __all__ = [
     "CommitConflict",
     "CommitRejected",
     "CommitUnknown",
+    "CompactionCounts",
+    "CompactionOptions",
     "Conflict",
     "IncompatibleConflict",
     "InvalidCall",

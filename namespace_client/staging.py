@@ -96,9 +96,10 @@ def reader_of(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReade
         case pa.RecordBatch():
             return pa.Table.from_batches([data]).to_reader()
         case list():
-            return pa.Table.from_pylist(data, schema=schema).to_reader()
+            named = dict.fromkeys(name for row in data for name in row)
+            return pa.Table.from_pylist(data, schema=_part_of(schema, named)).to_reader()
         case dict():
-            return pa.table(data, schema=schema).to_reader()
+            return pa.table(data, schema=_part_of(schema, data)).to_reader()
         case lance.LanceDataset():
             return data.scanner().to_reader()
         case _ if hasattr(data, "to_reader"):
@@ -108,6 +109,14 @@ def reader_of(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReade
         case _ if hasattr(data, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(data)
     raise InvalidCall(f"rows of type {type(data).__name__}: expected Arrow data, a DataFrame, a list or dict of rows")
+
+
+def _part_of(schema: pa.Schema | None, names: Iterable[str]) -> pa.Schema | None:
+    """The types of the columns that rows name: those that they do not name are left out, and not set to null."""
+    wanted = list(names)
+    if schema is None or not wanted or not all(name in schema.names for name in wanted):
+        return schema if not wanted else None
+    return pa.schema([schema.field(name) for name in wanted])
 
 
 def stage_rows(dataset: lance.LanceDataset, data: Any) -> tuple[pb.DataFragment, ...]:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 import pyarrow as pa
 
+from lance_core.compaction import CompactionOptions
 from lance_core.errors import LanceCoreError
 from lance_core.format.naming import MAIN_BRANCH, new_table_location
 from lance_core.transaction.fields import descendants
@@ -33,6 +34,14 @@ from namespace_client.work import TableWork
 
 Isolation = Literal["snapshot", "serializable"]
 TableName = str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionCounts:
+    """Fragments that a compaction replaced, and those that hold their rows now."""
+
+    removed_fragments: int
+    added_fragments: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +338,18 @@ class MultiTableTransaction:
                 work.dataset(), head, column, index_type, name, replace=replace, parameters=parameters
             )
             work.take(f"create_index {operation.new[0].name}", operation, message=self._message)
+
+    def compact(
+        self, table: TableName, options: CompactionOptions | None = None, *, branch: str | None = None
+    ) -> CompactionCounts:
+        """Join small fragments and write those with many deleted rows again; indices follow. Rows stay as they are."""
+        work = self._work(table, branch)
+        work.require_head()
+        with self._named("compact", work):
+            done = work.compact(options, message=self._message)
+        return (
+            CompactionCounts(0, 0) if done is None else CompactionCounts(done.removed_fragments, done.added_fragments)
+        )
 
     def restore(
         self, table: TableName, version: int | None = None, *, tag: str | None = None, branch: str | None = None

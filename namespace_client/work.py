@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from lance_core.compaction import CompactionOptions, PreparedCompaction, prepare_compaction
 from lance_core.data import DATA_STORAGE_VERSION
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
@@ -13,7 +14,7 @@ from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
 from lance_core.refs import Tags
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
-from lance_core.transaction.operations import Operation, Overwrite, Restore
+from lance_core.transaction.operations import Operation, Overwrite, ReserveFragments, Restore, decode_operation
 from lance_core.versions import read_version
 from namespace_client import staging
 from namespace_client.composition import Composition, Step, compose, take_step
@@ -83,6 +84,11 @@ class TableWork:
         return f"{self.state.uri}/{BRANCHES_DIRECTORY}/{self.state.branch}"
 
     @property
+    def store(self) -> ObjectStore:
+        """The store whose root is the table's."""
+        return open_store(self.state.uri, self._options)
+
+    @property
     def data_version(self) -> str:
         """The file format of the table's data; that of new tables if it has none yet."""
         head = self.head
@@ -119,13 +125,13 @@ class TableWork:
 
     def version(self, number: int) -> ManifestFile:
         """The manifest of a published version. Raises `ReferenceNotFound`, `UnsupportedFeature`."""
-        _, file = read_version(self._store(), branch_base("", self.state.branch), number)
+        _, file = read_version(self.store, branch_base("", self.state.branch), number)
         check_readable(file.manifest)
         return file
 
     def tag(self, name: str) -> tuple[str | None, int]:
         """The branch and the version that a tag stands for. Raises `ReferenceNotFound`."""
-        found = Tags(self._store(), "").get(name)
+        found = Tags(self.store, "").get(name)
         return found.branch, found.version
 
     def take(
@@ -144,6 +150,29 @@ class TableWork:
         self.steps.append(
             take_step(call, self.head, operation, now_ns=now, message=message, source=source, guard=guard)
         )
+
+    def compact(self, options: CompactionOptions | None, *, message: str | None) -> PreparedCompaction | None:
+        """Rewrite fragments, and indices with them; None if there was nothing to do.
+
+        Index segments name the fragments that they cover, so a step before takes the ids of the new ones, if need be.
+        """
+        head, before = self.require_head(), len(self.steps)
+
+        def reserve(count: int) -> int:
+            self.take("compact", ReserveFragments(count), message=message)
+            return int(self.require_head().manifest.max_fragment_id) - count + 1
+
+        base = branch_base("", self.state.branch)
+        try:
+            prepared = prepare_compaction(
+                self.store, base, head, reserve=reserve, options=options, storage_options=self._options or None
+            )
+            if prepared is not None:
+                self.take("compact", decode_operation(prepared.transaction), message=message)
+        except BaseException:
+            del self.steps[before:]
+            raise
+        return prepared
 
     def compose(self, message: str | None) -> Composition:
         """The transactions that say all this in terms of the version that the block began at."""
@@ -165,6 +194,3 @@ class TableWork:
             CommitTransaction(self.state.id, transaction, self.state.branch) for transaction in composition.transactions
         ]
         return checks, changes
-
-    def _store(self) -> ObjectStore:
-        return open_store(self.state.uri, self._options)

@@ -132,6 +132,18 @@ def test_what_does_not_meet_is_rebased_without_a_word(scene: Scene, name: str) -
     assert scene.values() == expected
 
 
+def test_a_compaction_is_rebased_over_new_rows_and_other_fragments(scene: Scene) -> None:
+    scene.make("t", *range(20))
+    with scene.catalog.begin() as tx:
+        tx.compact("t")
+        with scene.catalog.begin() as other:
+            other.append("t", rows(30))
+
+    assert tx.result.tables[0].rebased
+    assert len(scene.open().get_fragments()) == 2
+    assert scene.ids() == [*range(20), 30]
+
+
 RETRYABLE: dict[str, tuple[Change, Change, str]] = {
     "the same row": (
         lambda tx: tx.update("t", {"v": "10"}, where="id = 1"),
@@ -172,6 +184,11 @@ RETRYABLE: dict[str, tuple[Change, Change, str]] = {
         lambda tx: tx.overwrite("t", tx.table("t").to_table()),
         lambda tx: tx.append("t", rows(6)),
         "overwrite",
+    ),
+    "rows of compacted fragments": (
+        lambda tx: (tx.delete("t", "id = 1"), tx.compact("t")),
+        lambda tx: tx.delete("t", "id = 2"),
+        "compact",
     ),
     "a restore after reading": (
         lambda tx: (seen(tx), tx.restore("t", 1)),

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import lance
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 
-from namespace_client import InvalidCall, MergeCounts, MultiTableTransaction
+from namespace_client import CompactionCounts, CompactionOptions, InvalidCall, MergeCounts, MultiTableTransaction
 from tests.client.scene import SCHEMA, Scene, rows, seen
 
 Change = Callable[[MultiTableTransaction], object]
@@ -24,6 +25,7 @@ CHANGES: dict[str, tuple[Change, list[int], str]] = {
     "drop columns": (lambda tx: tx.drop_columns("t", ["v"]), [*range(20)], "project"),
     "index": (lambda tx: tx.create_index("t", "id", "BTREE"), [*range(20)], "create_index"),
     "restore": (lambda tx: tx.restore("t", 1), [*range(10)], "restore"),
+    "compact": (lambda tx: tx.compact("t"), [*range(20)], "rewrite"),
 }
 
 
@@ -187,6 +189,34 @@ def test_an_index_is_replaced_only_when_it_is_said(scene: Scene) -> None:
     assert (old.index_type, new.index_type) == ("BTree", "Bitmap")
 
 
+def test_compaction_takes_the_indices_along(scene: Scene) -> None:
+    scene.make("t", *range(20))
+    with scene.catalog.begin() as tx:
+        tx.create_index("t", "id", "BTREE")
+
+    with scene.catalog.begin() as tx:
+        tx.append("t", rows(50))
+        tx.delete("t", "id = 3")
+        assert tx.compact("t") == CompactionCounts(removed_fragments=2, added_fragments=1)
+        assert tx.table("t").count_rows("id = 12") == 1
+
+    dataset = scene.open()
+    assert len(dataset.get_fragments()) == 2, "rows that no index covers are not joined with those that one does"
+    assert "ScalarIndexQuery" in dataset.scanner(filter="id = 12").explain_plan()
+    assert scene.ids() == [0, 1, 2, *range(4, 20), 50]
+    assert dataset.to_table(filter="id = 12").num_rows == 1
+    assert dataset.describe_indices()[0].num_rows_indexed == 19
+
+
+def test_there_may_be_nothing_to_compact(scene: Scene) -> None:
+    scene.make("t", *range(10))
+    with scene.catalog.begin() as tx:
+        assert tx.compact("t") == CompactionCounts(0, 0)
+        with pytest.raises(ValueError, match="expected at least 1"):
+            tx.compact("t", CompactionOptions(target_rows_per_fragment=0))
+    assert scene.version() == 1
+
+
 def test_merges_of_other_kinds(scene: Scene) -> None:
     scene.make("t", *range(6))
     with scene.catalog.begin() as tx:
@@ -198,6 +228,41 @@ def test_merges_of_other_kinds(scene: Scene) -> None:
     assert changed == MergeCounts(inserted=0, updated=1, deleted=0)
     assert mirrored == MergeCounts(inserted=0, updated=0, deleted=4)
     assert scene.values() == {0: 0.0, 1: 0.25, 5: 5.0}
+
+
+def test_columns_that_rows_do_not_name_keep_their_values(scene: Scene) -> None:
+    with scene.catalog.begin() as tx:
+        tx.create("t", [{"id": 1, "v": 1.0, "note": "a"}, {"id": 2, "v": 2.0, "note": "b"}])
+
+    with scene.catalog.begin() as tx:
+        tx.merge("t", [{"id": 1, "v": 0.5}], on="id", not_matched="ignore")
+        tx.merge("t", {"id": [2], "note": ["c"]}, on="id", not_matched="ignore")
+        tx.append("t", [{"id": 3}, {"id": 4, "note": "d"}])
+
+    found = {row["id"]: (row["v"], row["note"]) for row in scene.open().to_table().to_pylist()}
+    assert found == {1: (0.5, "a"), 2: (2.0, "c"), 3: (None, None), 4: (None, "d")}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(rows(5), id="table"),
+        pytest.param(rows(5).to_batches()[0], id="batch"),
+        pytest.param({"id": [5], "v": [5.0]}, id="dict of columns"),
+        pytest.param([{"id": 5, "v": 5.0}], id="list of rows"),
+        pytest.param(rows(5).to_pandas(), id="pandas"),
+        pytest.param(pa.dataset.dataset(rows(5)), id="dataset"),
+    ],
+)
+def test_rows_may_come_as_anything(scene: Scene, data: object) -> None:
+    scene.make("t", 1)
+    with scene.catalog.begin() as tx:
+        tx.create("made", data)
+        assert tx.append("t", data) == 1
+        assert tx.append("t", rows(6).to_reader()) == 1
+        assert tx.append("t", tx.table("made").to_pylance()) == 1
+    assert scene.ids() == [1, 5, 5, 6]
+    assert scene.open("made").schema == SCHEMA
 
 
 def test_what_changes_nothing_is_not_sent(scene: Scene) -> None:
@@ -305,6 +370,7 @@ def test_a_branch_is_changed_apart_from_its_table(scene: Scene) -> None:
     with scene.catalog.begin() as tx:
         tx.append("t", rows(3), branch="dev")
         tx.delete("t", "id = 1", branch="dev")
+        tx.compact("t", branch="dev")
         tx.append("t", rows(4))
         assert sorted(tx.table("t", branch="dev").to_table().column("id").to_pylist()) == [2, 3]
         with pytest.raises(InvalidCall, match="branch"):
@@ -314,7 +380,7 @@ def test_a_branch_is_changed_apart_from_its_table(scene: Scene) -> None:
     dev = scene.open().checkout_version(("dev", None))
     dev.validate()
     assert sorted(dev.to_table().column("id").to_pylist()) == [2, 3]
-    assert [(table.branch, table.version) for table in tx.result.tables] == [("dev", 2), (None, 2)]
+    assert [(table.branch, table.version) for table in tx.result.tables] == [("dev", 4), (None, 2)]
 
 
 def test_earlier_states_are_read_by_tag_and_version_and_restored(scene: Scene) -> None:
