@@ -203,12 +203,11 @@ def stage_merge(dataset: lance.LanceDataset, manifest: pb.Manifest, data: Any, c
         raise InvalidCall(f"merge on {on}: the rows have no column {missing[0]!r}, only {source.schema.names}")
     builder = dataset_builder(dataset, clauses)
     hashes: set[int] = set()
-    types = [dataset.schema.field(name).type for name in on]
 
     def seen() -> Iterator[pa.RecordBatch]:
         for batch in source:
             if clauses.inserts and len(hashes) <= MAX_CLAIMED_KEYS:
-                hashes.update(_key_hashes(batch, on, types))
+                hashes.update(_key_hashes(batch, on))
             yield batch
 
     transaction, counts = builder.execute_uncommitted(pa.RecordBatchReader.from_batches(source.schema, seen()))
@@ -347,10 +346,9 @@ def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Record
         yield _fit(batch, schema)
 
 
-def _key_hashes(batch: pa.RecordBatch, on: Sequence[str], types: Sequence[pa.DataType]) -> Iterator[int]:
-    """64 bits for each key, the same for the same values however the rows were typed."""
-    columns = [batch.column(name).cast(kind).to_pylist() for name, kind in zip(on, types, strict=True)]
-    for key in zip(*columns, strict=True):
+def _key_hashes(batch: pa.RecordBatch, on: Sequence[str]) -> Iterator[int]:
+    """64 bits for each key. Pylance merges only rows whose keys have the types of the table."""
+    for key in zip(*(batch.column(name).to_pylist() for name in on), strict=True):
         yield int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=8).digest(), "big")
 
 

@@ -64,7 +64,9 @@ class Scene:
 
     def stock(self) -> Any:
         """The catalog as stock clients reach it."""
-        return RestNamespace(uri=self.target) if isinstance(self.target, str) else self.target
+        if isinstance(self.target, str) and self.target.startswith("http"):
+            return RestNamespace(uri=self.target)
+        return self.catalog._owned or self.target
 
     def committed(self, name: str = "t", version: int | None = None) -> pb.Transaction:
         """The transaction that made a version."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import lance
 import pyarrow as pa
 import pytest
 
+from lance_core.errors import StorageError
 from lance_core.proto import lance_table_pb2 as pb
-from namespace_client import MultiTableTransaction
+from namespace_client import InvalidCall, MultiTableTransaction, work
 from namespace_client.wire import AssertVersion, CommitTransaction, DeclareTable, Operation
 from tests.client.scene import SCHEMA, Scene, rows
 
@@ -196,3 +198,35 @@ def test_an_overwrite_is_guarded_by_what_the_block_read_before_it(local: Scene) 
 
     assert kinds(sent(local, reading_first)) == ["assert 1", "overwrite"]
     assert kinds(sent(local, reading_after)) == ["overwrite"]
+
+
+def test_row_ids_that_are_not_given_out_yet_are_not_sent(local: Scene) -> None:
+    """On a table with stable row ids a row that the block added has an id only here; another's row may get it."""
+    lance.write_dataset(
+        rows(1, 2), namespace_client=local.stock(), table_id=["ml", "t"], mode="create", enable_stable_row_ids=True
+    )
+
+    def block(tx: MultiTableTransaction) -> None:
+        tx.append("t", rows(50))
+        tx.update("t", {"v": "0"}, where="id = 50")
+
+    assert kinds(sent(local, block)) == ["assert 1", "append", "update"]
+    ids = local.open().to_table(with_row_id=True).column("_rowid").to_pylist()
+    assert len(set(ids)) == 3
+
+
+def test_a_compaction_that_fails_takes_no_step(local: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    local.make("t", *range(20))
+
+    def fail(*_: object, reserve: Callable[[int], int], **__: object) -> None:
+        assert reserve(3) == 2
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(work, "prepare_compaction", fail)
+
+    def block(tx: MultiTableTransaction) -> None:
+        with pytest.raises(InvalidCall, match="the disk is full"):
+            tx.compact("t")
+        tx.append("t", rows(50))
+
+    assert kinds(sent(local, block)) == ["append"]

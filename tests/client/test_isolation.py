@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pyarrow as pa
 import pytest
 
 from namespace_client import (
@@ -17,7 +16,7 @@ from namespace_client import (
     RetryableConflict,
 )
 from namespace_client.staging import MAX_CLAIMED_KEYS
-from tests.client.scene import SCHEMA, Scene, rows, seen
+from tests.client.scene import Scene, rows, seen
 
 Change = Callable[[MultiTableTransaction], object]
 
@@ -341,15 +340,6 @@ def test_a_new_key_is_inserted_once(scene: Scene, isolation: str) -> None:
             other.merge("t", rows(7, v=2.0), on="id")
 
     assert scene.values() == {1: 1.0, 7: 2.0}
-
-
-def test_keys_meet_whatever_type_they_were_given_in(scene: Scene) -> None:
-    scene.make("t", 1)
-    small = pa.table({"id": pa.array([7], pa.int32()), "v": [1.0]}).cast(SCHEMA)
-    with pytest.raises(RetryableConflict, match="same key"), scene.catalog.begin() as tx:
-        tx.merge("t", [{"id": 7, "v": 1.0}, {"id": 8, "v": 1.0}], on="id")
-        with scene.catalog.begin() as other:
-            other.merge("t", small, on="id")
 
 
 def test_merges_of_one_transaction_claim_their_keys_together(scene: Scene) -> None:
