@@ -57,4 +57,4 @@ def _result(catalog: Catalog, operation: Operation, result: Result, snapshot: Ca
         return {**result, "version": {**version, "manifest_path": catalog.store.object_path(version["manifest_path"])}}
     if not catalog.promoter.is_promoted(entry, snapshot):
         catalog.promoter.promote([entry], snapshot)
-    return {**result, "version": version_body(catalog, entry, snapshot)}
+    return {**result, "version": version_body(catalog.store, entry, catalog.promoter.known_path(entry, snapshot))}

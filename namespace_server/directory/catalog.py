@@ -104,7 +104,7 @@ class Catalog:
         looks: list[Callable[[], Any]] = [self.table.refresh, partial(self.verifier.probe, known, [chain])]
         snapshot: CatalogSnapshot
         snapshot, above = self.store.gather(looks)
-        if (snapshot.table(chain[0]), snapshot.head(*chain)) != (known.table(chain[0]), known.head(*chain)):
+        if snapshot is not known and _place(snapshot, chain) != _place(known, chain):
             above = self.verifier.probe(snapshot, [chain])
         if not above or not snapshot.managed:
             return snapshot
@@ -224,6 +224,11 @@ class Catalog:
             self.sweep()
             self._wake.wait(self.options.sweep_interval.total_seconds())
         self.sweep()
+
+
+def _place(snapshot: CatalogSnapshot, chain: Chain) -> tuple[object, object]:
+    """Where a chain goes on."""
+    return snapshot.table(chain[0]), snapshot.head(*chain)
 
 
 def _outcome(pending: Pending) -> str:

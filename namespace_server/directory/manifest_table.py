@@ -94,6 +94,7 @@ class ManifestTable:
         self._lock = threading.Lock()
         self._current: CatalogSnapshot | None = None
         self._recent: OrderedDict[int, CatalogSnapshot] = OrderedDict()
+        self._next: tuple[CatalogSnapshot | None, str] = (None, "")
 
     @property
     def current(self) -> CatalogSnapshot:
@@ -110,7 +111,7 @@ class ManifestTable:
         if by_listing or snapshot is None or time.monotonic() - snapshot.listed_at > self._listing_interval:
             snapshot = self._refresh_by_listing()
         for _ in range(_LOCAL_STEPS_BEFORE_LISTING if self._store.local else _STEPS_BEFORE_LISTING):
-            data = self._read(snapshot.version + 1, _scheme_of(snapshot))
+            data = self._get(self._next_key(snapshot))
             if data is None:
                 return self._newer(snapshot)
             if not snapshot.version:
@@ -280,9 +281,20 @@ class ManifestTable:
         while len(self._recent) > _KEPT_SNAPSHOTS:
             self._recent.popitem(last=False)
 
+    def _next_key(self, snapshot: CatalogSnapshot) -> str:
+        """Where the version after a snapshot is looked for; every read does, so it is not spelt out each time."""
+        seen, key = self._next
+        if seen is not snapshot:
+            key = manifest_path(self._path, snapshot.version + 1, _scheme_of(snapshot))
+            self._next = snapshot, key
+        return key
+
     def _read(self, version: int, scheme: NamingScheme) -> bytes | None:
+        return self._get(manifest_path(self._path, version, scheme))
+
+    def _get(self, key: str) -> bytes | None:
         try:
-            return self._store.get(manifest_path(self._path, version, scheme))
+            return self._store.get(key)
         except NotFound:
             return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, TypeVar
@@ -19,9 +19,11 @@ from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.answers import answer_call
 from namespace_server.directory.catalog import Catalog, CatalogOptions
 from namespace_server.directory.draft import Plan
+from namespace_server.directory.kept import Answer, Body, KeptAnswers
 from namespace_server.directory.operations import Batch, Operation
-from namespace_server.directory.reads import READS, Body
+from namespace_server.directory.reads import READS
 from namespace_server.directory.requests import PathResolver, Request
+from namespace_server.directory.view import View
 
 R = TypeVar("R")
 _MAX_KEY = 255
@@ -41,14 +43,6 @@ _MANY: Mapping[str, Callable[[Request, PathResolver], tuple[Operation, ...]]] = 
     "batch_commit_tables": requests.batch_operations,
     "batch_create_table_versions": requests.version_entries,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A JSON-ready body with the wire's names, and the catalog version that it was answered at."""
-
-    body: Body
-    catalog_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +85,37 @@ class DirectoryNamespace(LanceNamespace):
             catalog, self._manifests = _open_catalog(properties)
         self.catalog = catalog
         self._paths = PathResolver(self.catalog.store.relative_path, self.catalog.store.uri)
+        self._kept = KeptAnswers()
 
     @property
     def local(self) -> bool:
         """Whether reads take microseconds."""
         return self.catalog.store.local
 
-    def read(self, operation: str, request: Request, *, at: int | None = None) -> Answer:
-        """Answer a read operation, as of catalog version `at` or the newest (one storage round trip)."""
+    def read(
+        self, operation: str, request: Request, *, at: int | None = None, question: Hashable | None = None
+    ) -> Answer:
+        """Answer a read operation, as of catalog version `at` or the newest (one storage round trip).
+
+        `question` stands for operation and request: who asks with one again may get the answer of before, if the
+        storage says that the catalog has not changed since and the answer depends on nothing else.
+        """
         if operation == "describe_catalog_version":
             at = requests.integer(request, "version", required=True)
-        if at is None and _asks_for_head(operation, request):
+        if at is not None:
+            return self._answer(View(self.catalog, self.catalog.snapshot(at)), operation, request)
+        if _asks_for_head(operation, request):
             snapshot = self.catalog.reconciled_snapshot((requests.table_id(request), requests.branch(request)))
         else:
-            snapshot = self.catalog.snapshot(at)
-        return Answer(READS[operation](self.catalog, snapshot, request), snapshot.version)
+            snapshot = self.catalog.snapshot()
+        kept = None if question is None else self._kept.find(snapshot, question)
+        if kept is not None:
+            return kept
+        view = View(self.catalog, snapshot)
+        answer = self._answer(view, operation, request)
+        if view.lasting and question is not None:
+            self._kept.keep(snapshot, question, answer)
+        return answer
 
     def prepare(
         self,
@@ -261,6 +271,9 @@ class DirectoryNamespace(LanceNamespace):
     def batch_commit_tables(self, request: models.BatchCommitTablesRequest) -> models.BatchCommitTablesResponse:
         """Operations on many tables, all or none. `commit_batch` also takes the operations that are ours."""
         return _made(models.BatchCommitTablesResponse, self._write("batch_commit_tables", request))
+
+    def _answer(self, view: View, operation: str, request: Request) -> Answer:
+        return Answer(READS[operation](view, request), view.snapshot.version)
 
     def _read(self, operation: str, request: Any) -> Body:
         return self.read(operation, _plain(request)).body

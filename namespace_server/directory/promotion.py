@@ -64,7 +64,13 @@ class Promoter:
         """The entry with its full staged path, which the open record has."""
         return _staged_at(entry, _open_path(entry, snapshot))
 
-    def promote(self, entries: Iterable[VersionEntry], snapshot: CatalogSnapshot | None = None) -> None:
+    def known_path(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> str:
+        """Where the manifest is the row's: the canonical path if that was seen, else the staged one (M3)."""
+        if self.is_promoted(entry, snapshot):
+            return entry.canonical_path
+        return self.locate(entry, snapshot).staged_path or entry.canonical_path
+
+    def promote(self, entries: Sequence[VersionEntry], snapshot: CatalogSnapshot | None = None) -> None:
         """Promote versions: chains in parallel, each upward; a failure ends its chain for now (M1).
 
         With a `snapshot` also what lies unpromoted below them, and staged paths come from its open records. Raises
@@ -77,7 +83,7 @@ class Promoter:
                 chains[entry.location, entry.branch].append(entry)
         self._store.map(self._promote_chain, list(chains.values()))
 
-    def _with_those_below(self, entries: Iterable[VersionEntry], snapshot: CatalogSnapshot) -> list[VersionEntry]:
+    def _with_those_below(self, entries: Sequence[VersionEntry], snapshot: CatalogSnapshot) -> list[VersionEntry]:
         tops = {(entry.location, entry.branch): 0 for entry in entries}
         for entry in entries:
             chain = (entry.location, entry.branch)

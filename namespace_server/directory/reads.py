@@ -19,61 +19,60 @@ from lance_core.errors import NotFound
 from lance_core.format.refs import decode_tag, tag_path
 from namespace_server.directory import requests, version_reads
 from namespace_server.directory.arrow_json import schema_json
-from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.names import DELIMITER, join
 from namespace_server.directory.operations import ObjectId
 from namespace_server.directory.requests import Request
 from namespace_server.directory.rows import TableEntry, VersionEntry
-from namespace_server.directory.snapshot import CatalogSnapshot
 from namespace_server.directory.verification import stored_entries
+from namespace_server.directory.view import View
 
 Body = dict[str, Any]
-Read = Callable[[Catalog, CatalogSnapshot, Request], Body]
+Read = Callable[[View, Request], Body]
 
 
-def describe_namespace(_catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+def describe_namespace(view: View, request: Request) -> Body:
     """DescribeNamespaceResponse."""
     namespace_id = requests.object_id(request, "namespace")
-    namespace = snapshot.namespace(namespace_id)
+    namespace = view.snapshot.namespace(namespace_id)
     if namespace is None:
         raise NamespaceNotFoundError(f"namespace {join(namespace_id)} does not exist")
     return {"properties": dict(namespace.properties)}
 
 
-def namespace_exists(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+def namespace_exists(view: View, request: Request) -> Body:
     """Nothing, or NamespaceNotFoundError (1)."""
-    describe_namespace(catalog, snapshot, request)
+    describe_namespace(view, request)
     return {}
 
 
-def list_namespaces(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+def list_namespaces(view: View, request: Request) -> Body:
     """ListNamespacesResponse: names of direct children, in byte order."""
     namespace_id = requests.object_id(request, "namespace")
-    describe_namespace(catalog, snapshot, request)
-    names, token = page(snapshot.child_namespaces(namespace_id), request)
+    describe_namespace(view, request)
+    names, token = page(view.snapshot.child_namespaces(namespace_id), request)
     return _paged({"namespaces": names}, token)
 
 
-def list_tables(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+def list_tables(view: View, request: Request) -> Body:
     """ListTablesResponse: names of direct children, in byte order; without `include_declared` only created ones."""
     namespace_id = requests.object_id(request, "namespace")
-    describe_namespace(catalog, snapshot, request)
-    names: Sequence[str] = snapshot.child_tables(namespace_id)
+    describe_namespace(view, request)
+    names: Sequence[str] = view.snapshot.child_tables(namespace_id)
     if not requests.flag(request, "include_declared", default=True):
-        names = [name for name in names if _is_created(catalog, snapshot, (*namespace_id, name))]
+        names = [name for name in names if _is_created(view, (*namespace_id, name))]
     names, token = page(names, request)
     return _paged({"tables": names}, token)
 
 
-def list_all_tables(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+def list_all_tables(view: View, request: Request) -> Body:
     """ListTablesResponse with whole ids, joined by `delimiter` or '$', in the order of their components."""
     limit, token = limit_of(request), requests.text(request, "page_token")
     delimiter = requests.text(request, "delimiter") or DELIMITER
     created_only = not requests.flag(request, "include_declared", default=True)
     tables: list[str] = []
     last: str | None = None
-    for table_id in snapshot.all_tables(None if token is None else tuple(token.split(DELIMITER))):
-        if created_only and not _is_created(catalog, snapshot, table_id):
+    for table_id in view.snapshot.all_tables(None if token is None else tuple(token.split(DELIMITER))):
+        if created_only and not _is_created(view, table_id):
             continue
         if limit is not None and len(tables) == limit:
             return _paged({"tables": tables}, last)
@@ -82,19 +81,19 @@ def list_all_tables(catalog: Catalog, snapshot: CatalogSnapshot, request: Reques
     return {"tables": tables}
 
 
-def table_exists(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+def table_exists(view: View, request: Request) -> Body:
     """Nothing, or TableNotFoundError (4); with a version that does not exist 11."""
-    table = version_reads.require_table(snapshot, request)
+    table = version_reads.require_table(view.snapshot, request)
     version = requests.integer(request, "version")
     if version is not None:
-        _require_version(catalog, snapshot, table, None, version)
+        _require_version(view, table, None, version)
     return {}
 
 
-def describe_table(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+def describe_table(view: View, request: Request) -> Body:
     """DescribeTableResponse. Nothing of the server's own storage options is given away."""
-    table = version_reads.require_table(snapshot, request)
-    uri = catalog.store.object_uri(table.location)
+    table = version_reads.require_table(view.snapshot, request)
+    uri = view.naming.object_uri(table.location)
     body: Body = {
         "table": table.id[-1],
         "namespace": list(table.id[:-1]),
@@ -102,61 +101,63 @@ def describe_table(catalog: Catalog, snapshot: CatalogSnapshot, request: Request
         "table_uri": uri,
         "properties": dict(table.properties),
     }
-    if snapshot.managed:
+    if view.snapshot.managed:
         body["managed_versioning"] = True
     detailed = requests.flag(request, "load_detailed_metadata")
     if detailed or requests.flag(request, "check_declared"):
-        body["is_only_declared"] = not _is_created(catalog, snapshot, table.id)
-    branch, version = _reference(catalog, table, request)
+        body["is_only_declared"] = not _is_created(view, table.id)
+    branch, version = _reference(view, table, request)
     if version is not None or branch is not None or (detailed and not body["is_only_declared"]):
-        entry = _require_version(catalog, snapshot, table, branch, version)
+        entry = _require_version(view, table, branch, version)
         if detailed:
-            body |= _details(catalog, entry)
+            body |= _details(view, entry)
     return body
 
 
-def describe_catalog(catalog: Catalog, snapshot: CatalogSnapshot, _request: Request) -> Body:
+def describe_catalog(view: View, _request: Request) -> Body:
     """Ours: the root and the newest catalog version."""
     return {
-        "root": catalog.store.uri,
-        "version": snapshot.version,
-        "managed": snapshot.managed or not snapshot.version,
-        "timestamp_millis": snapshot.timestamp_ms,
+        "root": view.naming.uri,
+        "version": view.snapshot.version,
+        "managed": view.snapshot.managed or not view.snapshot.version,
+        "timestamp_millis": view.snapshot.timestamp_ms,
     }
 
 
-def describe_catalog_version(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+def describe_catalog_version(view: View, request: Request) -> Body:
     """Ours: which version of every table a catalog version pins."""
     tables: list[Body] = []
-    for table_id in snapshot.all_tables():
-        table = snapshot.table(table_id)
+    for table_id in view.snapshot.all_tables():
+        table = view.snapshot.table(table_id)
         if table is None:
             continue
-        described: Body = {"id": list(table_id), "location": catalog.store.object_uri(table.location)}
-        head = snapshot.head(table_id)
+        described: Body = {"id": list(table_id), "location": view.naming.object_uri(table.location)}
+        head = view.snapshot.head(table_id)
         if head is not None:
             described["version"] = head.version
         branches = {
-            name: entry.version for name in snapshot.branches(table_id) if (entry := snapshot.head(table_id, name))
+            name: entry.version
+            for name in view.snapshot.branches(table_id)
+            if (entry := view.snapshot.head(table_id, name))
         }
         if branches:
             described["branches"] = branches
         tables.append(described)
     return {
-        "version": requests.integer(request, "version") or snapshot.version,
-        "timestamp_millis": snapshot.timestamp_ms,
+        "version": requests.integer(request, "version") or view.snapshot.version,
+        "timestamp_millis": view.snapshot.timestamp_ms,
         "tables": tables,
     }
 
 
-def list_catalog_versions(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+def list_catalog_versions(view: View, request: Request) -> Body:
     """Ours: the kept catalog versions, newest first, with the batches that each committed."""
     limit, token = limit_of(request), requests.text(request, "page_token")
     if token is not None and not token.isdigit():
         raise InvalidInputError(f"page_token: expected a catalog version, found {token!r}")
-    before = snapshot.version + 1 if token is None else int(token)
+    before = view.snapshot.version + 1 if token is None else int(token)
     wanted = 100 if limit is None else limit
-    history = catalog.table.history(limit=wanted + 1, before=before) if wanted else []
+    history = view.catalog.table.history(limit=wanted + 1, before=before) if wanted else []
     versions = [
         {
             "version": entry.version,
@@ -193,14 +194,14 @@ def _paged(body: Body, token: str | None) -> Body:
     return body
 
 
-def _is_created(catalog: Catalog, snapshot: CatalogSnapshot, table_id: ObjectId) -> bool:
-    if snapshot.managed:
-        return snapshot.head(table_id) is not None
-    table = snapshot.table(table_id)
-    return table is not None and bool(stored_entries(catalog.store, table, None))
+def _is_created(view: View, table_id: ObjectId) -> bool:
+    if view.snapshot.managed:
+        return view.snapshot.head(table_id) is not None
+    table = view.snapshot.table(table_id)
+    return table is not None and bool(stored_entries(view.catalog.store, table, None))
 
 
-def _reference(catalog: Catalog, table: TableEntry, request: Request) -> tuple[str | None, int | None]:
+def _reference(view: View, table: TableEntry, request: Request) -> tuple[str | None, int | None]:
     branch, version = requests.branch(request), requests.integer(request, "version")
     tag = requests.text(request, "tag")
     if tag is None:
@@ -208,16 +209,14 @@ def _reference(catalog: Catalog, table: TableEntry, request: Request) -> tuple[s
     if branch is not None or version is not None:
         raise InvalidInputError(f"table {join(table.id)}: a tag goes without version and branch")
     try:
-        contents = decode_tag(catalog.store.get(tag_path(table.location, tag)))
+        contents = decode_tag(view.catalog.store.get(tag_path(table.location, tag)))
     except (NotFound, ValueError) as error:
         raise TableTagNotFoundError(f"table {join(table.id)}: tag {tag!r} does not exist") from error
     return contents.branch, contents.version
 
 
-def _require_version(
-    catalog: Catalog, snapshot: CatalogSnapshot, table: TableEntry, branch: str | None, version: int | None
-) -> VersionEntry:
-    entry = version_reads.find(catalog, snapshot, table, branch, version)
+def _require_version(view: View, table: TableEntry, branch: str | None, version: int | None) -> VersionEntry:
+    entry = version_reads.find(view, table, branch, version)
     if entry is not None:
         return entry
     if version is None and branch is not None:
@@ -226,9 +225,9 @@ def _require_version(
     raise TableVersionNotFoundError(f"table {join(table.id)}: {shown} does not exist")
 
 
-def _details(catalog: Catalog, entry: VersionEntry) -> Body:
+def _details(view: View, entry: VersionEntry) -> Body:
     try:
-        manifest = catalog.manifests.load(entry, catalog.promoter.read).manifest
+        manifest = view.catalog.manifests.load(entry, view.catalog.promoter.read).manifest
     except NotFound as error:
         raise TableVersionNotFoundError(f"table {join(entry.table_id)}: version {entry.version} is gone") from error
     body: Body = {

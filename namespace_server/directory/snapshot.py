@@ -109,6 +109,12 @@ class CatalogSnapshot:
         chain = None if stored is None else stored.chain(branch)
         return None if stored is None or chain is None else chain.head(table_id, stored.entry.location)
 
+    def top(self, table_id: TableId, branch: str | None = None) -> tuple[int, str] | None:
+        """Version and naming scheme of the head, or None where there is none; takes less than making its entry."""
+        stored = self._state.tables.get(table_id)
+        chain = None if stored is None else stored.chain(branch)
+        return None if chain is None else chain.top()
+
     def version_entry(self, table_id: TableId, branch: str | None, version: int) -> VersionEntry | None:
         """One version of a chain, or None."""
         stored = self._state.tables.get(table_id)

@@ -267,13 +267,13 @@ class Verifier:
 
     def _above(self, snapshot: CatalogSnapshot, table: TableEntry, branch: str | None) -> list[FoundVersion]:
         base = branch_base(table.location, branch)
-        head = snapshot.head(table.id, branch)
-        if head is None and branch is not None:
-            listed = list_versions(self._store, base)
-            return [] if not listed else self._read_upward(base, listed[0].version, listed[0].scheme)
-        if head is None:
+        top = snapshot.top(table.id, branch)
+        if top is not None:
+            return self._read_upward(base, top[0] + 1, NamingScheme(top[1]))
+        if branch is None:
             return self._read_upward(base, 1, NamingScheme.V2)
-        return self._read_upward(base, head.version + 1, NamingScheme(head.naming_scheme))
+        listed = list_versions(self._store, base)
+        return [] if not listed else self._read_upward(base, listed[0].version, listed[0].scheme)
 
     def _read_upward(self, base: str, version: int, scheme: NamingScheme) -> list[FoundVersion]:
         found: list[FoundVersion] = []

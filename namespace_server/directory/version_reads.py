@@ -19,31 +19,31 @@ from lance_namespace.errors import (
 from lance_core.errors import NotFound
 from lance_core.versions import list_versions
 from namespace_server.directory import requests
-from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.names import join
 from namespace_server.directory.requests import Request
 from namespace_server.directory.rows import TableEntry, VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
 from namespace_server.directory.verification import stored_entries
+from namespace_server.directory.view import Naming, View
 
 Body = dict[str, Any]
 
 
-def describe_table_version(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+def describe_table_version(view: View, request: Request) -> Body:
     """DescribeTableVersionResponse; without a version the head. 404/11 for versions that are not there (any more)."""
-    table = require_table(snapshot, request)
+    table = require_table(view.snapshot, request)
     branch, version = requests.branch(request), requests.integer(request, "version")
-    entry = find(catalog, snapshot, table, branch, version)
+    entry = find(view, table, branch, version)
     if entry is None:
         shown = "any version" if version is None else f"version {version}"
         place = f"table {join(table.id)}" if branch is None else f"branch {branch} of table {join(table.id)}"
         raise TableVersionNotFoundError(f"{place}: {shown} does not exist")
-    return {"version": _finished(catalog, [entry])[0]}
+    return {"version": _finished(view, [entry])[0]}
 
 
-def list_table_versions(catalog: Catalog, snapshot: CatalogSnapshot, request: Request) -> Body:
+def list_table_versions(view: View, request: Request) -> Body:
     """ListTableVersionsResponse. The token of the next page is the last version of this one."""
-    table = require_table(snapshot, request)
+    table = require_table(view.snapshot, request)
     branch = requests.branch(request)
     descending = requests.flag(request, "descending")
     limit = requests.integer(request, "limit")
@@ -51,50 +51,47 @@ def list_table_versions(catalog: Catalog, snapshot: CatalogSnapshot, request: Re
     if token is not None and not token.isdigit():
         raise InvalidInputError(f"page_token: expected a version number, found {token!r}")
     start = None if token is None else int(token) + (-1 if descending else 1)
-    entries = _existing(catalog, snapshot, table, branch, descending, start, limit)
-    if not entries and branch is not None and _is_no_branch(catalog, snapshot, table, branch):
+    entries = _existing(view, table, branch, descending, start, limit)
+    if not entries and branch is not None and _is_no_branch(view, table, branch):
         raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
     wanted = entries if limit is None or limit < 0 else entries[:limit]
-    body: Body = {"versions": _finished(catalog, wanted)}
+    body: Body = {"versions": _finished(view, wanted)}
     if wanted and len(entries) > len(wanted):
         body["page_token"] = str(wanted[-1].version)
     return body
 
 
-def find(
-    catalog: Catalog, snapshot: CatalogSnapshot, table: TableEntry, branch: str | None, version: int | None
-) -> VersionEntry | None:
+def find(view: View, table: TableEntry, branch: str | None, version: int | None) -> VersionEntry | None:
     """One version, or the head; None if it does not exist or is gone."""
+    snapshot = view.snapshot
     if not snapshot.managed:
-        stored = [entry for entry in stored_entries(catalog.store, table, branch) if version in {None, entry.version}]
-        return stored[-1] if stored else None
+        stored = stored_entries(view.catalog.store, table, branch)
+        wanted = [entry for entry in stored if version in {None, entry.version}]
+        return wanted[-1] if wanted else None
     head = snapshot.head(table.id, branch)
     if head is None or version is None or version == head.version:
         return head
     entry = snapshot.version_entry(table.id, branch, version)
-    if entry is None or not catalog.promoter.is_promoted(entry, catalog.table.current):
+    if entry is None or not view.is_promoted(entry):
         return entry
     try:
-        catalog.store.head(entry.canonical_path)
+        view.catalog.store.head(entry.canonical_path)
     except NotFound:
-        catalog.upkeep.remove([entry])
+        view.catalog.upkeep.remove([entry])
         return None
     return entry
 
 
-def version_body(catalog: Catalog, entry: VersionEntry, snapshot: CatalogSnapshot) -> Body:
-    """TableVersion: the canonical path if it is known to be the row's, else the staged path (M3)."""
-    path = entry.canonical_path
-    if not catalog.promoter.is_promoted(entry, snapshot):
-        path = catalog.promoter.locate(entry, snapshot).staged_path or path
+def version_body(naming: Naming, entry: VersionEntry, path: str) -> Body:
+    """TableVersion of a version whose manifest stands at `path`."""
     body: Body = {
         "version": entry.version,
-        "manifest_path": catalog.store.object_path(path),
+        "manifest_path": naming.object_path(path),
         "timestamp_millis": entry.timestamp_ms,
     }
     if entry.size:
         body["manifest_size"] = entry.size
-    if entry.e_tag is not None and catalog.store.content_e_tags:
+    if entry.e_tag is not None and naming.content_e_tags:
         body["e_tag"] = entry.e_tag
     if entry.metadata:
         body["metadata"] = dict(entry.metadata)
@@ -102,8 +99,7 @@ def version_body(catalog: Catalog, entry: VersionEntry, snapshot: CatalogSnapsho
 
 
 def _existing(
-    catalog: Catalog,
-    snapshot: CatalogSnapshot,
+    view: View,
     table: TableEntry,
     branch: str | None,
     descending: bool,
@@ -111,8 +107,9 @@ def _existing(
     limit: int | None,
 ) -> list[VersionEntry]:
     """The versions from `start` on, at most one more than `limit`, without those that are gone (M5)."""
+    snapshot = view.snapshot
     if not snapshot.managed:
-        stored = stored_entries(catalog.store, table, branch)
+        stored = stored_entries(view.catalog.store, table, branch)
         ordered = stored[::-1] if descending else stored
         if start is None:
             return ordered
@@ -121,38 +118,38 @@ def _existing(
     if head is None:
         return []
     if limit == 1 and descending and start is None:  # the question that every open asks: a head is never gone
-        if branch is None or not catalog.branches.is_deleted(snapshot, table.id, branch):
+        if branch is None or not view.catalog.branches.is_deleted(snapshot, table.id, branch):
             return list(islice(snapshot.versions(table.id, branch, descending=True), 2))
-        catalog.upkeep.remove(snapshot.versions(table.id, branch))
-        catalog.flip_upkeep()
+        view.catalog.upkeep.remove(snapshot.versions(table.id, branch))
+        view.catalog.flip_upkeep()
         return []
-    present = {found.version for found in list_versions(catalog.store, head.base)}
-    current = catalog.table.current
+    present = {found.version for found in list_versions(view.catalog.store, head.base)}
     existing: list[VersionEntry] = []
     gone: list[VersionEntry] = []
     for entry in snapshot.versions(table.id, branch, descending=descending, start=start):
-        if entry.version in present or not catalog.promoter.is_promoted(entry, current):
+        if entry.version in present or not view.is_promoted(entry):
             existing.append(entry)
         else:
             gone.append(entry)
         if limit is not None and 0 <= limit < len(existing):
             break
-    catalog.upkeep.remove(gone)
+    view.catalog.upkeep.remove(gone)
     return existing
 
 
-def _is_no_branch(catalog: Catalog, snapshot: CatalogSnapshot, table: TableEntry, branch: str) -> bool:
-    head = snapshot.head(table.id, branch) if snapshot.managed else None
-    return head is None or catalog.branches.is_deleted(snapshot, table.id, branch)
+def _is_no_branch(view: View, table: TableEntry, branch: str) -> bool:
+    head = view.snapshot.head(table.id, branch) if view.snapshot.managed else None
+    return head is None or view.catalog.branches.is_deleted(view.snapshot, table.id, branch)
 
 
-def _finished(catalog: Catalog, entries: list[VersionEntry]) -> list[Body]:
+def _finished(view: View, entries: list[VersionEntry]) -> list[Body]:
     """The answers, after finishing the promotion of what they name (M3)."""
-    current = catalog.table.current
-    waiting = [entry for entry in entries if not catalog.promoter.is_promoted(entry, current)]
-    if waiting:
-        catalog.promoter.promote(waiting, current)
-    return [version_body(catalog, entry, current) for entry in entries]
+    waiting = [entry for entry in entries if not view.is_promoted(entry)]
+    if not waiting:
+        return [version_body(view.naming, entry, entry.canonical_path) for entry in entries]
+    promoter, current = view.catalog.promoter, view.catalog.table.current
+    promoter.promote(waiting, current)
+    return [version_body(view.naming, entry, promoter.known_path(entry, current)) for entry in entries]
 
 
 def require_table(snapshot: CatalogSnapshot, request: Request) -> TableEntry:

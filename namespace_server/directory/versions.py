@@ -170,6 +170,13 @@ class VersionBlock:
         self.hashes = np.ascontiguousarray(columns.hashes).reshape(-1).data
         self.staged = np.ascontiguousarray(columns.staged).reshape(-1).data
 
+    def scheme(self, row: int) -> str:
+        """How the manifest of one row is named."""
+        odd = self.columns.odd.get(row)
+        if odd is not None:
+            return odd.naming_scheme
+        return "V1" if self.flags[row] & NAMED_V1 else "V2"
+
     def entry(self, row: int, table_id: TableId, branch: str | None, location: str) -> VersionEntry:
         """The value of one row."""
         if row in self.columns.odd:
@@ -286,6 +293,18 @@ class Chain:
         if self.newer and self.newer[-1].version > block.versions[stop - 1]:
             return self.newer[-1]
         return block.entry(stop - 1, table_id, self.branch, location)
+
+    def top(self) -> tuple[int, str]:
+        """Version and naming scheme of the head, without making its entry."""
+        newest = self.newer[-1] if self.newer else None
+        if self.segments:
+            block, _, stop, _ = self.segments[-1]
+            version = block.versions[stop - 1]
+            if newest is None or newest.version < version:
+                return version, block.scheme(stop - 1)
+        if newest is None:
+            raise ValueError("a chain is never empty")
+        return newest.version, newest.naming_scheme
 
     def find(self, version: int, table_id: TableId, location: str) -> VersionEntry | None:
         """The entry of a version."""

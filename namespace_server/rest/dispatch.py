@@ -7,6 +7,7 @@ reach the endpoint of another table.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from namespace_server.rest.errors import MethodNotAllowed, RouteNotFound
@@ -15,14 +16,18 @@ T = TypeVar("T")
 
 _Key = tuple[bytes | None, ...]
 
+_SHORT = 512
+"""Bytes of a path that may be remembered: nobody has to have a key to send one."""
+
 
 class PathTable(Generic[T]):
     """Targets by method and path template (`/v1/table/{id}/describe`).
 
     A path without parameters wins over one with; the number of targets does not matter to the cost of a look-up.
+    Up to `remembered` short paths are not looked up again.
     """
 
-    def __init__(self, targets: Iterable[tuple[str, str, T]]) -> None:
+    def __init__(self, targets: Iterable[tuple[str, str, T]], *, remembered: int = 8192) -> None:
         self._targets: dict[_Key, dict[str, T]] = {}
         self._holes: dict[int, list[tuple[int, ...]]] = {}
         for method, template, target in targets:
@@ -33,12 +38,16 @@ class PathTable(Generic[T]):
             if holes not in known:
                 known.append(holes)
                 known.sort(key=len)
+        self._remembered = lru_cache(remembered)(self._look_up)
 
     def find(self, method: str, raw_path: bytes) -> tuple[T, bytes]:
         """The target, and the first parameter of the path as it was sent (empty if there is none).
 
         Trailing slashes are ignored. Raises `RouteNotFound` or `MethodNotAllowed`.
         """
+        return self._remembered(method, raw_path) if len(raw_path) <= _SHORT else self._look_up(method, raw_path)
+
+    def _look_up(self, method: str, raw_path: bytes) -> tuple[T, bytes]:
         segments = raw_path.rstrip(b"/").split(b"/")
         for holes in self._holes.get(len(segments), ()):
             methods = self._targets.get(_without(segments, holes))

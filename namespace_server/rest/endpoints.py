@@ -34,9 +34,12 @@ class Parameter:
     check: Callable[[str, Any], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Endpoint:
-    """One method and path. `keyed` endpoints take an `Idempotency-Key`; `silent` ones answer an empty body."""
+    """One method and path. `keyed` endpoints take an `Idempotency-Key`; `silent` ones answer an empty body.
+
+    There is one object for each, compared by identity.
+    """
 
     operation: str
     method: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_plus, unquote_to_bytes
@@ -20,7 +21,7 @@ from lance_namespace.errors import (
     ServiceUnavailableError,
     UnauthenticatedError,
 )
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Send
 
 from lance_core.errors import ManifestNotSynchronized, OutcomeUnknown, StorageError
 from namespace_server.rest.endpoints import Body, Endpoint
@@ -83,21 +84,50 @@ def read_key(headers: Headers) -> str | None:
     raise InvalidInputError(f"Idempotency-Key: expected 1 to {MAX_KEY_LENGTH} printable characters, found {len(key)}")
 
 
-async def read_request(
-    endpoint: Endpoint, segment: bytes, scope: Scope, headers: Headers, receive: Receive, max_body: int
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """An operation that reads, and its request. Compared by identity: the same object is the same question."""
+
+    operation: str
+    request: Mapping[str, Any]
+
+
+class Questions:
+    """What requests ask, remembered by their bytes: a client that asks again asks in the same ones.
+
+    What bytes ask depends on nothing else. At most `count` are remembered, and none longer than `longest` bytes. Who
+    asks is no part of a question, so whatever answers one has to be the same for everybody.
+    """
+
+    def __init__(self, *, count: int = 8192, longest: int = 1024) -> None:
+        self._longest = longest
+        self._remembered = lru_cache(count)(_read_question)
+
+    def read(self, endpoint: Endpoint, segment: bytes, query_string: bytes, media_type: bytes, body: bytes) -> Question:
+        """The question of a request. Raises `InvalidInputError`."""
+        if len(segment) + len(query_string) + len(media_type) + len(body) > self._longest:
+            return _read_question(endpoint, segment, query_string, media_type, body)
+        return self._remembered(endpoint, segment, query_string, media_type, body)
+
+
+def _read_question(endpoint: Endpoint, segment: bytes, query_string: bytes, media_type: bytes, body: bytes) -> Question:
+    return Question(endpoint.operation, read_request(endpoint, segment, query_string, media_type, body))
+
+
+def read_request(
+    endpoint: Endpoint, segment: bytes, query_string: bytes, media_type: bytes, body: bytes
 ) -> dict[str, Any]:
     """The request as the namespace wants it: the body, the query parameters over it, and the id of the path.
 
-    Raises `InvalidInputError`, `BodyTooLarge`, or `ClientGone`.
+    Raises `InvalidInputError`.
     """
-    query = _query(scope["query_string"])
+    query = _query(query_string)
     delimiter = query.get("delimiter", DELIMITER)
     if not delimiter:
         raise InvalidInputError("delimiter: expected at least one character, found none")
     request: dict[str, Any] = {}
     if endpoint.body is not Body.NONE:
-        data = await _read_body(receive, headers, max_body)
-        request = _read_object(data, headers, endpoint.body)
+        request = _read_object(body, media_type, endpoint.body)
         request.pop("identity", None)  # credentials: they have been looked at, in the headers, and go no further
     for name, parameter in endpoint.parameters.items():
         given = query.get(name)
@@ -131,7 +161,8 @@ def _read_version(segment: bytes) -> int:
     raise InvalidInputError(f"path: expected a catalog version, found {segment.decode('latin-1')!r}")
 
 
-async def _read_body(receive: Receive, headers: Headers, max_body: int) -> bytes:
+async def read_body(receive: Receive, headers: Headers, max_body: int) -> bytes:
+    """The body of a request. Raises `BodyTooLarge` or `ClientGone`."""
     declared = headers.get(b"content-length", b"")
     if declared.isdigit() and int(declared) > max_body:
         raise BodyTooLarge(f"request body: expected at most {max_body} bytes, found {int(declared)}")
@@ -152,10 +183,9 @@ async def _read_body(receive: Receive, headers: Headers, max_body: int) -> bytes
     raise ClientGone
 
 
-def _read_object(data: bytes, headers: Headers, rule: Body) -> dict[str, Any]:
+def _read_object(data: bytes, media_type: bytes, rule: Body) -> dict[str, Any]:
     if not data and rule is Body.OPTIONAL:
         return {}
-    media_type = headers.get(b"content-type", b"")
     if media_type != b"application/json" and media_type.partition(b";")[0].strip().lower() != b"application/json":
         raise InvalidInputError("Expected request with `Content-Type: application/json`")
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lance_namespace.errors import LanceNamespaceError
@@ -11,10 +11,10 @@ Call = Any  # opaque: made by `prepare`, consumed by `commit`
 
 
 class Answer(Protocol):
-    """A JSON-ready body with the exact wire names, and the catalog version that it was answered at."""
+    """A body with the exact wire names, and the catalog version that it was answered at."""
 
     @property
-    def body(self) -> dict[str, Any]:
+    def json(self) -> bytes:
         """The answer as a JSON object; empty if there is nothing to say."""
         ...
 
@@ -42,8 +42,15 @@ class Catalog(Protocol):
         """Whether a read takes microseconds, so that it may run on the event loop."""
         ...
 
-    def read(self, operation: str, request: Mapping[str, Any], *, at: int | None = None) -> Answer:
-        """Answer, as of catalog version `at` or the newest."""
+    def read(
+        self,
+        operation: str,
+        request: Mapping[str, Any],
+        *,
+        at: int | None = None,
+        question: Hashable | None = None,
+    ) -> Answer:
+        """Answer, as of catalog version `at` or the newest. The same `question` is the same operation and request."""
         ...
 
     def prepare(

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
-import orjson
 from lance_namespace.errors import UnsupportedOperationError
 from starlette.types import Receive, Scope, Send
 
 from namespace_server.rest import batches, catalog, exchange, namespaces, tables, unsupported, versions
 from namespace_server.rest.commits import CommitQueue
 from namespace_server.rest.dispatch import PathTable
-from namespace_server.rest.endpoints import Endpoint
-from namespace_server.rest.errors import MethodNotAllowed, RouteNotFound
+from namespace_server.rest.endpoints import Body, Endpoint
+from namespace_server.rest.errors import RouteNotFound
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.port import Answer, Catalog
 
@@ -49,6 +46,7 @@ class CatalogService:
         # One worker is enough where promotion is a link; on remote stores the next group flips while one promotes.
         self._commits = CommitQueue(namespace, workers=1 if namespace.local else 2, capacity=queue_capacity)
         self._readers = None if namespace.local else ThreadPoolExecutor(_REMOTE_READERS, thread_name_prefix="read")
+        self._questions = exchange.Questions()
         self._newest = 0
 
     @property
@@ -70,55 +68,52 @@ class CatalogService:
 
     async def ready(self) -> int:
         """The newest catalog version, read now. Raises whatever stands in the way of reading it."""
-        return (await self._read("describe_catalog", {}, None)).catalog_version
+        return (await self._read(exchange.Question("describe_catalog", {}), None)).catalog_version
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> bool:
         """Answer a request; False, and nothing sent, if its path is not one of the API."""
         try:
-            try:
-                endpoint, segment = self._table.find(scope["method"], scope["raw_path"])
-            except RouteNotFound:
-                return False
-            except MethodNotAllowed as error:
-                await exchange.send_error(send, error, self._newest)
+            endpoint, segment = self._table.find(scope["method"], scope["raw_path"])
+            answer = await self._answer(endpoint, segment, scope, receive)
+            version = answer.catalog_version
+            self._newest = max(self._newest, version)
+            if endpoint.silent:
+                await exchange.send_nothing(send, version)
             else:
-                await self._serve(endpoint, segment, scope, receive, send)
+                await exchange.send_json(send, answer.json, version)
+        except RouteNotFound:
+            return False
         except exchange.ClientGone:
             await exchange.wait_for_the_end(receive)
+        except Exception as error:  # noqa: BLE001 - the last stop: a client gets an ErrorResponse, whatever happened
+            await self._send_error(error, receive, send)
         return True
 
-    async def _serve(self, endpoint: Endpoint, segment: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _send_error(self, error: Exception, receive: Receive, send: Send) -> None:
         try:
-            answer = await self._answer(endpoint, segment, scope, receive)
-        except exchange.ClientGone:
-            raise
-        except Exception as error:  # noqa: BLE001 - the last stop: a client gets an ErrorResponse, whatever happened
             await exchange.send_error(send, error, self._newest)
-            return
-        version = answer.catalog_version
-        self._newest = max(self._newest, version)
-        if endpoint.silent:
-            await exchange.send_nothing(send, version)
-        else:
-            await exchange.send_json(send, orjson.dumps(answer.body), version)
+        except exchange.ClientGone:
+            await exchange.wait_for_the_end(receive)
 
     async def _answer(self, endpoint: Endpoint, segment: bytes, scope: Scope, receive: Receive) -> Answer:
-        headers: Mapping[bytes, bytes] = dict(scope["headers"])
+        headers = dict(scope["headers"])
         principal = self._authenticator.principal(headers)
         operation = endpoint.operation
         pin = exchange.read_pin(headers)
         key = exchange.read_key(headers) if endpoint.keyed else None
-        if operation in self._namespace.READS:
-            request = await exchange.read_request(endpoint, segment, scope, headers, receive, self._max_body)
-            return await self._read(operation, request, pin)
-        if operation in self._namespace.WRITES:
-            request = await exchange.read_request(endpoint, segment, scope, headers, receive, self._max_body)
-            call = self._namespace.prepare(operation, request, idempotency_key=key, principal=principal)
-            return await self._commits.commit(call)
-        raise UnsupportedOperationError(f"Not supported: {operation}")
+        reads = operation in self._namespace.READS
+        if not reads and operation not in self._namespace.WRITES:
+            raise UnsupportedOperationError(f"Not supported: {operation}")
+        body = b"" if endpoint.body is Body.NONE else await exchange.read_body(receive, headers, self._max_body)
+        asked = (endpoint, segment, scope["query_string"], headers.get(b"content-type", b""), body)
+        if reads:
+            return await self._read(self._questions.read(*asked), pin)
+        request = exchange.read_request(*asked)
+        call = self._namespace.prepare(operation, request, idempotency_key=key, principal=principal)
+        return await self._commits.commit(call)
 
-    async def _read(self, operation: str, request: Mapping[str, Any], pin: int | None) -> Answer:
+    async def _read(self, question: exchange.Question, pin: int | None) -> Answer:
         if self._readers is None:
-            return self._namespace.read(operation, request, at=pin)
-        call = partial(self._namespace.read, operation, request, at=pin)
-        return await asyncio.get_running_loop().run_in_executor(self._readers, call)
+            return self._namespace.read(question.operation, question.request, at=pin, question=question)
+        read = partial(self._namespace.read, question.operation, question.request, at=pin, question=question)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, read)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 import uvicorn
 from fastapi import FastAPI
@@ -24,6 +25,10 @@ from namespace_server.serving import configure
 class EchoAnswer:
     body: dict[str, Any]
     catalog_version: int
+
+    @property
+    def json(self) -> bytes:
+        return orjson.dumps(self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +59,14 @@ class EchoCatalog:
         self.prepared = threading.Semaphore(0)
         self.groups: list[list[EchoCall]] = []
         self.read_threads: set[str] = set()
+        self.questions: list[object] = []
         self.started = False
         self.closed = False
 
-    def read(self, operation: str, request: Mapping[str, Any], *, at: int | None = None) -> EchoAnswer:
+    def read(
+        self, operation: str, request: Mapping[str, Any], *, at: int | None = None, question: object = None
+    ) -> EchoAnswer:
+        self.questions.append(question)
         self.read_threads.add(threading.current_thread().name)
         if self.failure is not None:
             raise self.failure

@@ -1,0 +1,317 @@
+"""Answers that are given again: only while the storage says that nothing has changed, and only what cannot differ."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lance
+import orjson
+import pyarrow as pa
+import pytest
+from lance_namespace import CreateNamespaceRequest
+from lance_namespace.errors import LanceNamespaceError, TableNotFoundError, TableVersionNotFoundError
+
+from lance_core.errors import StorageError
+from lance_core.storage.local import LocalStore
+from lance_core.storage.wrappers.counting import CountingStore
+from lance_core.testing.faults import Fault, FaultStore
+from namespace_server.directory.kept import Answer, KeptAnswers
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.directory.snapshot import CatalogSnapshot
+from tests.directory.breaking import T, is_promotion, stage_fork
+from tests.directory.tables import Ground, rows
+
+Question = tuple[str, dict[str, Any]]
+
+DESCRIBE: Question = ("describe_table", {"id": T})
+NEWEST: Question = ("list_table_versions", {"id": T, "limit": 1, "descending": True})
+HEAD: Question = ("describe_table_version", {"id": T})
+KEPT: list[Question] = [
+    DESCRIBE,
+    NEWEST,
+    HEAD,
+    ("describe_table", {"id": T, "check_declared": True}),
+    ("describe_table_version", {"id": T, "version": 1}),
+    ("table_exists", {"id": T}),
+    ("describe_namespace", {"id": ["g"]}),
+    ("namespace_exists", {"id": ["g"]}),
+    ("list_namespaces", {"id": []}),
+    ("list_tables", {"id": ["g"]}),
+    ("list_tables", {"id": ["g"], "limit": 1}),
+    ("list_tables", {"id": ["g"], "include_declared": False}),
+    ("list_all_tables", {}),
+    ("describe_catalog", {}),
+]
+
+
+def name(question: Question) -> str:
+    return f"{question[0]} {orjson.dumps(question[1]).decode()}"
+
+
+def ask(ground: Ground, question: Question, at: int | None = None) -> Answer:
+    """As the server asks: the same question under the same name."""
+    return ground.namespace.read(*question, at=at, question=name(question))
+
+
+def outcome(read: Callable[[], Answer]) -> object:
+    try:
+        answer = read()
+    except LanceNamespaceError as error:
+        return type(error)
+    return orjson.loads(answer.json), answer.catalog_version
+
+
+@pytest.fixture
+def settled(ground: Ground) -> Ground:
+    """The table `g.t` at version 1, its record closed."""
+    ground.make_table(*T)
+    ground.catalog.sweep()
+    ground.catalog.flip_upkeep()
+    return ground
+
+
+@pytest.mark.parametrize("question", KEPT, ids=name)
+def test_a_question_asked_again_has_the_same_answer(settled: Ground, question: Question) -> None:
+    first = ask(settled, question)
+    assert ask(settled, question) is first
+    assert first.json == orjson.dumps(settled.namespace.read(*question).body)
+
+
+@pytest.mark.parametrize("question", KEPT, ids=name)
+def test_an_answer_that_is_kept_is_given_only_after_looking_at_storage(tmp_path: Path, question: Question) -> None:
+    store = CountingStore(LocalStore(tmp_path / "root", "none"))
+    ground = Ground(tmp_path / "root", store)
+    ground.make_namespace("g")
+    ground.make_table(*T)
+    ground.catalog.sweep()
+    ground.catalog.flip_upkeep()
+    first = ask(ground, question)
+
+    with store.measure() as cost:
+        assert ask(ground, question) is first
+
+    assert cost.by_verb == {"get": 2 if question in (NEWEST, HEAD) else 1}
+
+
+def test_storage_that_does_not_answer_is_an_error_whatever_is_kept(broken: Ground, faults: FaultStore) -> None:
+    def fall_silent(verb: str, path: str) -> None:
+        raise StorageError(f"{verb} {path}: no answer")
+
+    for question in (DESCRIBE, NEWEST):
+        ask(broken, question)
+        heal = faults.before(fall_silent)
+        with pytest.raises(StorageError, match="no answer"):
+            ask(broken, question)
+        heal()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["this server", "another server"])
+def test_no_answer_outlives_its_catalog_version(ground: Ground, elsewhere: bool) -> None:
+    """Whatever is done here or by another server, each question is answered as one who remembers nothing would."""
+    dice = random.Random(20)
+    writer = ground.again() if elsewhere else ground
+    tables = [["g", f"t{number}"] for number in range(3)]
+    questions: list[Question] = [
+        *KEPT,
+        *(
+            (operation, {**request, "id": table})
+            for table in tables
+            for operation, request in (DESCRIBE, NEWEST, HEAD, ("table_exists", {}))
+        ),
+    ]
+
+    def change() -> None:
+        table = dice.choice(tables)
+        kind = dice.choice(["declare", "append", "append", "drop", "namespace", "sweep", "properties"])
+        if kind == "declare":
+            writer.call("declare_table", id=table)
+        elif kind == "append":
+            if writer.catalog.snapshot().table(tuple(table)) is not None:
+                writer.batch(writer.transaction(table, rows(0, 1)))
+        elif kind == "drop":
+            writer.call("drop_table", id=table)
+        elif kind == "namespace":
+            writer.call("create_namespace", id=["g", f"n{dice.randrange(9)}"])
+        elif kind == "properties":
+            writer.call("create_namespace", id=["other"], mode="overwrite", properties={"p": str(dice.random())})
+        else:
+            writer.catalog.sweep()
+            writer.catalog.flip_upkeep()
+
+    seen = set()
+    for _ in range(60):
+        try:
+            change()
+        except LanceNamespaceError:
+            continue  # it exists, or does not
+        fresh = ground.again().namespace
+        for question in questions:
+            for _ in range(2):
+                assert outcome(partial(ask, ground, question)) == outcome(partial(fresh.read, *question))
+        seen.add(ground.catalog.table.current.version)
+    assert len(seen) > 20
+
+
+def test_a_foreign_commit_above_the_head_is_adopted_although_an_answer_is_kept(settled: Ground) -> None:
+    for question in (NEWEST, HEAD):
+        ask(settled, question)
+        before = settled.head(T)
+        settled.foreign_append(T, rows(7, 8))  # no catalog version tells of it
+        answered = orjson.loads(ask(settled, question).json)
+        found = answered["version"] if question is HEAD else answered["versions"][0]
+        assert found["version"] == before + 1
+
+
+def test_what_waits_for_its_promotion_is_answered_anew_each_time(broken: Ground, faults: FaultStore) -> None:
+    silent = True
+    faults.fail(Fault.LOST_REQUEST, when=lambda write: silent and is_promotion(write), times=1000)
+    request = broken.stage(T, rows(3, 4))
+    broken.batch(request)
+    sent = request["create_table_version"]["manifest_path"]
+    for _ in range(2):
+        assert orjson.loads(ask(broken, HEAD).json)["version"]["manifest_path"] == sent
+        assert orjson.loads(ask(broken, NEWEST).json)["versions"][0]["manifest_path"] == sent
+
+    silent = False
+    version = broken.catalog.table.current.version
+
+    for question in (HEAD, NEWEST):
+        answer = ask(broken, question)
+        assert sent not in answer.json.decode()
+        assert f"{2**64 - 3}.manifest" in answer.json.decode()
+        assert answer.catalog_version == version  # promotion is no flip: nothing else could have told
+
+
+def test_that_a_version_waits_for_its_promotion_is_true_of_the_moment(broken: Ground, faults: FaultStore) -> None:
+    silent = True
+    faults.fail(Fault.LOST_REQUEST, when=lambda write: silent and is_promotion(write), times=1000)
+    broken.batch(broken.transaction(T, rows(3, 4)), broken.transaction(T, rows(4, 5)))
+    question: Question = ("table_exists", {"id": T, "version": 2})
+    ask(broken, question)
+    silent = False
+    ask(broken, NEWEST)  # promotes what lies below the head too
+
+    (broken.root / broken.location(T) / "_versions" / f"{2**64 - 3}.manifest").unlink()  # a client's cleanup
+
+    with pytest.raises(TableVersionNotFoundError):
+        ask(broken, question)
+
+
+def test_a_pin_gets_the_answer_of_its_version_and_leaves_none_behind(settled: Ground) -> None:
+    question: Question = ("list_tables", {"id": ["g"]})
+    old = ask(settled, question)
+    settled.call("declare_table", id=["g", "new"])
+    new = ask(settled, question)
+    assert orjson.loads(new.json) == {"tables": ["new", "t"]}
+
+    pinned = ask(settled, question, at=old.catalog_version)
+
+    assert (pinned.json, pinned.catalog_version) == (old.json, old.catalog_version)
+    assert ask(settled, question) is new
+
+
+def test_a_tag_is_looked_up_each_time(settled: Ground) -> None:
+    settled.write(T, rows(3, 4))
+    settled.catalog.sweep()
+    question: Question = ("describe_table", {"id": T, "tag": "best", "load_detailed_metadata": True})
+    dataset = settled.open(T)
+    for version in (1, 2):
+        if version == 1:
+            dataset.tags.create("best", 1)
+        else:
+            dataset.tags.update("best", 2)
+        assert orjson.loads(ask(settled, question).json)["version"] == version
+
+
+def test_a_version_that_a_client_cleans_up_is_gone_at_once(settled: Ground) -> None:
+    settled.write(T, rows(3, 4))
+    settled.catalog.sweep()
+    settled.catalog.flip_upkeep()
+    questions: list[Question] = [
+        ("describe_table_version", {"id": T, "version": 1}),
+        ("list_table_versions", {"id": T}),
+    ]
+    assert [len(orjson.loads(ask(settled, question).json)) for question in questions] == [1, 1]
+    (settled.root / settled.location(T) / "_versions" / f"{2**64 - 2}.manifest").unlink()
+
+    with pytest.raises(TableVersionNotFoundError):
+        ask(settled, questions[0])
+    assert [entry["version"] for entry in orjson.loads(ask(settled, questions[1]).json)["versions"]] == [2]
+
+
+def test_a_branch_that_a_client_deletes_is_gone_at_once(settled: Ground) -> None:
+    settled.batch(stage_fork(settled, "dev", 1))
+    settled.catalog.sweep()
+    question: Question = ("list_table_versions", {"id": T, "branch": "dev", "limit": 1, "descending": True})
+    assert len(orjson.loads(ask(settled, question).json)["versions"]) == 1
+    tree = settled.root / settled.location(T) / "tree" / "dev" / "_versions"
+    for path in tree.iterdir():
+        path.unlink()
+
+    with pytest.raises(LanceNamespaceError, match="dev"):
+        ask(settled, question)
+
+
+def test_in_a_root_of_stock_clients_storage_is_asked_for_versions(tmp_path: Path) -> None:
+    stock = lance.namespace.DirectoryNamespace(root=str(tmp_path), dir_listing_enabled="false")
+    stock.create_namespace(CreateNamespaceRequest(id=["g"]))
+    lance.write_dataset(pa.table({"x": [1]}), namespace_client=stock, table_id=T)
+    ours = DirectoryNamespace(root=str(tmp_path), sweep_interval_seconds="0")
+    location = ours.read("describe_table", {"id": T}).body["location"]
+
+    def newest() -> int:
+        version: int = ours.read(*HEAD, question="head").body["version"]["version"]
+        return version
+
+    assert newest() == 1
+    lance.write_dataset(pa.table({"x": [2]}), location, mode="append")
+    assert newest() == 2
+
+
+def test_a_missing_table_is_looked_for_each_time(settled: Ground) -> None:
+    question: Question = ("describe_table", {"id": ["g", "none"]})
+    for _ in range(2):
+        with pytest.raises(TableNotFoundError):
+            ask(settled, question)
+
+
+class TestWhatIsKept:
+    """The shelf itself: one snapshot, and bounded."""
+
+    def answer(self, length: int = 0) -> Answer:
+        return Answer({"x": "y" * length}, 1)
+
+    def test_it_belongs_to_one_snapshot(self) -> None:
+        kept, one, other = KeptAnswers(), CatalogSnapshot(1), CatalogSnapshot(1)
+        answer = self.answer()
+        kept.keep(one, "q", answer)
+        assert kept.find(one, "q") is answer
+        assert kept.find(other, "q") is None
+        kept.keep(other, "r", answer)
+        assert [kept.find(one, "q"), kept.find(other, "q"), kept.find(other, "r")] == [None, None, answer]
+
+    def test_who_comes_late_with_an_older_snapshot_takes_nothing_away(self) -> None:
+        kept, old, new = KeptAnswers(), CatalogSnapshot(1), CatalogSnapshot(2)
+        answer = self.answer()
+        kept.keep(new, "q", answer)
+        kept.keep(old, "q", self.answer())
+        assert (kept.find(new, "q"), kept.find(old, "q")) == (answer, None)
+
+    def test_the_number_of_answers_is_bounded(self) -> None:
+        kept, snapshot = KeptAnswers(count=10), CatalogSnapshot(1)
+        for number in range(95):
+            kept.keep(snapshot, number, self.answer())
+        assert [number for number in range(95) if kept.find(snapshot, number)] == [90, 91, 92, 93, 94]
+
+    def test_their_length_is_bounded(self) -> None:
+        kept, snapshot = KeptAnswers(limit=1000), CatalogSnapshot(1)
+        for number in range(10):
+            kept.keep(snapshot, number, self.answer(392))  # 400 bytes of JSON
+        assert [number for number in range(10) if kept.find(snapshot, number)] == [8, 9]
+        kept.keep(snapshot, "long", self.answer(1000))
+        assert kept.find(snapshot, "long") is None
+        assert kept.find(snapshot, 9) is not None
