@@ -190,7 +190,7 @@ class Promoter:
         table that was dropped it may be the only one, and older catalog versions name it (G2).
         """
         published = [(record, open_versions(record, snapshot)) for record in records]
-        self.promote(row for _, rows in published for row in rows)
+        self.promote([row for _, rows in published for row in rows])
         done: list[RecordEntry] = []
         promoted: list[VersionEntry] = []
         for record, rows in published:
