@@ -6,11 +6,13 @@ import gc
 import json
 import logging
 import os
+import re
 import signal
 import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -199,6 +201,60 @@ def compact(
         f"{uri}: version {done.version}, {done.removed_fragments} fragments became {done.added_fragments}, "
         f"{done.rewritten_indices} index segments rewritten"
     )
+
+
+@cli.command()
+def cleanup(
+    uri: Annotated[str, typer.Argument(metavar="URI", help="A table.")],
+    older_than: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Remove versions superseded so long ago: 14d, 36h, 90m.")
+    ] = None,
+    keep: Annotated[int | None, typer.Option(help="Keep so many of the newest versions in any case.")] = None,
+    grace: Annotated[
+        str, typer.Option(metavar="TIME", help="Age from which a file that no version ever needed may go.")
+    ] = "7d",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Remove nothing; list what would go, and why.")] = False,
+    branch: Branch = None,
+    storage_option: StorageOptions = None,
+) -> None:
+    """Remove old versions of a table and files that no version needs.
+
+    A version goes when both --older-than and --keep let it; with neither of them only unneeded files do. What a tag
+    names or a branch began from always stays. A shallow clone elsewhere is not known here: tag what it needs. Tables of
+    a catalog that keeps their versions are refused.
+    """
+    with _refusing():
+        from lance_core.cleanup import Retention
+        from lance_core.cleanup import cleanup as clean_up
+
+        retention = Retention(None if older_than is None else _duration("--older-than", older_than), keep)
+        report = clean_up(
+            uri,
+            retention,
+            branch=branch,
+            grace=_duration("--grace", grace),
+            dry_run=dry_run,
+            storage_options=_storage_options(storage_option),
+        )
+    for version, reason in sorted(report.kept.items()):
+        if reason != "the newest version":
+            typer.echo(f"kept     version {version}: {reason}")
+    gone = "would go" if dry_run else "removed"
+    for garbage in (*report.versions, *report.files):
+        what = f"version {garbage.version} {garbage.reason}" if garbage.version is not None else garbage.reason
+        typer.echo(f"{gone:<8} {garbage.path} ({garbage.size:,} bytes): {what}")
+    typer.echo(f"{uri}: {len(report.versions)} versions and {len(report.files)} files {gone}, {report.size:,} bytes")
+
+
+def _duration(option: str, text: str) -> timedelta:
+    found = re.fullmatch(r"([0-9]+)([smhdw])", text)
+    if found is None:
+        raise _refusal(f"{option} {text}: expected a number and one of s, m, h, d, w, such as 14d")
+    seconds = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}[found[2]]
+    try:
+        return timedelta(seconds=int(found[1]) * seconds)
+    except OverflowError as error:
+        raise _refusal(f"{option} {text}: expected less than a billion days") from error
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -175,6 +176,35 @@ def test_compact(tmp_path: Path) -> None:
     assert lance.dataset(uri).count_rows() == 6
     for arguments, said in ((["--branch", "none"], "expected a manifest"), (["--target-rows", "0"], "at least 1")):
         done = run("compact", uri, *arguments)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+        assert said in done.stderr
+
+
+def test_cleanup(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    for mode in ("create", "append", "overwrite"):
+        lance.write_dataset(pa.table({"x": [1, 2]}), table, mode=mode)
+    lance.dataset(table).tags.create("first", 1)
+    moment = time.time() - 20 * 86_400
+    for path in table.rglob("*"):
+        os.utime(path, (moment, moment))
+    before = {path for path in table.rglob("*") if path.is_file()}
+    planned = run("cleanup", str(table), "--older-than", "14d", "--dry-run")
+    assert (planned.returncode, planned.stderr) == (0, "")
+    assert "kept     version 1: tag first" in planned.stdout
+    assert "version 2 expired" in planned.stdout
+    assert "1 versions and 2 files would go" in planned.stdout
+    assert {path for path in table.rglob("*") if path.is_file()} == before
+    done = run("cleanup", str(table), "--older-than", "14d", "--keep", "1")
+    assert "1 versions and 2 files removed" in done.stdout
+    assert [version["version"] for version in lance.dataset(table).versions()] == [1, 3]
+    assert "0 versions and 0 files removed" in run("cleanup", str(table), "--older-than", "14d").stdout
+    for arguments, said in (
+        (["--older-than", "soon"], "--older-than soon: expected a number and one of s, m, h, d, w"),
+        (["--keep", "0"], "keep 0: expected at least 1"),
+        (["--branch", "none"], "expected a manifest"),
+    ):
+        done = run("cleanup", str(table), *arguments)
         assert (done.returncode, "Traceback" in done.stderr) == (2, False)
         assert said in done.stderr
 

@@ -1,0 +1,85 @@
+"""Which versions may go. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is kept: the newest `keep` versions, and all that were superseded less than `older_than` ago.
+
+    A version goes when neither keeps it. With neither given, none does. In any case it stays for `min_age` after it
+    was superseded: its number must be taken for as long as anybody may still try to claim it.
+    """
+
+    older_than: timedelta | None = None
+    keep: int | None = None
+    min_age: timedelta = timedelta(hours=1)
+
+    def __post_init__(self) -> None:
+        if self.keep is not None and self.keep < 1:
+            raise ValueError(f"keep {self.keep}: expected at least 1, for the newest version is never removed")
+        if self.older_than is not None and self.older_than < timedelta(0):
+            raise ValueError(f"older than {self.older_than}: expected no negative time")
+
+
+@dataclass(frozen=True, slots=True)
+class DatedVersion:
+    """A version and when its manifest was written, by the store's clock."""
+
+    version: int
+    written: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The versions that may go, ascending, and why each other one stays."""
+
+    expired: tuple[int, ...]
+    kept: Mapping[int, str]
+
+
+def judge_versions(
+    versions: Sequence[DatedVersion], retention: Retention, now: datetime, pinned: Mapping[int, str]
+) -> Verdicts:
+    """Judge the versions of one branch, ascending. `pinned` says what else needs some, `now` is by the store's clock.
+
+    The age of a version counts from when it was superseded: until then it was the newest, however old. The newest of
+    all always stays.
+    """
+    kept: dict[int, str] = {}
+    expired: list[int] = []
+    for place, version in enumerate(versions):
+        younger = len(versions) - 1 - place
+        superseded = versions[place + 1].written if younger else None
+        reason = _keep(version.version, retention, now, superseded, younger, pinned)
+        if reason is None:
+            expired.append(version.version)
+        else:
+            kept[version.version] = reason
+    return Verdicts(tuple(expired), kept)
+
+
+def _keep(
+    version: int,
+    retention: Retention,
+    now: datetime,
+    superseded: datetime | None,
+    younger: int,
+    pinned: Mapping[int, str],
+) -> str | None:
+    if superseded is None:
+        return "the newest version"
+    if version in pinned:
+        return pinned[version]
+    if retention.keep is None and retention.older_than is None:
+        return "no retention was given"
+    if retention.keep is not None and younger < retention.keep:
+        return f"one of the newest {retention.keep}"
+    wanted = max(retention.min_age, retention.older_than or timedelta(0))
+    if now - superseded < wanted:
+        return f"superseded at {superseded:%Y-%m-%dT%H:%M:%SZ}, less than {wanted} ago"
+    return None

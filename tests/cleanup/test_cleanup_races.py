@@ -1,0 +1,141 @@
+"""Somebody commits, tags or forks while a cleanup runs, at every one of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import lance
+import pytest
+
+from lance_core.errors import LanceCoreError
+from lance_core.refs import Tags
+from lance_core.testing.faults import FaultStore
+from tests.cleanup.tables import NOW, clean, contents
+from tests.cleanup.test_cleanup import stage
+from tests.cleanup.test_cleanup_crash import Rewindable
+from tests.transaction.tables import Table, rows
+
+OLD = 4
+"""A version that the cleanup wants to remove, whose fragments the newest version no longer has."""
+
+
+def tag(table: Table) -> None:
+    table.open().tags.create("late", OLD)
+
+
+def tag_ours(table: Table) -> None:
+    Tags(table.store, "t").create("late", OLD)
+
+
+def move_tag(table: Table) -> None:
+    table.open().tags.update("t", OLD)
+
+
+def branch(table: Table) -> None:
+    lance.write_dataset(rows(200, 202), table.open().create_branch("late", OLD), mode="append")
+
+
+def restore(table: Table) -> None:
+    table.open(OLD).restore()
+
+
+def append(table: Table) -> None:
+    lance.write_dataset(rows(200, 202), table.uri, mode="append")
+
+
+def overwrite(table: Table) -> None:
+    lance.write_dataset(rows(200, 202), table.uri, mode="overwrite")
+
+
+def other_cleanup(table: Table) -> None:
+    clean(table, grace=NOW)
+
+
+ACTIONS: list[Callable[[Table], None]] = [tag, tag_ours, move_tag, branch, restore, append, overwrite, other_cleanup]
+
+
+class Interruption:
+    """Lets somebody act once, before the call with a certain number."""
+
+    def __init__(self, place: int, act: Callable[[], object]) -> None:
+        self.succeeded = False
+        self._left = place
+        self._act = act
+
+    def __call__(self, *_: str) -> None:
+        self._left -= 1
+        if self._left == -1:
+            # Who asks for a version that is gone is told so.
+            with suppress(OSError, ValueError, LanceCoreError):
+                self._act()
+                self.succeeded = True
+
+
+def steps(scene: Rewindable) -> int:
+    """How many calls an undisturbed cleanup makes."""
+    calls: list[str] = []
+    store = FaultStore(scene.table.store)
+    store.before(lambda verb, path: calls.append(f"{verb} {path}"))
+    clean(scene.table, store=store, settled=lambda: calls.append("wait"))
+    return len(calls)
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.__name__)
+def test_at_every_step(tmp_path: Path, action: Callable[[Table], None]) -> None:
+    scene = Rewindable(tmp_path)
+    count = steps(scene)
+    succeeded = 0
+    for place in range(0, count, 1 if action in {tag, restore} else 3):
+        table = scene.rewind()
+        store = FaultStore(table.store)
+        arrive = Interruption(place, partial(action, table))
+        store.before(arrive)
+        try:
+            clean(table, store=store, settled=arrive)
+        except LanceCoreError:
+            assert action is other_cleanup
+        check(scene, table, action, arrive.succeeded)
+        succeeded += arrive.succeeded
+    assert succeeded > 3
+
+
+def check(scene: Rewindable, table: Table, action: Callable[[Table], None], succeeded: bool) -> None:
+    after = contents(table)
+    for key in after.keys() & scene.before.keys():
+        if key[0] == "tree/late":
+            continue
+        assert after[key] == scene.before[key]
+    if not succeeded:
+        return
+    head = after[".", max(version for root, version in after if root == ".")]
+    old = scene.before[".", OLD]
+    if action in {tag, tag_ours, move_tag}:
+        assert after[".", OLD] == old
+        name = "t" if action is move_tag else "late"
+        assert sorted(lance.dataset(table.uri, version=name).to_table()["id"].to_pylist()) == old
+    elif action is branch:
+        assert after[".", OLD] == old
+        assert after["tree/late", OLD + 1] == sorted([*old, 200, 201])
+    elif action is restore:
+        assert head == old
+    elif action is append:
+        assert head == sorted([*scene.before[".", 9], 200, 201])
+    elif action is overwrite:
+        assert head == [200, 201]
+
+
+def test_a_staged_version_that_is_published_meanwhile(tmp_path: Path) -> None:
+    scene = Rewindable(tmp_path)
+    count = steps(scene)
+    for place in range(0, count, 4):
+        table = scene.rewind()
+        path, number = stage(table, beside=True)
+        target = path.with_name(path.name.partition("-")[0])
+        store = FaultStore(table.store)
+        store.before(Interruption(place, partial(path.rename, target)))
+        clean(table, store=store, grace=NOW)
+        if not path.exists():
+            assert contents(table)[".", number] == sorted([*scene.before[".", 9], 50, 51, 52])
