@@ -265,6 +265,50 @@ def test_rows_may_come_as_anything(scene: Scene, data: object) -> None:
     assert scene.open("made").schema == SCHEMA
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_the_file_format_of_the_table_is_kept(scene: Scene, version: str) -> None:
+    lance.write_dataset(
+        rows(*range(10)),
+        namespace_client=scene.stock(),
+        table_id=[scene.namespace, "t"],
+        mode="create",
+        data_storage_version=version,
+    )
+    with scene.catalog.begin() as tx:
+        tx.append("t", rows(10))
+        tx.update("t", {"v": "0"}, where="id = 1")
+        tx.merge("t", rows(2, 11), on="id")
+        tx.add_columns("t", {"w": "v"})
+        tx.compact("t")
+    assert scene.open().data_storage_version == version
+    assert scene.ids() == [*range(12)]
+
+    with scene.catalog.begin() as tx:
+        tx.overwrite("t", rows(1))
+    assert scene.open().data_storage_version == version
+
+
+def test_blobs_are_merged_and_not_updated(scene: Scene) -> None:
+    """What a scan gives for a blob is where it lies, which must not be written in the place of its bytes."""
+    blob = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    schema = pa.schema([("id", pa.int64()), blob])
+    lance.write_dataset(
+        pa.table({"id": [1, 2], "blob": [b"one", b"two"]}, schema=schema),
+        namespace_client=scene.stock(),
+        table_id=[scene.namespace, "t"],
+        mode="create",
+        data_storage_version="2.0",
+    )
+    with scene.catalog.begin() as tx:
+        with pytest.raises(InvalidCall, match="blob columns \\['blob'\\]"):
+            tx.update("t", {"id": "id + 1"})
+        tx.append("t", pa.table({"id": [3], "blob": [b"three"]}, schema=schema))
+        tx.delete("t", "id = 1")
+
+    blobs = scene.open().take_blobs("blob", indices=[0, 1])
+    assert [blob.readall() for blob in blobs] == [b"two", b"three"]
+
+
 def test_what_changes_nothing_is_not_sent(scene: Scene) -> None:
     scene.make("t", 1, 2)
     before = scene.catalog_version()
