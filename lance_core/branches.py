@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from lance_core.commit.copying import Origin
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.table_files import root_path
 from lance_core.errors import (
@@ -160,14 +161,13 @@ class Branches:
         """Commit the first version of a branch whose file is written. Whoever completes it commits the same Clone."""
         self._check_parent(name, forked)
         assert contents.identifier
-        operation = Clone(
-            root_path(self.store, branch_base(self.location, forked.branch)), forked.file.version, forked.branch, name
-        )
+        origin = Origin(self.store, branch_base(self.location, forked.branch), forked.file)
+        operation = Clone(root_path(self.store, origin.base), forked.file.version, forked.branch, name)
         transaction = encode_transaction(
             operation, read_version=forked.file.version, uuid=str(uuid.UUID(contents.identifier[-1][1]))
         )
         try:
-            done = commit_transaction(self.store, self.location, transaction, branch=name, cloned=forked.file)
+            done = commit_transaction(self.store, self.location, transaction, branch=name, origin=origin)
         except IncompatibleTransaction as error:
             raise AlreadyExists(f"branch {name}: somebody else began it meanwhile: {error}") from error
         for other in list_versions(self.store, branch_base(self.location, name)):

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core import data
+from lance_core.cloning import clone_table
+from lance_core.commit.copying import Origin
 from lance_core.commit.handlers.handler import CommitHandler
 from lance_core.commit.loop import MAX_RETRIES, commit_transaction
 from lance_core.commit.staged import StagedCommit, stage_commit
@@ -204,12 +206,56 @@ class Dataset:
             self.store, self.location, transaction, branch=self.branch, storage_options=self._storage_options
         )
 
+    def shallow_clone(
+        self,
+        target: str | os.PathLike[str] | ObjectStore,
+        ref: Reference = None,
+        *,
+        location: str = "",
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Dataset:
+        """Begin a new table at another root with a version of this one (None: the version that is open).
+
+        It reads its files where they are, so it lasts as long as they do. `target` and `location` are as in `open`,
+        `storage_options` this table's own by default. Atomic, and may be repeated. Raises as `clone_table` does.
+        """
+        return self._clone(target, ref, location, storage_options, is_shallow=True)
+
+    def deep_clone(
+        self,
+        target: str | os.PathLike[str] | ObjectStore,
+        ref: Reference = None,
+        *,
+        location: str = "",
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Dataset:
+        """As `shallow_clone`, with copies of all files: the new table needs nothing of this one."""
+        return self._clone(target, ref, location, storage_options, is_shallow=False)
+
     def to_pylance(self) -> lance.LanceDataset:
         """Pylance's own handle on this version."""
         return data.open_published(self.uri, self.version, self._storage_options)
 
     def __repr__(self) -> str:
         return f"Dataset({self.uri!r}, version={self.version})"
+
+    def _clone(
+        self,
+        target: str | os.PathLike[str] | ObjectStore,
+        ref: Reference,
+        location: str,
+        storage_options: Mapping[str, str] | None,
+        *,
+        is_shallow: bool,
+    ) -> Dataset:
+        found = find_from(self.store, self.location, ref, self.branch, self.version)
+        options = self._storage_options if storage_options is None else storage_options
+        store = target if isinstance(target, ObjectStore) else open_store(target, options)
+        base = branch_base(self.location, found.branch)
+        origin = Origin(self.store, base, found.file, self._storage_options)
+        done = clone_table(origin, store, location, is_shallow=is_shallow)
+        manifest = ManifestLocation(done.path, done.version, NamingScheme.V2, done.file.size, done.e_tag)
+        return Dataset(store, location, None, manifest, done.file, options)
 
     def _opened(self, found: FoundVersion) -> Dataset:
         same = (found.branch, found.location.path) == (self.branch, self._manifest_location.path)

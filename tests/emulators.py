@@ -157,6 +157,14 @@ class _Gcs:
             self.objects[name] = _GcsObject(data, next(self.generations), updated)
             return 200, self.resource(name)
 
+    def rewrite(self, source: str, target: str, query: Mapping[str, str]) -> tuple[int, dict[str, object]]:
+        found = self.objects.get(source)
+        if found is None:
+            return 404, _refusal(404, "no such object")
+        if len(found.data) > 1 << 20 and query.get("rewriteToken") != source:
+            return 200, {"done": False, "rewriteToken": source}
+        return 200, {"done": True, "resource": self.upload(target, found.data, {})[1]}
+
     def resource(self, name: str) -> dict[str, object]:
         found = self.objects[name]
         sizes = {"size": str(len(found.data)), "generation": str(found.generation)}
@@ -201,8 +209,11 @@ def fake_gcs() -> Iterator[Emulator]:
             parts = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
             data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            name = unquote(parts.path.partition("/o/")[2])
-            if self.command == "POST":
+            place, _, target = parts.path.partition("/rewriteTo/")
+            name = unquote(place.partition("/o/")[2])
+            if target:
+                self.answer(*service.rewrite(name, unquote(target.partition("/o/")[2]), query))
+            elif self.command == "POST":
                 self.answer(*service.upload(query["name"], data, query))
             elif not name:
                 self.answer(200, service.list(query))

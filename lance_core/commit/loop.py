@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
-from lance_core.commit.chain import Chain, Landed
+from lance_core.commit.chain import Chain
+from lance_core.commit.copying import Origin, copy_files
 from lance_core.commit.durability import write_before_publishing
 from lance_core.commit.prepare import PreparedCommit, prepare_commit
 from lance_core.commit.slot import Lost, Unknown, claim_slot
@@ -17,6 +18,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
+from lance_core.versions import ManifestLocation, find_latest, read_manifest
 
 MAX_RETRIES = 20
 
@@ -46,7 +48,7 @@ def commit_transaction(
     branch: str | None = None,
     max_retries: int = MAX_RETRIES,
     stable_row_ids: bool = False,
-    cloned: ManifestFile | None = None,
+    origin: Origin | None = None,
 ) -> Committed:
     """Publish `transaction` as the next version of the table at key `base`, or of one of its branches.
 
@@ -57,14 +59,14 @@ def commit_transaction(
 
     A Clone begins a branch, or a shallow clone at another `base`, under the number of the version that it copies. That
     its place is empty is looked at before, not as part of the claim: the place must be the caller's own, as a branch
-    is whose name nobody else is creating (`Branches.create` sees to that). `cloned` is the version that it copies,
-    where it is at hand or lies in another store.
+    is whose name nobody else is creating (`Branches.create` sees to that). `origin` is the version that it copies,
+    where it is at hand or lies in another store. A deep one copies the files first; only a table can be one.
 
     Raises `RetryableConflict` (also when the tries are used up), `IncompatibleTransaction`, `InvalidTransaction`,
     `UnsupportedFeature`, `ReferenceNotFound` for a branch or table that is not there: nothing was committed.
     `CommitUnknown`: it may have been, or may yet be. Files of lost attempts stay for a collector (G4).
     """
-    attempt = _Attempt(store, branch_base(base, branch), transaction, branch, stable_row_ids, cloned)
+    attempt = _Attempt(store, branch_base(base, branch), transaction, branch, stable_row_ids, origin)
     retrying = Retrying(
         stop=stop_after_attempt(max_retries + 1), wait=_WAIT, retry=retry_if_result(lambda result: result is None)
     )
@@ -83,14 +85,14 @@ def prepare_on_head(
     *,
     branch: str | None = None,
     stable_row_ids: bool = False,
-    cloned: ManifestFile | None = None,
+    origin: Origin | None = None,
 ) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
     """The next version of the chain as `transaction` makes it, with the head that it stands on.
 
     Or the version that it has made already. Raises as `commit_transaction` does, but nothing of unknown outcome.
     """
     if transaction.WhichOneof("operation") == "clone":
-        return _clone_on_nothing(chain, transaction, branch, cloned)
+        return _clone_on_nothing(chain, transaction, branch, origin)
     landed = chain.load_since(transaction.read_version)
     if landed.head is None and branch is not None:
         raise ReferenceNotFound(
@@ -113,27 +115,44 @@ def prepare_on_head(
 
 
 def _clone_on_nothing(
-    chain: Chain, transaction: pb.Transaction, branch: str | None, cloned: ManifestFile | None
+    chain: Chain, transaction: pb.Transaction, branch: str | None, origin: Origin | None
 ) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
-    """The first version of a branch or shallow clone, where none is yet, or the one that it has made already."""
+    """The first version of a branch or clone, where none is yet, or the one that it has made already."""
     clone = transaction.clone
-    try:
-        landed = chain.load_since(max(clone.ref_version - 1, 0))
-    except ReferenceNotFound:
-        landed = Landed(None, (), NamingScheme.V2)
-    if landed.head is not None:
-        done = landed.find(transaction.uuid)
-        if done is None:
-            raise IncompatibleTransaction(landed.head.version, "a Clone can only be the first version")
-        path = manifest_path(chain.base, done.version, landed.scheme)
-        return Committed(done.version, path, chain.whole(done, landed.scheme), None, False)
     files = TableFiles(chain.store, chain.base)
     try:
-        cloned = cloned or files.cloned(clone.ref_path, clone.ref_version)
+        latest = find_latest(chain.store, chain.base)
+    except ReferenceNotFound:
+        pass
+    else:
+        return _begun(files, transaction, latest)
+    origin = origin or _find_origin(files, clone)
+    prepared = prepare_commit(transaction, None, (), files, now_ns=time.time_ns(), branch=branch, cloned=origin.file)
+    if not clone.is_shallow:
+        copy_files(origin, chain.store, chain.base)
+    return prepared, None, NamingScheme.V2
+
+
+def _begun(files: TableFiles, transaction: pb.Transaction, latest: ManifestLocation) -> Committed:
+    """The version that a Clone made of the place that it was for. Raises `IncompatibleTransaction` if others did."""
+    version = transaction.clone.ref_version
+    path = manifest_path(files.base, version, latest.scheme)
+    try:
+        file = read_manifest(files.store, ManifestLocation(path, version, latest.scheme))
+    except NotFound:
+        file = None
+    if file is None or file.transaction_uuid != transaction.uuid:
+        raise IncompatibleTransaction(latest.version, "a Clone can only be the first version")
+    return Committed(version, path, file, None, False)
+
+
+def _find_origin(files: TableFiles, clone: pb.Transaction.Clone) -> Origin:
+    """What a Clone names, where it lies in the store."""
+    try:
+        file = files.cloned(clone.ref_path, clone.ref_version)
     except NotFound as error:
         raise ReferenceNotFound(f"clone of version {clone.ref_version} of {clone.ref_path}: {error}") from error
-    prepared = prepare_commit(transaction, None, (), files, now_ns=time.time_ns(), branch=branch, cloned=cloned)
-    return prepared, None, landed.scheme
+    return Origin(files.store, files.key_of(clone.ref_path) or "", file)
 
 
 class _Attempt:
@@ -144,13 +163,13 @@ class _Attempt:
         transaction: pb.Transaction,
         branch: str | None,
         stable_row_ids: bool,
-        cloned: ManifestFile | None,
+        origin: Origin | None,
     ) -> None:
         self._chain = Chain(store, base)
         self._transaction = transaction
         self._branch = branch
         self._stable_row_ids = stable_row_ids
-        self._cloned = cloned
+        self._origin = origin
         self.last_slot = 0
 
     def run(self) -> Committed | None:
@@ -161,7 +180,7 @@ class _Attempt:
             self._transaction,
             branch=self._branch,
             stable_row_ids=self._stable_row_ids,
-            cloned=self._cloned,
+            origin=self._origin,
         )
         if isinstance(found, Committed):
             return found

@@ -91,6 +91,15 @@ class FsspecStore(ObjectStore):
         except StorageError as error:
             raise OutcomeUnknown(f"{self.uri}/{source}: moved to {target}, but perhaps not removed") from error
 
+    def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
+        there = self if origin is None else origin.innermost
+        if not isinstance(there, FsspecStore) or there._bucket.service != self._bucket.service:  # noqa: SLF001
+            super().copy(source, target, origin=origin, durable=durable)
+            return
+        from_key, key = there._key(source), self._key(target)  # noqa: SLF001
+        what = f"{target}, copied from {there.object_uri(source)}"
+        self._ask(what, lambda: self._bucket.copy(there._bucket, from_key, key), writes=True)  # noqa: SLF001
+
     def delete(self, path: str) -> None:
         key = self._key(path)
         try:

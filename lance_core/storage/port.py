@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
-from lance_core.storage.keys import quote_path
+from lance_core.storage.keys import check_key, quote_path
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -98,6 +98,21 @@ class ObjectStore(ABC):
 
         Of all concurrent callers with one target exactly one succeeds. A crash may leave both names.
         """
+
+    def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
+        """Make `target` a copy of another object, `source` of `origin` (by default this store), replacing what it held.
+
+        Atomic for readers of `target`. Made by the store itself where both are of one kind and reached by the same
+        credentials, else the bytes pass through this process's memory. Raises `NotFound` (source), `OutcomeUnknown`,
+        after which it may be repeated. Never for promotion (M2): what is copied is what `source` holds by then.
+        """
+        check_key(target)
+        self.put(target, (origin or self).get(source), durable=durable)
+
+    @property
+    def innermost(self) -> ObjectStore:
+        """The store itself; of a wrapper, what it is around."""
+        return self
 
     @abstractmethod
     def delete(self, path: str) -> None:

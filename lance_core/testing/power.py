@@ -54,6 +54,10 @@ class PowerStore(WrappedStore):
         self._settle(target, durable)
         self._settle(source, False)
 
+    def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
+        super().copy(source, target, origin=origin, durable=durable)
+        self._settle(target, durable)
+
     def delete(self, path: str) -> None:
         super().delete(path)
         self._settle(path, False)

@@ -1,6 +1,8 @@
-"""The first version of a branch or of a shallow clone."""
+"""The first version of a branch or of a clone."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile
@@ -12,13 +14,14 @@ from lance_core.transaction.operations import Clone
 def clone_manifest(
     operation: Clone, source: ManifestFile | None, branch: str | None
 ) -> tuple[pb.Manifest, pb.IndexSection | None]:
-    """A copy of `source` in which every file is looked for where it is: below the root that was cloned.
+    """A copy of `source` in which every file is looked for where it is.
 
-    Raises `UnsupportedFeature` for a deep clone, without a source, and for one that we cannot write to;
-    `InvalidTransaction` when it is not the source or branch that the operation names.
+    In a branch or shallow clone that is below the root that was cloned; in a deep clone, whose files are copied before
+    it is published, below its own.
+
+    Raises `UnsupportedFeature` without a source, for one that we cannot write to, and for a branch that is a deep
+    clone; `InvalidTransaction` when it is not the source or branch that the operation names.
     """
-    if not operation.is_shallow:
-        raise UnsupportedFeature("a deep clone copies files, which a transaction alone does not")
     if source is None:
         raise UnsupportedFeature(f"clone of {operation.ref_path}, which cannot be read here")
     if source.version != operation.ref_version or branch != operation.branch_name:
@@ -27,11 +30,26 @@ def clone_manifest(
             f"{source.version} and {branch or 'main'}"
         )
     check_continuable(source.manifest)
+    if not operation.is_shallow and branch is not None:
+        raise UnsupportedFeature(f"branch {branch}: a branch is a shallow clone of its parent")
     manifest = pb.Manifest()
     manifest.CopyFrom(source.manifest)
     manifest.ClearField("branch")
     if branch is not None:
         manifest.branch = branch
+    indices = None
+    if source.indices is not None:
+        indices = pb.IndexSection()
+        indices.CopyFrom(source.indices)
+    if operation.is_shallow:
+        _look_below(operation, manifest, indices)
+    else:
+        _look_at_home(manifest, indices)
+    return manifest, indices
+
+
+def _look_below(operation: Clone, manifest: pb.Manifest, indices: pb.IndexSection | None) -> None:
+    """What the cloned version found below its own root is below a new base path."""
     base = pb.BasePath(
         id=max((entry.id for entry in manifest.base_paths), default=-1) + 1,
         name=operation.ref_name,
@@ -39,17 +57,24 @@ def clone_manifest(
         path=operation.ref_path,
     )
     manifest.base_paths.append(base)
+    for file in _based(manifest, indices):
+        if not file.HasField("base_id"):
+            file.base_id = base.id
+
+
+def _look_at_home(manifest: pb.Manifest, indices: pb.IndexSection | None) -> None:
+    """Everything is below the clone's own root."""
+    del manifest.base_paths[:]
+    for file in _based(manifest, indices):
+        file.ClearField("base_id")
+
+
+def _based(
+    manifest: pb.Manifest, indices: pb.IndexSection | None
+) -> Iterator[pb.DataFile | pb.DeletionFile | pb.IndexMetadata]:
     for fragment in manifest.fragments:
-        for file in fragment.files:
-            if not file.HasField("base_id"):
-                file.base_id = base.id
-        if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
-            fragment.deletion_file.base_id = base.id
-    if source.indices is None:
-        return manifest, None
-    indices = pb.IndexSection()
-    indices.CopyFrom(source.indices)
-    for index in indices.indices:
-        if not index.HasField("base_id"):
-            index.base_id = base.id
-    return manifest, indices
+        yield from fragment.files
+        if fragment.HasField("deletion_file"):
+            yield fragment.deletion_file
+    if indices is not None:
+        yield from indices.indices

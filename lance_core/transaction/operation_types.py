@@ -100,7 +100,7 @@ class UpdateConfig:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """The first version of a branch or of a shallow clone: a copy of the manifest `ref_version` of another root."""
+    """The first version of a branch or clone: a copy of the manifest `ref_version` of another root."""
 
     ref_path: str
     ref_version: int

@@ -120,7 +120,7 @@ def test_what_cannot_be_cloned(table: Table) -> None:
         attempt(Clone(table.uri, 99, None, "dev"))
     with pytest.raises(UnsupportedFeature, match="clone of /nowhere/t, which is not in"):
         attempt(Clone("/nowhere/t", 1, None, "dev"))
-    with pytest.raises(UnsupportedFeature, match="a deep clone copies files"):
+    with pytest.raises(UnsupportedFeature, match="a branch is a shallow clone of its parent"):
         attempt(Clone(table.uri, 1, None, "dev", is_shallow=False))
     with pytest.raises(InvalidTransaction, match="clone of version 1 to other: expected version 1 and dev"):
         attempt(Clone(table.uri, 1, None, "other"))

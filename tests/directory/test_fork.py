@@ -135,7 +135,7 @@ def test_what_is_no_beginning_of_a_branch_is_refused(ground: Ground) -> None:
         (fork(ground, ref_path="/elsewhere"), InvalidInputError, "expected the root of its parent, file:///"),
         (fork(ground, ref_path=f"{path}/tree/dev"), InvalidInputError, "expected the root of its parent"),
         (fork(ground, branch_name="other"), InvalidInputError, "clone of version 1 to other"),
-        (fork(ground, is_shallow=False), InvalidInputError, "a deep clone"),
+        (fork(ground, is_shallow=False), InvalidInputError, "a branch is a shallow clone"),
         (fork(ground, "a..b"), InvalidInputError, "expected no '..'"),
     ]
     for operation, error, text in refusals:
@@ -153,6 +153,19 @@ def test_a_name_that_somebody_made_around_the_catalog_is_taken(ground: Ground) -
     ground.open(T).create_branch("mine", 2)
     with pytest.raises(TableBranchAlreadyExistsError, match="mine"):
         ground.batch(fork(ground, "mine"))
+
+
+def test_a_deep_clone_of_any_version_becomes_a_table_of_the_catalog(ground: Ground) -> None:
+    source = Dataset.open(ground.store, 2, location=ground.location(T))
+    source.deep_clone(ground.store, location="copies/t")
+
+    ground.call("register_table", id=["g", "copy"], location="copies/t")
+
+    ground.write(["g", "copy"], rows(9, 10))
+    assert (ground.head(["g", "copy"]), ground.head(T)) == (3, 2)
+    assert ground.ids(["g", "copy"]) == [0, 1, 2, 3, 4, 9]
+    ground.catalog.sweep()
+    check_quiet(ground.root)
 
 
 def test_a_ref_that_could_not_be_written_is_written_by_the_sweep(ground: Ground) -> None:

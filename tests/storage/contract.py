@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed, StorageError
+from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
+from lance_core.storage.wrappers.counting import CountingStore
 
 RACERS = 16
 ROUNDS = 50
@@ -205,6 +207,43 @@ class StoreContract:
                 store.get(source)
             store.put(source, b"%d" % winners[0] * 99)
 
+    # copying
+
+    def test_a_copy_replaces_what_is_there(self, store: ObjectStore) -> None:
+        data = bytes(range(256)) * 4 * 1024 * 3
+        store.put("a/source", data)
+        store.put("b/target", b"something else")
+        store.copy("a/source", "b/target")
+        store.copy("a/source", "c/new/é #%41")
+        store.put("empty", b"")
+        store.copy("empty", "d")
+        assert store.get("a/source") == store.get("b/target") == store.get("c/new/é #%41") == data
+        assert store.get("d") == b""
+        assert keys(store, "") == ["a/source", "b/target", "c/new/é #%41", "d", "empty"]
+        store.put("a/source", b"changed")
+        assert store.get("b/target") == data
+
+    def test_a_copy_of_nothing_is_not_found(self, store: ObjectStore) -> None:
+        store.put("dir/object", b"x")
+        for path in ("nothing", "dir", "dir/object/below"):
+            with pytest.raises(NotFound, match=path):
+                store.copy(path, "target")
+        assert keys(store, "") == ["dir/object"]
+
+    def test_copies_come_from_other_stores(self, store: ObjectStore, other: ObjectStore) -> None:
+        elsewhere = MemoryStore()
+        elsewhere.put("a", b"from memory")
+        other.put("b", b"from the same kind")
+        store.copy("a", "c/1", origin=elsewhere)
+        store.copy("b", "c/2", origin=other)
+        store.copy("b", "c/3", origin=CountingStore(other))
+        store.put("d", b"back")
+        elsewhere.copy("d", "x", origin=store)
+        assert [store.get(f"c/{number}") for number in (1, 2, 3)] == [b"from memory", *[b"from the same kind"] * 2]
+        assert elsewhere.get("x") == b"back"
+        with pytest.raises(NotFound, match="nothing"):
+            store.copy("nothing", "y", origin=elsewhere)
+
     # deleting and listing
 
     def test_delete_removes_and_accepts_absence(self, store: ObjectStore) -> None:
@@ -275,6 +314,8 @@ class StoreContract:
             lambda: store.publish("fine", path, b"x"),
             lambda: store.rename_if_absent(path, "fine"),
             lambda: store.rename_if_absent("fine", path),
+            lambda: store.copy(path, "fine"),
+            lambda: store.copy("fine", path),
             lambda: store.delete(path),
         ]
         for call in calls:

@@ -45,6 +45,7 @@ def work(store: ObjectStore) -> None:
     store.replace("a", b"2", if_match=e_tag)
     store.publish("a", "c", b"2")
     store.rename_if_absent("b", "d")
+    store.copy("d", "e")
     store.sync(["d", "c"])
     store.get("d")
     store.delete("c")
@@ -56,6 +57,7 @@ LOG = [
     ("replace", "a"),
     ("publish", "c"),
     ("rename_if_absent", "d"),
+    ("copy", "e"),
     ("delete", "c"),
 ]
 
@@ -68,7 +70,7 @@ def test_logs_every_write_and_every_sync(store: FaultStore) -> None:
     work(store)
     assert store.writes == [Write(number, verb, path) for number, (verb, path) in enumerate(LOG)]
     assert {verb for verb, _ in LOG} == WRITES
-    assert store.synced == [(5, "d"), (5, "c")]
+    assert store.synced == [(6, "d"), (6, "c")]
 
 
 @pytest.mark.parametrize("nth", range(len(LOG)))

@@ -315,6 +315,42 @@ def test_publishing_syncs_the_staged_bytes_before_the_name(store: LocalStore, di
     assert disk.take() == ["s/staged", "t", "."]
 
 
+def test_a_durable_copy_syncs_the_bytes_first_and_then_every_name(store: LocalStore, disk: Disk) -> None:
+    store.put("s/source", b"x", durable=False)
+    store.copy("s/source", "t/u/1")
+    assert names(disk.take()) == ["TEMPORARY", "t/u", "t", "."]
+    store.copy("s/source", "t/u/2", durable=False)
+    assert disk.take() == []
+
+
+def test_where_the_kernel_does_not_copy_the_bytes_are(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bytes(range(256)) * 4096 * 3
+    store.put("source", data)
+    kernel = os.copy_file_range
+    calls: list[int] = []
+
+    def refuse(source: int, target: int, count: int, offset: int) -> int:
+        calls.append(offset)
+        if len(calls) > 1:
+            raise OSError(errno.EXDEV, "between file systems")
+        return kernel(source, target, min(count, 1000), offset)
+
+    monkeypatch.setattr(os, "copy_file_range", refuse)
+    store.copy("source", "target")
+    assert calls == [0, 1000]
+    assert store.get("target") == data
+
+
+def test_a_copy_that_fails_leaves_nothing(store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.put("a/source", b"x")
+    store.put("a/target", b"before")
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    with pytest.raises(StorageError, match="a/target: cannot write it"):
+        store.copy("a/source", "a/target")
+    assert files(tmp_path) == ["a", "a/source", "a/target"]
+    assert store.get("a/target") == b"before"
+
+
 def test_a_move_makes_the_new_name_durable_before_the_old_one_goes(
     store: LocalStore, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,6 +440,7 @@ def test_without_durability_nothing_is_synced(tmp_path: Path, disk: Disk) -> Non
     store.put("a/1", b"x")
     store.publish("a/1", "b/1", b"x")
     store.rename_if_absent("b/1", "c/1")
+    store.copy("a/1", "d/1")
     store.sync(["a/1", "c/1"])
     assert disk.take() == []
 

@@ -41,8 +41,9 @@ def test_keeps_what_was_made_durable(store: PowerStore) -> None:
     store.sync(["synced"])
     store.put("source", b"x", durable=False)
     store.rename_if_absent("source", "renamed")
+    store.copy("put", "copied")
     assert store.lose_power() == []
-    assert keys(store, "") == ["claimed", "published", "put", "renamed", "replaced", "synced"]
+    assert keys(store, "") == ["claimed", "copied", "published", "put", "renamed", "replaced", "synced"]
 
 
 def test_forgets_the_rest(store: PowerStore) -> None:
@@ -52,7 +53,8 @@ def test_forgets_the_rest(store: PowerStore) -> None:
     store.publish("staged", "t/published", b"x", durable=False)
     store.put("t/again", b"x")
     store.put("t/again", b"y", durable=False)
-    assert store.lose_power() == ["t/again", "t/claimed", "t/published", "t/put"]
+    store.copy("staged", "t/copied", durable=False)
+    assert store.lose_power() == ["t/again", "t/claimed", "t/copied", "t/published", "t/put"]
     assert keys(store, "") == ["staged"]
 
 

@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from fsspec.asyn import sync
 
 from lance_core.errors import AlreadyExists, NotFound, StorageError
 from lance_core.storage.fsspec_store import FsspecStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.services.azure import AzureBucket
-from lance_core.storage.services.options import Options, azure_arguments
+from lance_core.storage.services.options import Options, azure_arguments, s3_arguments
+from lance_core.storage.services.s3 import S3Bucket
 from tests.emulators import Emulator
 from tests.storage.contract import StoreContract, keys, racers
 
@@ -48,6 +50,7 @@ class CountedContract(ServiceContract):
     """For services in this process: every request to them is seen."""
 
     write = "PUT"
+    copy = "PUT"
     stat = "HEAD"
 
     def test_each_call_is_one_request(self, emulator: Emulator, store: ObjectStore) -> None:
@@ -63,6 +66,7 @@ class CountedContract(ServiceContract):
             (lambda: store.put_if_absent("t/3", b"x"), self.write),
             (lambda: store.publish("t/3", "t/4", b"x"), self.write),
             (lambda: store.replace("t/1", b"x", if_match=str(e_tag)), self.write),
+            (lambda: store.copy("t/1", "t/5"), self.copy),
             (lambda: store.delete("t/2"), "DELETE"),
             (lambda: store.delete("t/2"), "DELETE"),
         ]
@@ -79,6 +83,7 @@ class CountedContract(ServiceContract):
             (lambda: store.head("t/9"), NotFound, self.stat),
             (lambda: store.put_if_absent("taken", b"x"), AlreadyExists, self.write),
             (lambda: store.publish("t/9", "taken", b"x"), AlreadyExists, self.write),
+            (lambda: store.copy("t/9", "t/8"), NotFound, self.copy),
         ]
         for call, error, method in misses:
             with emulator.counted() as methods, pytest.raises(error):
@@ -90,6 +95,17 @@ class CountedContract(ServiceContract):
         with emulator.counted() as methods:
             store.rename_if_absent("source", "target")
         assert Counter(methods) == {"GET": 1, self.write: 1, "DELETE": 1}
+
+    def test_a_copy_between_places_of_one_service_does_not_come_by_here(
+        self, emulator: Emulator, store: ObjectStore
+    ) -> None:
+        elsewhere = open_store(emulator.new_root(), emulator.storage_options)
+        elsewhere.put("source", b"x" * 100)
+        with emulator.counted() as methods:
+            store.copy("source", "target", origin=elsewhere)
+        elsewhere.close()
+        assert methods == [self.copy]
+        assert store.get("target") == b"x" * 100
 
 
 class TestS3(CountedContract, MissingBucket):
@@ -109,6 +125,23 @@ class TestS3(CountedContract, MissingBucket):
         with emulator.counted() as methods:
             assert keys(store, "many", paths[4]) == paths[5:]
         assert methods == ["GET"] * 3
+
+    def test_what_is_too_large_for_one_request_is_copied_in_parts(self, emulator: Emulator) -> None:
+        options = Options(emulator.storage_options)
+        bucket = S3Bucket(emulator.bucket, s3_arguments(options))
+        store = FsspecStore(bucket, f"s3://{emulator.bucket}", "parts")
+        data = bytes(range(256)) * 4096 * 11
+        store.put("source", data)
+        place = {"Bucket": emulator.bucket, "Key": "parts/source"}
+
+        async def copy() -> None:
+            await bucket.copy_in_parts(place, await bucket.stat("parts/source"), "parts/target", 5 << 20)
+
+        with emulator.counted() as methods:
+            sync(bucket.file_system.loop, copy)
+        assert Counter(methods) == {"HEAD": 1, "POST": 2, "PUT": 3}
+        assert store.get("target") == data
+        store.close()
 
     def test_folder_markers_are_no_objects(self, emulator: Emulator, store: ObjectStore) -> None:
         import boto3
@@ -144,7 +177,15 @@ class TestAzure(ServiceContract, MissingBucket):
 
 
 class TestGcs(CountedContract):
+    def test_a_copy_that_takes_long_is_asked_for_again(self, emulator: Emulator, store: ObjectStore) -> None:
+        store.put("source", b"x" * (2 << 20))
+        with emulator.counted() as methods:
+            store.copy("source", "target")
+        assert methods == ["POST", "POST"]
+        assert store.get("target") == store.get("source")
+
     write = "POST"
+    copy = "POST"
     stat = "GET"
 
     @pytest.fixture

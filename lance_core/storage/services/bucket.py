@@ -53,6 +53,8 @@ class Bucket(ABC):
     """
 
     file_system: Any
+    service: object
+    """Equal for buckets of one service that are reached with the same credentials."""
     ordered: bool
     """Whether listings come in byte order of the keys and can begin after a key."""
 
@@ -67,6 +69,13 @@ class Bucket(ABC):
     @abstractmethod
     async def write(self, key: str, data: bytes, condition: str | None) -> str:
         """Write an object and return its e_tag. `condition`: None, `VACANT`, or the e_tag that must be there."""
+
+    @abstractmethod
+    async def copy(self, origin: Any, source: str, key: str) -> None:
+        """Copy an object of `origin`, a bucket with an equal `service`, by the service itself.
+
+        One request, or a few for what the service does not copy in one; all may be made again.
+        """
 
     @abstractmethod
     async def remove(self, key: str) -> None:

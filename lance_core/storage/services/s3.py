@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
@@ -36,6 +37,10 @@ _CODES = {
 }
 
 
+LARGEST_COPY = 5 << 30
+"""Bytes that CopyObject copies at most; larger objects are copied in parts."""
+
+
 class _SingleSendSession(AIOHTTPSession):  # type: ignore[misc]
     async def _get_session(self, proxy_url: str | None) -> aiohttp.ClientSession:
         session: aiohttp.ClientSession = await super()._get_session(proxy_url)
@@ -65,14 +70,15 @@ class S3Bucket(Bucket):
             use_listings_cache=False,
             skip_instance_cache=True,
         )
-        self._name = name
+        self.service = ("s3", arguments)
+        self.name = name
         self._write_arguments = write_arguments or {}
 
     async def read(self, key: str, start: int | None, length: int | None) -> bytes:
         client = await self._client()
         limits = {} if start is None or length is None else {"Range": f"bytes={start}-{start + length - 1}"}
         try:
-            answer = await client.get_object(Bucket=self._name, Key=key, **limits)
+            answer = await client.get_object(Bucket=self.name, Key=key, **limits)
         except ClientError as error:
             if _status(error) == 416:
                 return b""
@@ -83,7 +89,7 @@ class S3Bucket(Bucket):
 
     async def stat(self, key: str) -> Found:
         client = await self._client()
-        answer = await client.head_object(Bucket=self._name, Key=key)
+        answer = await client.head_object(Bucket=self.name, Key=key)
         return Found(key, answer["ContentLength"], answer["ETag"], answer["LastModified"])
 
     async def write(self, key: str, data: bytes, condition: str | None) -> str:
@@ -91,20 +97,56 @@ class S3Bucket(Bucket):
         conditions = {}
         if condition is not None:
             conditions = {"IfNoneMatch": "*"} if condition == VACANT else {"IfMatch": condition}
-        answer = await client.put_object(Bucket=self._name, Key=key, Body=data, **conditions, **self._write_arguments)
+        answer = await client.put_object(Bucket=self.name, Key=key, Body=data, **conditions, **self._write_arguments)
         e_tag: str = answer["ETag"]
         return e_tag
 
+    async def copy(self, origin: Any, source: str, key: str) -> None:
+        client = await self._client()
+        place = {"Bucket": origin.name, "Key": source}
+        try:
+            await client.copy_object(Bucket=self.name, Key=key, CopySource=place, **self._write_arguments)
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") != "InvalidRequest":
+                raise
+            found = await origin.stat(source)
+            if found.size <= LARGEST_COPY:
+                raise
+            await self.copy_in_parts(place, found, key, LARGEST_COPY // 5)
+
+    async def copy_in_parts(self, place: dict[str, str], found: Found, key: str, part_size: int) -> None:
+        """Copy an object that is too large for one request. Parts of a copy that fails are removed."""
+        client = await self._client()
+        upload = {"Bucket": self.name, "Key": key}
+        upload["UploadId"] = (await client.create_multipart_upload(**upload, **self._write_arguments))["UploadId"]
+        try:
+            parts = []
+            for number, first in enumerate(range(0, found.size, part_size), 1):
+                last = min(first + part_size, found.size) - 1
+                answer = await client.upload_part_copy(
+                    **upload,
+                    PartNumber=number,
+                    CopySource=place,
+                    CopySourceRange=f"bytes={first}-{last}",
+                    CopySourceIfMatch=found.e_tag,
+                )
+                parts.append({"PartNumber": number, "ETag": answer["CopyPartResult"]["ETag"]})
+            await client.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+        except BaseException:
+            with suppress(ClientError, BotoCoreError):
+                await client.abort_multipart_upload(**upload)
+            raise
+
     async def remove(self, key: str) -> None:
         client = await self._client()
-        await client.delete_object(Bucket=self._name, Key=key)
+        await client.delete_object(Bucket=self.name, Key=key)
 
     async def page(self, prefix: str, start_after: str | None, token: str | None) -> Page:
         client = await self._client()
         where = {} if start_after is None else {"StartAfter": start_after}
         if token is not None:
             where = {"ContinuationToken": token}
-        answer = await client.list_objects_v2(Bucket=self._name, Prefix=prefix, **where)
+        answer = await client.list_objects_v2(Bucket=self.name, Prefix=prefix, **where)
         found = (
             Found(item["Key"], item["Size"], item["ETag"], item["LastModified"]) for item in answer.get("Contents", ())
         )
@@ -126,7 +168,7 @@ class S3Bucket(Bucket):
 
     async def _client(self) -> Any:
         await self.file_system.set_session()
-        return await self.file_system.get_s3(self._name)
+        return await self.file_system.get_s3(self.name)
 
 
 def _status(error: ClientError) -> int:

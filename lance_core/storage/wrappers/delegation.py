@@ -51,6 +51,14 @@ class WrappedStore(ObjectStore):
     def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
         self._call("rename_if_absent", target, lambda: self.inner.rename_if_absent(source, target, durable=durable))
 
+    def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
+        inner = self.inner if origin is None or origin is self else origin
+        self._call("copy", target, lambda: self.inner.copy(source, target, origin=inner, durable=durable))
+
+    @property
+    def innermost(self) -> ObjectStore:
+        return self.inner.innermost
+
     def delete(self, path: str) -> None:
         self._call("delete", path, lambda: self.inner.delete(path))
 
