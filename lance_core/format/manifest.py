@@ -76,9 +76,7 @@ class ManifestFile:
             assert self._data is not None
             begin = _parse_footer(self._data)
             limit = len(self._data) - _FOOTER.size
-            self._manifest = self.outline = _parse_section(
-                self._data, "manifest", begin, limit, pb.Manifest, exact=True
-            )
+            self._manifest = _parse_section(self._data, "manifest", begin, limit, pb.Manifest, exact=True)
         return self._manifest
 
     @property
@@ -123,7 +121,8 @@ class ManifestFile:
 
     def settle(self) -> ManifestFile:
         """Decode and compute everything now, and let go of the bytes. Returns this file; raises as `manifest` does."""
-        _ = (self.manifest, self.identity)
+        self.outline = self.manifest
+        _ = self.identity
         self._data = None
         return self
 

@@ -7,6 +7,7 @@ outline carries their bytes from one version to the next as they are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from google.protobuf.message import DecodeError
@@ -60,12 +61,53 @@ def fragments_of(manifest: AnyManifest) -> Sequence[pb.DataFragment]:
         raise _corrupt(manifest, error) from error
 
 
+def find_fragments(manifest: AnyManifest, wanted: AbstractSet[int]) -> dict[int, pb.DataFragment]:
+    """The fragments of these ids, by id; those that are not there are left out. Raises `CorruptFile`."""
+    return {number: _message(manifest, place) for number, place in fragment_places(manifest, wanted).items()}
+
+
+def fragment_places(manifest: AnyManifest, wanted: AbstractSet[int]) -> dict[int, int]:
+    """Where in the list the fragments of these ids are; those that are not there are left out. Raises `CorruptFile`."""
+    if not wanted:
+        return {}
+    if isinstance(manifest, pb.ManifestOutline):
+        ids = list(_columns(manifest).ids)
+        if len(ids) + 1 == len(manifest.fragments):
+            ids.insert(0, 0)  # in every well-made manifest the fragment that shows no id is the first
+        if len(ids) == len(manifest.fragments):
+            found = _places(ids, wanted)
+            if all(_message(manifest, place).id == number for number, place in found.items()):
+                return found
+    return _places([fragment.id for fragment in fragments_of(manifest)], wanted)
+
+
+def put_fragment(manifest: AnyManifest, place: int, fragment: pb.DataFragment) -> None:
+    """Put a copy of `fragment` in the place of another."""
+    if isinstance(manifest, pb.ManifestOutline):
+        manifest.fragments[place] = fragment.SerializeToString(deterministic=True)
+    else:
+        manifest.fragments[place].CopyFrom(fragment)
+
+
 def add_fragments(manifest: AnyManifest, fragments: Iterable[pb.DataFragment]) -> None:
     """Append copies of `fragments`, in the form that the manifest has them in."""
     if isinstance(manifest, pb.ManifestOutline):
         manifest.fragments.extend(fragment.SerializeToString(deterministic=True) for fragment in fragments)
     else:
         manifest.fragments.extend(fragments)
+
+
+def _message(manifest: AnyManifest, place: int) -> pb.DataFragment:
+    if isinstance(manifest, pb.Manifest):
+        return manifest.fragments[place]
+    try:
+        return pb.DataFragment.FromString(manifest.fragments[place])
+    except DecodeError as error:
+        raise _corrupt(manifest, error) from error
+
+
+def _places(ids: Sequence[int], wanted: AbstractSet[int]) -> dict[int, int]:
+    return {number: place for place, number in enumerate(ids) if number in wanted}
 
 
 def _columns(manifest: pb.ManifestOutline) -> pb.FragmentColumns:

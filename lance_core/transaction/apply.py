@@ -62,8 +62,19 @@ WRITER_VERSION = "0.1.0"
 
 DEFAULT_FILE_FORMAT = "2.2"
 
-_LEAVING_FRAGMENTS = (Append, Overwrite, UpdateConfig, ReserveFragments, UpdateBases, UpdateMemWalState, Restore)
-"""Operations that look into no fragment of the version before: those are kept or dropped as they are."""
+_ON_OUTLINES = (
+    Append,
+    Overwrite,
+    Delete,
+    Update,
+    UpdateConfig,
+    CreateIndex,
+    Restore,
+    ReserveFragments,
+    UpdateBases,
+    UpdateMemWalState,
+)
+"""Operations that look into no fragment of the version before but those that they name."""
 
 _NANOSECONDS = 1_000_000_000
 
@@ -113,7 +124,7 @@ def apply_transaction(
     else:
         check_continuable(head.outline)
         origin = _restored(head, operation, source) if isinstance(operation, Restore) else head
-        before = origin.outline if isinstance(operation, _LEAVING_FRAGMENTS) else origin.manifest
+        before = origin.outline if isinstance(operation, _ON_OUTLINES) else origin.manifest
         manifest, indices = deepcopy(before), origin.indices
         _clear_what_belongs_to_one_version(manifest)
         if origin is not head:
@@ -153,8 +164,14 @@ def _change(
         case Overwrite():
             _overwrite(manifest, operation, first=first)
             return None
+        case Delete():
+            replace_fragments(manifest, operation.updated, operation.removed_ids, new_files=False)
+        case Update():
+            return _update(manifest, operation, indices)
         case UpdateConfig():
             _update_config(manifest, operation)
+        case CreateIndex():
+            return create_indices(manifest, indices, operation)
         case ReserveFragments():
             _reserve_fragments(manifest, operation)
         case UpdateBases():
@@ -173,18 +190,12 @@ def _change_fragments(
     manifest: pb.Manifest, indices: pb.IndexSection | None, operation: Operation
 ) -> pb.IndexSection | None:
     match operation:
-        case Delete():
-            replace_fragments(manifest, operation.updated, operation.removed_ids, new_files=False)
-        case Update():
-            return _update(manifest, operation, indices)
         case Project():
             project(manifest, operation)
             return without_dead_indices(manifest, indices)
         case Merge():
             rewritten = merge(manifest, operation)
             return without_dead_indices(manifest, uncover(manifest, indices, rewritten))
-        case CreateIndex():
-            return create_indices(manifest, indices, operation)
         case DataReplacement():
             return uncover(manifest, indices, replace_data(manifest, operation))
         case Rewrite():
@@ -223,7 +234,7 @@ def _later(now_ns: int, head: ManifestFile | None) -> Timestamp:
     return Timestamp(seconds=moment // _NANOSECONDS, nanos=moment % _NANOSECONDS)
 
 
-def _update(manifest: pb.Manifest, operation: Update, indices: pb.IndexSection | None) -> pb.IndexSection | None:
+def _update(manifest: AnyManifest, operation: Update, indices: pb.IndexSection | None) -> pb.IndexSection | None:
     updated = operation.updated
     if operation.rewrites_columns:
         updated = tuple(without_dead_files(fragment) for fragment in updated)
@@ -234,7 +245,7 @@ def _update(manifest: pb.Manifest, operation: Update, indices: pb.IndexSection |
     # Rows that move keep the creation version that their old fragment records: stamped before that may go.
     added = number_fragments(manifest, operation.new, moved_rows=True)
     replace_fragments(manifest, updated, operation.removed_ids, new_files=operation.rewrites_columns)
-    manifest.fragments.extend(added)
+    add_fragments(manifest, added)
     modified = frozenset(operation.fields_modified)
     indices = uncover(manifest, indices, {fragment.id: modified for fragment in operation.updated})
     return record_compaction(manifest, indices, operation.compacted_sstables)

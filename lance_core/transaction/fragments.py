@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
-from lance_core.format.outline import AnyManifest, fragments_of, highest_fragment_id
+from lance_core.format.outline import (
+    AnyManifest,
+    find_fragments,
+    fragment_places,
+    fragments_of,
+    highest_fragment_id,
+    put_fragment,
+)
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.fields import TOMBSTONE
@@ -108,24 +115,25 @@ def file_version(manifest: AnyManifest) -> tuple[int, int]:
 
 
 def replace_fragments(
-    manifest: pb.Manifest, updated: Sequence[pb.DataFragment], removed_ids: Iterable[int], *, new_files: bool
+    manifest: AnyManifest, updated: Sequence[pb.DataFragment], removed_ids: Iterable[int], *, new_files: bool
 ) -> None:
     """Put changed fragments in the place of their old ones and drop the removed; `new_files` allows other data files.
 
     Raises `InvalidTransaction` when that is not what the fragments of the manifest can become.
     """
-    places = {fragment.id: place for place, fragment in enumerate(manifest.fragments)}
     removed = frozenset(removed_ids)
-    missing = (removed | fragment_ids(updated)) - places.keys()
+    named = removed | fragment_ids(updated)
+    places = fragment_places(manifest, named)
+    missing = named - places.keys()
     if missing:
         raise InvalidTransaction(f"fragment {min(missing)} is not in the table (version {manifest.version - 1})")
     both = removed & fragment_ids(updated)
     if both or len(fragment_ids(updated)) != len(updated):
         raise InvalidTransaction(f"fragment {min(both, default=updated[0].id)} is named twice by one transaction")
+    current = find_fragments(manifest, fragment_ids(updated))
     for fragment in updated:
-        current = manifest.fragments[places[fragment.id]]
-        check_updated_fragment(current, fragment, new_files=new_files)
-        current.CopyFrom(fragment)
+        check_updated_fragment(current[fragment.id], fragment, new_files=new_files)
+        put_fragment(manifest, places[fragment.id], fragment)
     for place in sorted((places[identifier] for identifier in removed), reverse=True):
         del manifest.fragments[place]
 

@@ -29,7 +29,7 @@ SYSTEM_INDICES = frozenset({FRAGMENT_REUSE, MEM_WAL})
 
 
 def uncover(
-    manifest: pb.Manifest, indices: pb.IndexSection | None, rewritten: Mapping[int, AbstractSet[int]]
+    manifest: AnyManifest, indices: pb.IndexSection | None, rewritten: Mapping[int, AbstractSet[int]]
 ) -> pb.IndexSection | None:
     """Take fragments out of the coverage of indices over columns that were rewritten there.
 
@@ -79,7 +79,7 @@ def indexed_fields(fields: Iterable[pb.Field], index: pb.IndexMetadata) -> froze
     return descendants(fields, {*index.fields, *index.covering_fields})
 
 
-def create_indices(manifest: pb.Manifest, indices: pb.IndexSection | None, operation: CreateIndex) -> pb.IndexSection:
+def create_indices(manifest: AnyManifest, indices: pb.IndexSection | None, operation: CreateIndex) -> pb.IndexSection:
     """Take segments away, by uuid, and add the new ones. Raises `InvalidTransaction` for what cannot be an index."""
     fields = {field.id for field in manifest.fields}
     for index in operation.new:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from lance_core.format.deletion import deletion_file_path
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import data_path, index_directory, join_key
+from lance_core.format.outline import find_fragments
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.operations import fragment_ids
 
 
 def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile | None = None) -> list[str]:
@@ -25,10 +27,9 @@ def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile |
     keys.update(dict.fromkeys(_loose_data_files(transaction, base)))
     keys.update(dict.fromkeys(_index_files(transaction, base)))
     if head is not None and operation in _LISTS_OLD_FILES:
-        for key in (
-            *_fragment_files(head.manifest.fragments, base),
-            *_deletion_files(head.manifest.fragments, base),
-        ):
+        named = fragment_ids((*_fragments(transaction), *_row_changes(transaction)))
+        before = find_fragments(head.outline, named).values()
+        for key in (*_fragment_files(before, base), *_deletion_files(before, base)):
             keys.pop(key, None)
     return list(keys)
 
