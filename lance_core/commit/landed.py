@@ -7,6 +7,7 @@ from typing import Protocol
 
 from lance_core.errors import NotFound, RetryableConflict
 from lance_core.format.manifest import ManifestFile, end_of_section, leading_transaction
+from lance_core.format.outline import AnyManifest
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, parse_found, read_manifest, with_transaction
@@ -16,7 +17,7 @@ FRONT = 16 * 1024
 
 
 class LandedVersion(Protocol):
-    """A committed version as a verdict needs it. `manifest` may be read when it is asked for, and gone (`NotFound`)."""
+    """A committed version as a verdict needs it. `outline` may be read when it is asked for, and gone (`NotFound`)."""
 
     @property
     def version(self) -> int:
@@ -31,8 +32,8 @@ class LandedVersion(Protocol):
         """The uuid of what made it, '' when that is not named."""
 
     @property
-    def manifest(self) -> pb.Manifest:
-        """The whole manifest. Raises `NotFound` and `CorruptFile`."""
+    def outline(self) -> AnyManifest:
+        """The manifest. Raises `NotFound` and `CorruptFile`."""
 
 
 class TransactionOnly:
@@ -54,9 +55,9 @@ class TransactionOnly:
         return self.transaction.uuid
 
     @cached_property
-    def manifest(self) -> pb.Manifest:
-        """The whole manifest, read now. Raises `NotFound` and `CorruptFile`."""
-        return read_manifest(self._store, self._location).manifest
+    def outline(self) -> AnyManifest:
+        """The manifest, read now. Raises `NotFound` and `CorruptFile`."""
+        return read_manifest(self._store, self._location, lazily=True).outline
 
 
 def read_landed(store: ObjectStore, base: str, location: ManifestLocation) -> LandedVersion:

@@ -21,6 +21,7 @@ from lance_core.errors import (
 from lance_core.format.deletion import deletion_file_path
 from lance_core.format.manifest import Identity, ManifestFile, build_manifest_file
 from lance_core.format.naming import transaction_path
+from lance_core.format.outline import find_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.apply import apply_transaction
 from lance_core.transaction.conflicts import Context, Outcome, judge, shared_fragments
@@ -182,20 +183,13 @@ def _follow(
     rebased: Rebased
     match operation:
         case Delete() | Update():
-            rebased = rebase_deletions(operation, head.manifest, rows.complete, rows.in_head())
+            rebased = rebase_deletions(operation, head.outline, rows.complete, rows.in_head())
         case CreateIndex():
             committed = [file.transaction for file in concurrent if file.transaction is not None]
-            rebased = rebase_coverage(operation, head.manifest, committed)
+            rebased = rebase_coverage(operation, head.outline, committed)
         case _:
             return None
     return rebased if rebased.operation != operation else None
-
-
-def _fragments_after(other: LandedVersion) -> Sequence[pb.DataFragment]:
-    try:
-        return other.manifest.fragments
-    except (NotFound, CorruptFile):
-        return ()
 
 
 def _restate(transaction: pb.Transaction, rebased: Rebased, version: int) -> pb.Transaction:
@@ -227,6 +221,7 @@ class _Rows:
         self._head = head
         self._files = files
         self._read = read
+        self._before: dict[int, pb.DataFragment] | None = None
         self._ours: dict[int, BitMap] = {}
         self.complete: dict[int, BitMap] = {}
         """All rows in our deletion files, by fragment, of the fragments that were asked for."""
@@ -234,32 +229,34 @@ class _Rows:
     def context(self, other: LandedVersion, shared: frozenset[int]) -> Context:
         """What `judge` needs to know against `other`; rows that can no longer be read are left out (P8)."""
         theirs: dict[int, BitMap] = {}
-        for fragment in _fragments_after(other) if shared else ():
-            if fragment.id in shared and fragment.id in self._updated:
-                complete = self._complete(fragment.id)
-                try:
-                    self._subtract(fragment.id, complete)
-                    theirs[fragment.id] = self._files.deleted_rows(other.manifest, fragment)
-                except (NotFound, CorruptFile, UnsupportedFeature):
-                    continue
+        try:
+            changed = find_fragments(other.outline, shared & self._updated.keys()) if shared else {}
+        except (NotFound, CorruptFile):
+            changed = {}
+        for number, fragment in changed.items():
+            complete = self._complete(number)
+            try:
+                self._subtract(number, complete)
+                theirs[number] = self._files.deleted_rows(other.outline, fragment)
+            except (NotFound, CorruptFile, UnsupportedFeature):
+                continue
         return Context(self._ours, theirs, self._head.outline.fields)
 
     def in_head(self) -> dict[int, BitMap]:
         """All rows that are deleted in the head, of the fragments that were asked for."""
         found: dict[int, BitMap] = {}
-        for fragment in self._head.manifest.fragments if self._ours else ():
-            if fragment.id in self._ours:
-                try:
-                    found[fragment.id] = self._files.deleted_rows(self._head.manifest, fragment)
-                except (NotFound, UnsupportedFeature) as error:
-                    reason = f"its deletions in fragment {fragment.id} cannot be read: {error}"
-                    raise RetryableConflict(self._head.version, reason) from error
+        for number, fragment in find_fragments(self._head.outline, self._ours.keys()).items():
+            try:
+                found[number] = self._files.deleted_rows(self._head.outline, fragment)
+            except (NotFound, UnsupportedFeature) as error:
+                reason = f"its deletions in fragment {number} cannot be read: {error}"
+                raise RetryableConflict(self._head.version, reason) from error
         return found
 
     def _complete(self, identifier: int) -> BitMap:
         if identifier not in self.complete:
             try:
-                rows = self._files.deleted_rows(self._head.manifest, self._updated[identifier])
+                rows = self._files.deleted_rows(self._head.outline, self._updated[identifier])
             except NotFound as error:
                 raise InvalidTransaction(f"deletion file of fragment {identifier}: {error}") from error
             self.complete[identifier] = rows
@@ -268,14 +265,10 @@ class _Rows:
     def _subtract(self, identifier: int, complete: BitMap) -> None:
         if identifier in self._ours:
             return
-        before = BitMap()
-        read = self._read_manifest().manifest
-        for fragment in read.fragments:
-            if fragment.id == identifier:
-                before = self._files.deleted_rows(read, fragment)
-        self._ours[identifier] = complete - before
-
-    def _read_manifest(self) -> ManifestFile:
         if self._read is None:
             self._read = self._files.manifest(self._read_version)
-        return self._read
+        if self._before is None:
+            self._before = find_fragments(self._read.outline, self._updated.keys())
+        fragment = self._before.get(identifier)
+        before = BitMap() if fragment is None else self._files.deleted_rows(self._read.outline, fragment)
+        self._ours[identifier] = complete - before

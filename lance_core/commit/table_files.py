@@ -11,6 +11,7 @@ from lance_core.errors import NotFound, UnsupportedFeature
 from lance_core.format.deletion import decode_deletion_file, deletion_file_path
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
+from lance_core.format.outline import AnyManifest
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 
@@ -31,7 +32,7 @@ class TableFiles:
     store: ObjectStore
     base: str
 
-    def deleted_rows(self, manifest: pb.Manifest, fragment: pb.DataFragment) -> BitMap:
+    def deleted_rows(self, manifest: AnyManifest, fragment: pb.DataFragment) -> BitMap:
         """Row offsets that are deleted in `fragment`, a fragment of `manifest` or of a transaction upon it.
 
         Raises `NotFound` when the deletion file is gone, `CorruptFile` when it is not one, and `UnsupportedFeature`
@@ -50,7 +51,7 @@ class TableFiles:
             data = self.store.get(manifest_path(self.base, version, NamingScheme.V2))
         except NotFound:
             data = self.store.get(manifest_path(self.base, version, NamingScheme.V1))
-        return parse_manifest_file(data, expected_version=version)
+        return parse_manifest_file(data, expected_version=version, lazily=True)
 
     def cloned(self, path: str, version: int) -> ManifestFile:
         """A version of the table or branch whose root is at `path`, as a Clone names it.
@@ -62,7 +63,7 @@ class TableFiles:
             raise UnsupportedFeature(f"clone of {path}, which is not in {self.store.uri}")
         return TableFiles(self.store, key).manifest(version)
 
-    def base_key(self, manifest: pb.Manifest, base_id: int) -> str:
+    def base_key(self, manifest: AnyManifest, base_id: int) -> str:
         """The key of the root that a base path names. Raises `UnsupportedFeature` unless it lies in the store."""
         for entry in manifest.base_paths:
             if entry.id == base_id:

@@ -9,6 +9,7 @@ from pyroaring import BitMap
 
 from lance_core.errors import InvalidTransaction
 from lance_core.format.deletion import encode_deletion_file
+from lance_core.format.outline import AnyManifest, find_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import uncover
 from lance_core.transaction.operations import CreateIndex, Delete, Update, fragment_ids
@@ -33,7 +34,7 @@ class Rebased:
 
 def rebase_deletions(
     operation: Delete | Update,
-    head: pb.Manifest,
+    head: AnyManifest,
     ours: Mapping[int, BitMap],
     theirs: Mapping[int, BitMap],
 ) -> Rebased:
@@ -48,7 +49,7 @@ def rebase_deletions(
     """
     if isinstance(operation, Update) and operation.rewrites_columns:
         return Rebased(operation, ())
-    current = {fragment.id: fragment for fragment in head.fragments}
+    current = find_fragments(head, fragment_ids(operation.updated))
     updated: list[pb.DataFragment] = []
     removed = list(operation.removed_ids)
     files: list[MergedDeletions] = []
@@ -72,7 +73,7 @@ def rebase_deletions(
     return Rebased(replace(operation, updated=tuple(updated), removed_ids=tuple(removed)), tuple(files))
 
 
-def rebase_coverage(operation: CreateIndex, head: pb.Manifest, committed: Iterable[pb.Transaction]) -> Rebased:
+def rebase_coverage(operation: CreateIndex, head: AnyManifest, committed: Iterable[pb.Transaction]) -> Rebased:
     """The operation without the fragments in which one of `committed` rewrote a column that it indexes."""
     indices: pb.IndexSection | None = pb.IndexSection(indices=operation.new)
     for transaction in committed:

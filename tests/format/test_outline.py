@@ -17,10 +17,13 @@ from lance_core.format.manifest import (
 )
 from lance_core.format.outline import (
     add_fragments,
+    find_fragments,
+    fragment_places,
     fragments_of,
     has_deletion_files,
     has_overlays,
     highest_fragment_id,
+    put_fragment,
 )
 from lance_core.proto import lance_table_pb2 as pb
 
@@ -71,6 +74,37 @@ def test_an_outline_says_of_its_fragments_what_the_messages_say(
         assert has_overlays(either) == any(fragment.overlays for fragment in fragments + added)
         assert list(fragments_of(either)) == fragments + added
     assert encode_manifest_file(outline, None) == encode_manifest_file(manifest, None)
+
+
+@given(st.lists(FRAGMENTS, max_size=6), st.sets(st.sampled_from([0, 1, 7, 8])))
+def test_fragments_are_found_by_id_in_whatever_order_they_stand(
+    fragments: list[pb.DataFragment], wanted: set[int]
+) -> None:
+    """Also where id 0 is not the first, or occurs twice; of equal ids the last counts."""
+    manifest = pb.Manifest(version=3, fragments=fragments)
+    expected = {fragment.id: place for place, fragment in enumerate(fragments) if fragment.id in wanted}
+    for either in (manifest, outline_of(manifest)):
+        assert fragment_places(either, wanted) == expected
+        assert find_fragments(either, wanted) == {number: fragments[place] for number, place in expected.items()}
+
+
+def test_an_id_that_is_said_twice_misleads_nobody() -> None:
+    """Then there are as many ids as fragments, and not one each."""
+    twice = pb.DataFragment(id=4).SerializeToString() + pb.DataFragment(id=5).SerializeToString()
+    others = [pb.DataFragment(id=number, physical_rows=9).SerializeToString() for number in (0, 6)]
+    outline = pb.ManifestOutline(version=3, fragments=[twice, *others])
+    assert fragment_places(outline, {0, 5, 6}) == {5: 0, 0: 1, 6: 2}
+
+
+@given(st.lists(FRAGMENTS, min_size=1, max_size=4), st.data())
+def test_a_fragment_is_replaced_in_either_form(fragments: list[pb.DataFragment], data: st.DataObject) -> None:
+    manifest = pb.Manifest(version=3, fragments=fragments)
+    outline = outline_of(manifest)
+    place = data.draw(st.integers(0, len(fragments) - 1))
+    for either in (manifest, outline):
+        put_fragment(either, place, pb.DataFragment(id=9, physical_rows=2))
+    assert encode_manifest_file(outline, None) == encode_manifest_file(manifest, None)
+    assert manifest.fragments[place] == pb.DataFragment(id=9, physical_rows=2)
 
 
 def test_a_fragment_that_is_none_is_named_by_its_version() -> None:
