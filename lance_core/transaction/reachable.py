@@ -27,7 +27,7 @@ def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile |
     keys.update(dict.fromkeys(_loose_data_files(transaction, base)))
     keys.update(dict.fromkeys(_index_files(transaction, base)))
     if head is not None and operation in _LISTS_OLD_FILES:
-        named = fragment_ids((*_fragments(transaction), *_row_changes(transaction)))
+        named = fragment_ids(_row_changes(transaction))
         before = find_fragments(head.outline, named).values()
         for key in (*_fragment_files(before, base), *_deletion_files(before, base)):
             keys.pop(key, None)
