@@ -101,13 +101,7 @@ class Catalog:
         the same rows, keys, columns or schema. With "serializable" it commits only if no table that it read or wrote
         has changed at all. `message` is kept with the batch and in every table's transaction.
         """
-        return MultiTableTransaction(
-            self.access,
-            namespace=self._namespace,
-            message=message,
-            isolation=isolation,
-            storage_options=self._storage_options,
-        )
+        return self._transaction(message, isolation, [])
 
     def retrying(
         self, *, attempts: int = 10, message: str | None = None, isolation: Isolation = "snapshot"
@@ -127,8 +121,9 @@ class Catalog:
             retry=retry_if_exception_type(RetryableConflict),
             reraise=True,
         )
+        spent: list[object] = []
         for attempt in retrying:
-            yield Attempt(attempt, self.begin(message=message, isolation=isolation))
+            yield Attempt(attempt, self._transaction(message, isolation, spent))
 
     def run(
         self,
@@ -143,6 +138,17 @@ class Catalog:
             with attempt as tx:
                 returned = block(tx)
         return returned
+
+    def _transaction(self, message: str | None, isolation: Isolation, spent: list[object]) -> MultiTableTransaction:
+        """`spent` are the readers that earlier attempts at the same block have read."""
+        return MultiTableTransaction(
+            self.access,
+            namespace=self._namespace,
+            message=message,
+            isolation=isolation,
+            storage_options=self._storage_options,
+            spent=spent,
+        )
 
 
 class Attempt:

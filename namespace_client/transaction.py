@@ -77,7 +77,8 @@ class MultiTableTransaction:
     was never sent, and `CommitUnknown` when nobody can tell: then `resend` asks again.
 
     Table names are paths, as a sequence or joined by `$`, below the catalog's default namespace if it has one (a
-    sequence never is). Every call takes `branch=`. A call that raises changed nothing.
+    sequence never is). Every call takes `branch=`. A call that raises changed nothing. A reader given as rows is read
+    once: the same one again is refused.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class MultiTableTransaction:
         message: str | None = None,
         isolation: Isolation = "snapshot",
         storage_options: Mapping[str, str] | None = None,
+        spent: list[object] | None = None,
     ) -> None:
         if isolation not in {"snapshot", "serializable"}:
             raise InvalidCall(f"isolation {isolation!r}: expected snapshot or serializable")
@@ -97,6 +99,7 @@ class MultiTableTransaction:
         self._serializable = isolation == "serializable"
         self._options = dict(storage_options or {})
         self._key = f"transaction-{uuid.uuid4()}"
+        self._spent: list[object] = [] if spent is None else spent
         self._begin: CatalogState | None = None
         self._over = False
         self._works: dict[tuple[TableId, str | None], TableWork] = {}
@@ -179,7 +182,7 @@ class MultiTableTransaction:
         work = self._work(table, branch)
         work.require_head()
         with self._named("append", work):
-            fragments = staging.stage_rows(work.dataset(), data)
+            fragments = staging.stage_rows(work.dataset(), self._unread(data))
             if fragments:
                 work.take("append", Append(fragments), message=self._message)
         return sum(fragment.physical_rows for fragment in fragments)
@@ -225,7 +228,9 @@ class MultiTableTransaction:
     def _replace(self, call: str, work: TableWork, data: Any, schema: pa.Schema | None) -> int:
         with self._named(call, work):
             exists = work.has_version
-            operation = staging.stage_table(work.uri, data, schema, work.data_version, self._options, exists=exists)
+            operation = staging.stage_table(
+                work.uri, self._unread(data), schema, work.data_version, self._options, exists=exists
+            )
             work.take(call, operation, message=self._message)
         return sum(fragment.physical_rows for fragment in operation.fragments)
 
@@ -277,7 +282,7 @@ class MultiTableTransaction:
         keys = (on,) if isinstance(on, str) else tuple(on)
         clauses = MergeClauses(keys, matched, condition, not_matched, not_matched_by_source, delete_condition)
         with self._named("merge", work):
-            merged = staging.stage_merge(work.dataset(), head.manifest, data, clauses)
+            merged = staging.stage_merge(work.dataset(), head.manifest, self._unread(data), clauses)
             counts = MergeCounts(merged.inserted, merged.updated, merged.deleted)
             if counts != MergeCounts(0, 0, 0):
                 call = f"merge on {', '.join(keys)}"
@@ -416,6 +421,14 @@ class MultiTableTransaction:
                 f"{DELIMITER.join(table_id)}: no such table at catalog version {self.catalog_version}; create it"
             )
         return work
+
+    def _unread(self, data: Any) -> Any:
+        """Refuse a stream that was read before: it would be empty now, as in a block that is run again."""
+        if isinstance(data, pa.RecordBatchReader):
+            if any(data is spent for spent in self._spent):
+                raise InvalidCall("this reader was read before and can be read once: make it inside the block")
+            self._spent.append(data)
+        return data
 
     @contextmanager
     def _named(self, call: str, work: TableWork) -> Iterator[None]:

@@ -163,3 +163,29 @@ def test_the_same_new_table_is_met_on_the_next_attempt(scene: Scene) -> None:
     assert scene.ids() == [1, 2]
     with pytest.raises(InvalidCall), scene.catalog.begin() as tx:
         tx.create("t", rows(3))
+
+
+def test_a_reader_from_outside_the_block_is_not_read_empty(scene: Scene) -> None:
+    """The next attempt would commit without its rows."""
+    scene.make("t", 1)
+    reader = rows(2, 3).to_reader()
+    with pytest.raises(InvalidCall, match="make it inside the block"):
+        for attempt in scene.catalog.retrying():
+            with attempt as tx:
+                tx.update("t", {"v": "v + 1"})
+                tx.append("t", reader)
+                with scene.catalog.begin() as other:
+                    other.update("t", {"v": "v + 10"})
+
+    assert scene.ids() == [1]
+
+
+@pytest.mark.parametrize("call", ["append", "overwrite", "merge"])
+def test_a_reader_is_read_once(scene: Scene, call: str) -> None:
+    scene.make("t", 1)
+    reader = rows(2).to_reader()
+    with scene.catalog.begin() as tx:
+        tx.create("other", reader)
+        with pytest.raises(InvalidCall, match="was read before"):
+            getattr(tx, call)("t", reader, **({"on": "id"} if call == "merge" else {}))
+    assert scene.ids("other") == [2]
