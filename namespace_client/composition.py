@@ -67,15 +67,18 @@ def take_step(
     message: str | None = None,
     source: ManifestFile | None = None,
     guard: str | None = None,
+    stable_row_ids: bool = False,
 ) -> Step:
     """Do an operation to a version, as the catalog would if nothing came between.
 
-    `source` is the version that a Restore goes back to. Raises `InvalidTransaction` or `UnsupportedFeature` for what
-    the catalog would refuse for the same reason.
+    `source` is the version that a Restore goes back to; `stable_row_ids` is for a first version. Raises
+    `InvalidTransaction` or `UnsupportedFeature` for what the catalog would refuse for the same reason.
     """
     version = 0 if before is None else before.version
     transaction = transaction_message(operation, version, message)
-    built = apply_transaction(before, transaction, version=version + 1, now_ns=now_ns, source=source)
+    built = apply_transaction(
+        before, transaction, version=version + 1, now_ns=now_ns, stable_row_ids=stable_row_ids, source=source
+    )
     data = encode_manifest_file(built.manifest, transaction, built.indices)
     after = parse_manifest_file(data, expected_version=version + 1)
     return Step(call, operation, transaction, before, after, guard)

@@ -205,10 +205,12 @@ class MultiTableTransaction:
         *,
         schema: pa.Schema | None = None,
         properties: Mapping[str, str] | None = None,
+        stable_row_ids: bool = False,
     ) -> int:
         """Make a table with these rows, or without rows if only a `schema` is given; the number of rows.
 
-        Its namespace must exist when the batch commits. A table that was only declared gets its first version.
+        With `stable_row_ids` rows keep their ids when they are updated or compacted, for good. The namespace must exist
+        when the batch commits. A table that was only declared gets its first version.
         """
         table_id = self._id(table)
         work = self._find(table_id, None)
@@ -216,6 +218,7 @@ class MultiTableTransaction:
             location = f"{self._started().root}/{new_table_location(DELIMITER.join(table_id))}"
             state = TableState(table_id, location, None, dict(properties or {}))
             made = TableWork(state, self._options, new=True)
+            made.stable_row_ids = stable_row_ids
             rows = self._replace("create", made, data, schema)
             self._works[table_id, None] = made
             return rows
@@ -223,6 +226,7 @@ class MultiTableTransaction:
             raise InvalidCall(f"{work.name} exists: overwrite it, or append to it")
         if properties:
             raise InvalidCall(f"{work.name} is declared already, with the properties {dict(work.state.properties)}")
+        work.stable_row_ids = stable_row_ids
         return self._replace("create", work, data, schema)
 
     def _replace(self, call: str, work: TableWork, data: Any, schema: pa.Schema | None) -> int:

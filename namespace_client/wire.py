@@ -70,11 +70,15 @@ class DeclareTable:
 
 @dataclass(frozen=True, slots=True)
 class CommitTransaction:
-    """Commit a Lance transaction, rebased onto the head by the catalog."""
+    """Commit a Lance transaction, rebased onto the head by the catalog.
+
+    `stable_row_ids` makes the first version of a table one whose rows keep their ids.
+    """
 
     id: TableId
     transaction: pb.Transaction
     branch: str | None = None
+    stable_row_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +158,12 @@ def _operation(operation: Operation) -> Json:
             if properties:
                 declare["properties"] = dict(properties)
             return {"declare_table": declare}
-        case CommitTransaction(table_id, transaction, branch):
+        case CommitTransaction(table_id, transaction, branch, stable_row_ids):
             encoded = base64.b64encode(transaction.SerializeToString()).decode()
-            return {"commit_transaction": _on_branch({"id": list(table_id), "transaction": encoded}, branch)}
+            commit: Json = {"id": list(table_id), "transaction": encoded}
+            if stable_row_ids:
+                commit["stable_row_ids"] = True
+            return {"commit_transaction": _on_branch(commit, branch)}
         case AssertVersion(table_id, version, branch):
             return {"assert_table_version": _on_branch({"id": list(table_id), "version": version}, branch)}
 

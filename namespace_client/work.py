@@ -43,6 +43,8 @@ class TableWork:
         self.new = new
         self.steps: list[Step] = []
         self.was_read = False
+        self.stable_row_ids = False
+        """For the first version of a table."""
         self._options = options
         self._read_before_reset = False
         self._base: ManifestFile | None = None
@@ -148,7 +150,16 @@ class TableWork:
             guard = f"the block read the table before {call}, which discards what is in it"
         now = time.time_ns()
         self.steps.append(
-            take_step(call, self.head, operation, now_ns=now, message=message, source=source, guard=guard)
+            take_step(
+                call,
+                self.head,
+                operation,
+                now_ns=now,
+                message=message,
+                source=source,
+                guard=guard,
+                stable_row_ids=self.stable_row_ids,
+            )
         )
 
     def compact(self, options: CompactionOptions | None, *, message: str | None) -> PreparedCompaction | None:
@@ -191,6 +202,7 @@ class TableWork:
         if self.new and composition.transactions:
             changes.append(DeclareTable(self.state.id, self.state.uri, self.state.properties))
         changes += [
-            CommitTransaction(self.state.id, transaction, self.state.branch) for transaction in composition.transactions
+            CommitTransaction(self.state.id, transaction, self.state.branch, self.stable_row_ids)
+            for transaction in composition.transactions
         ]
         return checks, changes

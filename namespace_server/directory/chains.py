@@ -255,7 +255,9 @@ def _prepare(
 ) -> PreparedCommit:
     place = f"transaction {operation.transaction.uuid} on {_chain(operation)}"
     try:
-        return draft.world.prepare(operation.transaction, table, operation.branch, basis)
+        return draft.world.prepare(
+            operation.transaction, table, operation.branch, basis, stable_row_ids=operation.stable_row_ids
+        )
     except NotFound as error:
         raise _conflict(draft, index, operation, f"{error} is no longer readable; redo the operation") from error
     except CommitConflict as error:

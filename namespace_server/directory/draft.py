@@ -126,6 +126,8 @@ class World(Protocol):
         table: TableEntry,
         branch: str | None,
         basis: Basis,
+        *,
+        stable_row_ids: bool = False,
     ) -> PreparedCommit:
         """Build the next manifest on the head, or raise the engine's conflict."""
 

@@ -93,7 +93,13 @@ class PlanningWorld:
         return planned or self._manifests.load(entry, self._promoter.read)
 
     def prepare(
-        self, transaction: pb.Transaction, table: TableEntry, branch: str | None, basis: Basis
+        self,
+        transaction: pb.Transaction,
+        table: TableEntry,
+        branch: str | None,
+        basis: Basis,
+        *,
+        stable_row_ids: bool = False,
     ) -> PreparedCommit:
         """Build the next manifest on the head, anew at every attempt (P2). Raises the engine's conflicts."""
         read = basis.read if basis.concurrent else None
@@ -108,6 +114,7 @@ class PlanningWorld:
             now_ns=time.time_ns(),
             branch=branch,
             read=None if read is None else self.manifest(read),
+            stable_row_ids=stable_row_ids,
             load=lambda version: self._load(table, branch, version, basis),
             cloned=None if basis.cloned is None else self.manifest(basis.cloned),
         )

@@ -112,11 +112,15 @@ class DeleteTableVersions:
 
 @dataclass(frozen=True, slots=True)
 class CommitTransaction:
-    """Commit a Lance transaction onto the head, rebased by us where the conflict rules allow."""
+    """Commit a Lance transaction onto the head, rebased by us where the conflict rules allow.
+
+    `stable_row_ids` makes the first version of a table one whose rows keep their ids.
+    """
 
     id: ObjectId
     branch: str | None
     transaction: pb.Transaction
+    stable_row_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,7 +258,7 @@ def commit_transaction(request: Request, _paths: PathResolver) -> CommitTransact
         ) from error
     if transaction.WhichOneof("operation") is None:
         raise InvalidInputError(f"transaction {transaction.uuid} on {names.join(target)}: it has no known operation")
-    return CommitTransaction(target, branch(request), transaction)
+    return CommitTransaction(target, branch(request), transaction, flag(request, "stable_row_ids"))
 
 
 def assert_table_version(request: Request, _paths: PathResolver) -> AssertTableVersion:

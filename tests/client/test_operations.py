@@ -11,6 +11,7 @@ import pyarrow.dataset
 import pytest
 
 from namespace_client import CompactionCounts, CompactionOptions, InvalidCall, MergeCounts, MultiTableTransaction
+from namespace_client.wire import DeclareTable
 from tests.client.scene import SCHEMA, Scene, rows, seen
 
 Change = Callable[[MultiTableTransaction], object]
@@ -136,8 +137,6 @@ def test_a_new_table_whose_rows_are_changed_again(scene: Scene) -> None:
 
 
 def test_a_table_that_was_only_declared_gets_its_first_version(scene: Scene) -> None:
-    from namespace_client.wire import DeclareTable
-
     location = f"{scene.catalog.access.state().root}/0123abcd_{scene.namespace}$t"
     declare = DeclareTable((scene.namespace, "t"), location, {})
     scene.catalog.access.commit([declare], idempotency_key=location, message=None)
@@ -149,6 +148,26 @@ def test_a_table_that_was_only_declared_gets_its_first_version(scene: Scene) -> 
 
     assert scene.ids() == [1]
     assert scene.uri().endswith(f"0123abcd_{scene.namespace}$t")
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_new_table_whose_rows_keep_their_ids(scene: Scene, declared: bool) -> None:
+    if declared:
+        location = f"{scene.catalog.access.state().root}/0123abcd_{scene.namespace}$t"
+        declare = DeclareTable((scene.namespace, "t"), location, {})
+        scene.catalog.access.commit([declare], idempotency_key=location, message=None)
+    with scene.catalog.begin() as tx:
+        tx.create("t", rows(1, 2), stable_row_ids=True)
+        tx.append("t", rows(3))
+    before = {row["id"]: row["_rowid"] for row in scene.open().to_table(with_row_id=True).to_pylist()}
+
+    with scene.catalog.begin() as tx:
+        tx.update("t", {"v": "v + 1"}, where="id > 1")
+        tx.compact("t")
+
+    assert scene.open().has_stable_row_ids
+    assert {row["id"]: row["_rowid"] for row in scene.open().to_table(with_row_id=True).to_pylist()} == before
+    assert scene.values() == {1: 1.0, 2: 3.0, 3: 4.0}
 
 
 def test_an_index_covers_the_rows_of_its_own_transaction(scene: Scene) -> None:

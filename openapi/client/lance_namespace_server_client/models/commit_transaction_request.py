@@ -21,11 +21,13 @@ class CommitTransactionRequest:
             id (list[str]): A path of names, outermost first; empty is the root.
             transaction (str): The Lance Transaction message.
             branch (str | Unset):
+            stable_row_ids (bool | Unset): For the first version of a table; its rows keep their ids when they move.
     """
 
     id: list[str]
     transaction: str
     branch: str | Unset = UNSET
+    stable_row_ids: bool | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -34,6 +36,8 @@ class CommitTransactionRequest:
         transaction = self.transaction
 
         branch = self.branch
+
+        stable_row_ids = self.stable_row_ids
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -45,6 +49,8 @@ class CommitTransactionRequest:
         )
         if branch is not UNSET:
             field_dict["branch"] = branch
+        if stable_row_ids is not UNSET:
+            field_dict["stable_row_ids"] = stable_row_ids
 
         return field_dict
 
@@ -57,10 +63,13 @@ class CommitTransactionRequest:
 
         branch = d.pop("branch", UNSET)
 
+        stable_row_ids = d.pop("stable_row_ids", UNSET)
+
         commit_transaction_request = cls(
             id=id,
             transaction=transaction,
             branch=branch,
+            stable_row_ids=stable_row_ids,
         )
 
         commit_transaction_request.additional_properties = d
