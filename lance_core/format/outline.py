@@ -51,12 +51,12 @@ def has_overlays(manifest: AnyManifest) -> bool:
     return any(fragment.overlays for fragment in manifest.fragments)
 
 
-def fragments_of(manifest: AnyManifest) -> Sequence[pb.DataFragment]:
-    """The fragments as messages, decoded if need be. Raises `CorruptFile` for one that is none."""
+def fragments_of(manifest: AnyManifest, start: int = 0) -> Sequence[pb.DataFragment]:
+    """The fragments from position `start` on, decoded if need be. Raises `CorruptFile` for one that is none."""
     if isinstance(manifest, pb.Manifest):
-        return manifest.fragments
+        return manifest.fragments[start:] if start else manifest.fragments
     try:
-        return [pb.DataFragment.FromString(encoded) for encoded in manifest.fragments]
+        return [pb.DataFragment.FromString(encoded) for encoded in manifest.fragments[start:]]
     except DecodeError as error:
         raise _corrupt(manifest, error) from error
 
@@ -87,6 +87,13 @@ def put_fragment(manifest: AnyManifest, place: int, fragment: pb.DataFragment) -
         manifest.fragments[place] = fragment.SerializeToString(deterministic=True)
     else:
         manifest.fragments[place].CopyFrom(fragment)
+
+
+def encoded_fragments(manifest: AnyManifest) -> list[bytes]:
+    """The fragments as they are encoded, which may differ between equal ones: it depends on the writer."""
+    if isinstance(manifest, pb.ManifestOutline):
+        return list(manifest.fragments)
+    return [fragment.SerializeToString(deterministic=True) for fragment in manifest.fragments]
 
 
 def add_fragments(manifest: AnyManifest, fragments: Iterable[pb.DataFragment]) -> None:

@@ -75,6 +75,10 @@ class LocalStore(ObjectStore):
             raise NotFound(f"{self._base}{path}: a directory, not an object")
         return _meta(path, found)
 
+    def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
+        data, found = self._open(path, 0, None)
+        return data, _meta(path, found)
+
     def put(self, path: str, data: bytes, *, durable: bool = True) -> str:
         file = self._target(path)
         synced = self._durability if durable else None
@@ -230,13 +234,17 @@ class LocalStore(ObjectStore):
         return self._base + path
 
     def _read(self, path: str, offset: int, length: int | None) -> bytes:
+        return self._open(path, offset, length)[0]
+
+    def _open(self, path: str, offset: int, length: int | None) -> tuple[bytes, os.stat_result]:
         if offset < 0 or (length is not None and length < 0):
             raise ValueError(f"{path}: expected a range, found offset {offset}, length {length}")
         try:
             descriptor = os.open(self._file(path), os.O_RDONLY | os.O_CLOEXEC)
             try:
-                size = os.fstat(descriptor).st_size - offset
-                return _read_exactly(descriptor, offset, size if length is None else min(size, length))
+                found = os.fstat(descriptor)
+                size = found.st_size - offset
+                return _read_exactly(descriptor, offset, size if length is None else min(size, length)), found
             finally:
                 os.close(descriptor)
         except OSError as error:

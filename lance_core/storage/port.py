@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 from lance_core.storage.keys import check_key, quote_path
 
@@ -61,6 +62,12 @@ class ObjectStore(ABC):
     @abstractmethod
     def head(self, path: str) -> ObjectMeta:
         """Metadata of an object. Raises `NotFound`. Never answered from a cache."""
+
+    def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
+        """All bytes of an object and its metadata, in one parallel step. Raises `NotFound`."""
+        looks: Results[Callable[[], Any]] = [partial(self.get, path), partial(self.head, path)]
+        data, meta = self.gather(looks)
+        return data, meta
 
     @abstractmethod
     def put(self, path: str, data: bytes, *, durable: bool = True) -> str | None:

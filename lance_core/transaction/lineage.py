@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter
 
 from lance_core.format.manifest import ManifestFile
+from lance_core.format.outline import AnyManifest, encoded_fragments, fragments_of, highest_fragment_id
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import TOMBSTONE, TOP_LEVEL
 
-_id_of = attrgetter("id")
 _DISCARDING = frozenset({"overwrite", "restore"})
 _NOTHING: frozenset[int] = frozenset()
 
@@ -31,9 +30,9 @@ def lineage_break(head: ManifestFile, proposed: ManifestFile) -> str | None:
     high-water mark. The numbers of the two versions are not compared.
 
     A fragment that a Delete or Update removes is named by its id alone: whether the writer saw the same fragment
-    cannot be told from the manifests.
+    cannot be told from the manifests. Raises `CorruptFile` when a fragment of a file that was parsed lazily is none.
     """
-    before, after = head.manifest, proposed.manifest
+    before, after = head.outline, proposed.outline
     operation = proposed.operation
     if operation == "clone":
         return "a Clone can only be the first version of a branch or table"
@@ -44,7 +43,7 @@ def lineage_break(head: ManifestFile, proposed: ManifestFile) -> str | None:
         return reason
     if operation == "append" and _continues(before, after):
         return None
-    return _fragment_break(before, after, _scope(proposed.transaction, operation))
+    return _fragment_break(head.manifest, proposed.manifest, _scope(proposed.transaction, operation))
 
 
 @dataclass(slots=True)
@@ -128,7 +127,7 @@ def _ids(fragments: Iterable[pb.DataFragment]) -> frozenset[int]:
     return frozenset(fragment.id for fragment in fragments)
 
 
-def _mark_gone_back(before: pb.Manifest, after: pb.Manifest) -> str | None:
+def _mark_gone_back(before: AnyManifest, after: AnyManifest) -> str | None:
     mark = before.max_fragment_id if before.HasField("max_fragment_id") else -1
     found = after.max_fragment_id if after.HasField("max_fragment_id") else -1
     if found < mark:
@@ -138,19 +137,18 @@ def _mark_gone_back(before: pb.Manifest, after: pb.Manifest) -> str | None:
     return None
 
 
-def _continues(before: pb.Manifest, after: pb.Manifest) -> bool:
+def _continues(before: AnyManifest, after: AnyManifest) -> bool:
     """Whether `after` has the fragments of `before`, in their order, and then new ones: what nearly every append is.
 
-    A short cut; what it does not recognize is compared fragment by fragment.
+    A short cut, which compares them as they are encoded; what it does not recognize is compared one by one.
     """
-    old, new = list(before.fragments), list(after.fragments)
-    kept = len(old)
-    if new[:kept] != old:
+    kept = len(before.fragments)
+    if encoded_fragments(before) != encoded_fragments(after)[:kept]:
         return False
-    mark = max(map(_id_of, old), default=-1)
+    mark = highest_fragment_id(before)
     if before.HasField("max_fragment_id"):
         mark = max(mark, before.max_fragment_id)
-    added = [fragment.id for fragment in new[kept:]]
+    added = [fragment.id for fragment in fragments_of(after, kept)]
     return min(added, default=mark + 1) > mark and len(set(added)) == len(added)
 
 

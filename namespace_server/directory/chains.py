@@ -13,7 +13,14 @@ from lance_namespace.errors import (
 )
 
 from lance_core.commit.prepare import PreparedCommit
-from lance_core.errors import CommitConflict, InvalidTransaction, NotFound, RetryableConflict, UnsupportedFeature
+from lance_core.errors import (
+    CommitConflict,
+    CorruptFile,
+    InvalidTransaction,
+    NotFound,
+    RetryableConflict,
+    UnsupportedFeature,
+)
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
@@ -308,7 +315,10 @@ def _check_next(draft: Draft, operation: CreateTableVersion, head: VersionEntry,
         if operation.branch is None:
             raise InvalidInputError(f"version {operation.version} of {_chain(operation)}: a Clone begins a chain")
         raise TableBranchAlreadyExistsError(f"{_chain(operation)} exists, at version {head.version}")
-    reason = lineage_break(draft.world.manifest(head), file)
+    try:
+        reason = lineage_break(draft.world.manifest(head), file)
+    except CorruptFile as error:
+        reason = str(error)
     if reason is not None:
         raise InvalidInputError(
             f"version {operation.version} of {_chain(operation)} is not built on version {head.version}: {reason}; "

@@ -50,16 +50,16 @@ class ManifestCache:
             if key in self._files:
                 return
             self._files[key] = file
-            self._size += file.identity.size
+            self._size += file.size
             while self._size > self._limit and len(self._files) > 1:
                 _, dropped = self._files.popitem(last=False)
-                self._size -= dropped.identity.size
+                self._size -= dropped.size
 
     def load(self, entry: VersionEntry, read: Callable[[VersionEntry], bytes]) -> ManifestFile:
         """The manifest of a row, kept or read. Raises what `read` raises, and `CorruptFile`."""
         file = self.get(entry)
         if file is None:
-            file = parse_manifest_file(read(entry), expected_version=entry.version)
+            file = parse_manifest_file(read(entry), expected_version=entry.version, lazily=True)
             self.put(entry, file)
         return file
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
 
 from lance_namespace.errors import (
     InvalidInputError,
@@ -33,9 +32,10 @@ from lance_core.format.naming import (
     parse_staged_name,
     versions_directory,
 )
+from lance_core.format.outline import fragments_of
 from lance_core.format.refs import branch_path, check_branch_name
 from lance_core.storage.keys import is_key
-from lance_core.storage.port import ObjectMeta, ObjectStore
+from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.chains import found_entry
 from namespace_server.directory.draft import AddedFiles, Finding, StagedManifest
@@ -157,7 +157,7 @@ class Verifier:
                 "_versions directory, or lie under _staging"
             )
         try:
-            data, meta = self._read(key)
+            data, meta = self._store.get_with_meta(key)
         except NotFound as error:
             raise InvalidInputError(f"{place}: no staged manifest at {operation.path_as_sent!r}") from error
         if operation.manifest_size is not None and operation.manifest_size != len(data):
@@ -168,7 +168,9 @@ class Verifier:
         if age > self._stage_max_age:
             raise InvalidInputError(f"{place}: the manifest was staged {age} ago, stage again")
         try:
-            file = parse_manifest_file(data, expected_version=operation.version)
+            file = parse_manifest_file(data, expected_version=operation.version, lazily=True)
+            if file.operation != "append" or file.version == 1:
+                fragments_of(file.outline)  # of an append to a head, planning decodes what the head does not have
         except CorruptFile as error:
             raise InvalidInputError(f"{place}: {operation.path_as_sent!r} cannot be used: {error}") from error
         if file.transaction is None:
@@ -179,14 +181,6 @@ class Verifier:
                 f"the request names {operation.branch or 'main'}"
             )
         return StagedManifest(key, data, file, meta.e_tag, age)
-
-    def _read(self, key: str) -> tuple[bytes, ObjectMeta]:
-        """Content and age of an object, in one parallel step."""
-        if self._store.local:
-            return self._store.get(key), self._store.head(key)
-        looks: list[Callable[[], Any]] = [partial(self._store.get, key), partial(self._store.head, key)]
-        data, meta = self._store.gather(looks)
-        return data, meta
 
     def _make_durable(
         self, tasks: Sequence[_Task], findings: list[dict[int, Finding]], snapshot: CatalogSnapshot

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from lance_namespace.errors import (
     ConcurrentModificationError,
@@ -11,6 +13,8 @@ from lance_namespace.errors import (
     TableNotFoundError,
 )
 
+from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
+from lance_core.proto import lance_table_pb2 as pb
 from tests.directory.tables import Ground, rows
 
 
@@ -184,3 +188,21 @@ def test_bad_batches_change_nothing_on_disk(ground: Ground, operations: list[obj
         ground.batch(*operations)  # type: ignore[arg-type]
 
     assert ground.tree() == before
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_staged_manifest_with_a_fragment_that_is_none_is_refused(ground: Ground, mode: str) -> None:
+    person = ground.make_table("g", "person")
+    request = ground.stage(person, rows(3, 4), mode)
+    staged = Path("/" + request["create_table_version"]["manifest_path"])
+    file = parse_manifest_file(staged.read_bytes(), lazily=True)
+    assert isinstance(file.outline, pb.ManifestOutline)
+    file.outline.fragments[-1] = b"\xff"
+    damaged = encode_manifest_file(file.outline, file.transaction)
+    staged.write_bytes(damaged)
+    request["create_table_version"]["manifest_size"] = len(damaged)
+
+    with pytest.raises(InvalidInputError, match="version 2 has a fragment that cannot be decoded"):
+        ground.batch(request)
+
+    assert ground.head(person) == 1

@@ -99,6 +99,12 @@ class StoreContract:
         assert e_tag.endswith('"')
         assert abs(meta.last_modified - datetime.now(UTC)) < self.clock_slack
 
+    def test_content_and_metadata_come_together(self, store: ObjectStore) -> None:
+        store.put("a/b", b"12345")
+        assert store.get_with_meta("a/b") == (b"12345", store.head("a/b"))
+        with pytest.raises(NotFound):
+            store.get_with_meta("a/c")
+
     def test_large_objects_survive(self, store: ObjectStore) -> None:
         data = bytes(range(256)) * 4 * 1024 * 9
         store.put("plain", data)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from lance.lance import DatasetBasePath
 
+from lance_core.errors import CorruptFile
 from lance_core.format.manifest import ManifestFile, encode_manifest_file, parse_manifest_file
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.lineage import lineage_break
@@ -245,6 +246,10 @@ def chain(tmp_path: Path) -> tuple[ManifestFile, ManifestFile]:
     return manifests[3], manifests[4]
 
 
+def again(file: ManifestFile, lazily: bool) -> ManifestFile:
+    return parse_manifest_file(encode_manifest_file(file.manifest, file.transaction, file.indices), lazily=lazily)
+
+
 def edited(file: ManifestFile, edit: Callable[[pb.Manifest], object]) -> ManifestFile:
     manifest = pb.Manifest.FromString(file.manifest.SerializeToString())
     edit(manifest)
@@ -284,14 +289,34 @@ EDITS: dict[str, tuple[Callable[[pb.Manifest], object], str]] = {
 }
 
 
+@pytest.mark.parametrize("lazily", [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize("name", EDITS)
-def test_what_an_append_cannot_do_is_refused(chain: tuple[ManifestFile, ManifestFile], name: str) -> None:
+def test_what_an_append_cannot_do_is_refused(
+    chain: tuple[ManifestFile, ManifestFile], name: str, lazily: tuple[bool, bool]
+) -> None:
     head, proposed = chain
     edit, expected = EDITS[name]
-    assert lineage_break(head, proposed) is None
-    reason = lineage_break(head, edited(proposed, edit))
+    assert lineage_break(again(head, lazily[0]), again(proposed, lazily[1])) is None
+    reason = lineage_break(again(head, lazily[0]), again(edited(proposed, edit), lazily[1]))
     assert reason is not None
     assert expected in reason
+
+
+def test_an_append_to_a_head_that_was_read_lazily_leaves_its_fragments_encoded(
+    chain: tuple[ManifestFile, ManifestFile],
+) -> None:
+    head, proposed = (again(file, lazily=True) for file in chain)
+    assert lineage_break(head, proposed) is None
+    assert isinstance(head.outline, pb.ManifestOutline)
+    assert isinstance(proposed.outline, pb.ManifestOutline)
+
+
+def test_a_new_fragment_that_is_none_is_found(chain: tuple[ManifestFile, ManifestFile]) -> None:
+    head, proposed = (again(file, lazily=True) for file in chain)
+    assert isinstance(proposed.outline, pb.ManifestOutline)
+    proposed.outline.fragments[-1] = b"\xff"
+    with pytest.raises(CorruptFile, match="version 4 has a fragment that cannot be decoded"):
+        lineage_break(head, proposed)
 
 
 def test_row_ids_do_not_go_back(tmp_path: Path) -> None:
