@@ -478,7 +478,10 @@ class MultiTableTransaction:
         for conflict in error.conflicts:
             work = self._works.get((conflict.table, conflict.branch))
             calls = () if work is None else work.calls or (f"what was read of {work.name}",)
-            explained.append(replace(conflict, redo=calls))
+            reason = conflict.reason
+            if work is not None and work.guard is not None:
+                reason += f" (its calls can only be committed on the version that they were made on: {work.guard})"
+            explained.append(replace(conflict, reason=reason, redo=calls))
         error.conflicts = tuple(explained)
         for conflict in explained:
             error.add_note(str(conflict))

@@ -45,6 +45,8 @@ class TableWork:
         self.was_read = False
         self.stable_row_ids = False
         """For the first version of a table."""
+        self.guard: str | None = None
+        """Why the batch asserts that nobody committed to the table, once it was composed."""
         self._options = options
         self._read_before_reset = False
         self._base: ManifestFile | None = None
@@ -194,9 +196,9 @@ class TableWork:
     ) -> tuple[list[BatchOperation], list[BatchOperation]]:
         """What the batch must assert about the table, and what it does to it."""
         composition = self.compose(message)
-        guarded = composition.guard is not None and bool(composition.transactions)
+        self.guard = composition.guard if composition.transactions else None
         checks: list[BatchOperation] = []
-        if not self.new and (guarded or (serializable and (self.was_read or bool(self.steps)))):
+        if not self.new and (self.guard is not None or (serializable and (self.was_read or bool(self.steps)))):
             checks.append(AssertVersion(self.state.id, self.state.version or 0, self.state.branch))
         changes: list[BatchOperation] = []
         if self.new and composition.transactions:

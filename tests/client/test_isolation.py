@@ -222,6 +222,18 @@ def test_a_conflict_says_what_to_do_again(scene: Scene, name: str) -> None:
     assert scene.catalog_version() == other.result.catalog_version
 
 
+def test_a_conflict_says_why_any_commit_was_in_the_way(scene: Scene) -> None:
+    scene.make("t", 1)
+    with pytest.raises(RetryableConflict) as caught, scene.catalog.begin() as tx:
+        tx.append("t", rows(2, 3))
+        tx.delete("t", "id = 2")
+        with scene.catalog.begin() as other:
+            other.append("t", rows(4))
+
+    assert "rows that the transaction wrote itself were changed again" in caught.value.conflicts[0].reason
+    assert "rows that the transaction wrote itself" in caught.value.__notes__[0]
+
+
 INCOMPATIBLE: dict[str, tuple[Change, Change]] = {
     "overwritten": (lambda tx: tx.append("t", rows(5)), lambda tx: tx.overwrite("t", rows(9))),
     "restored": (lambda tx: tx.delete("t", "id = 1"), lambda tx: tx.restore("t", 1)),
