@@ -17,7 +17,9 @@ from benchmarks.staging import flush_files
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.staged import stage_commit
 from lance_core.dataset import Dataset
+from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
+from lance_core.transaction.operations import Update, encode_transaction
 
 WARM_UP = 5
 _SIZES = (("1 fragment", 1), ("500 fragments", 500), ("10,000 fragments", 10_000))
@@ -40,6 +42,10 @@ def run(directory: Path) -> Report:
     for name, fragments in _SIZES:
         sample = SampleTable(directory / f"head-{fragments}", fragments)
         _measure(commits, name, sample, _COMMITS, rounds=100 if fragments <= 500 else 30)
+    updates = _table("Commit an update: one fragment leaves, one comes")
+    for name, fragments in _SIZES[1:]:
+        sample = SampleTable(directory / f"update-{fragments}", fragments)
+        _measure(updates, name, sample, _UPDATES, rounds=100 if fragments <= 500 else 30)
     behind = _table(f"Commit an append, {BEHIND} versions behind the head")
     for name, fragments in _SIZES:
         sample = SampleTable(directory / f"behind-{fragments}", fragments, appends=BEHIND)
@@ -65,7 +71,7 @@ def run(directory: Path) -> Report:
         "pylance cannot publish what it staged. What comes nearest is a detached commit, which can be read before it "
         "counts, and then the commit of the same append."
     )
-    return Report("engine", "Tables by themselves", _METHOD, [commits, behind, opened, staged])
+    return Report("engine", "Tables by themselves", _METHOD, [commits, updates, behind, opened, staged])
 
 
 _METHOD = (
@@ -104,17 +110,17 @@ def _measure(
             if number >= WARM_UP:
                 seconds[who].append(taken)
     if contenders is not _OPENINGS:
-        _verify(copies, sample)
+        _verify(copies, sample, updated=contenders is _UPDATES)
     times = [Times(median(taken), quantiles(taken, n=100, method="inclusive")[98]) for taken in seconds]
     cells = [milliseconds(value) for found in times for value in (found.p50, found.p99)]
     table.add(name, *cells, ratio(times[0].p50, times[-1].p50))
 
 
-def _verify(copies: Sequence[Prepared], sample: SampleTable) -> None:
+def _verify(copies: Sequence[Prepared], sample: SampleTable, *, updated: bool) -> None:
     for copy in copies:
         dataset = lance.dataset(copy.uri)
         found = (dataset.version, dataset.count_rows())
-        expected = (sample.head + 1, sample.fragments + 1)
+        expected = (sample.head + 1, sample.fragments + (0 if updated else 1))
         if found != expected:
             raise RuntimeError(f"{copy.uri}: expected version and rows {expected}, found {found}")
 
@@ -129,6 +135,29 @@ def _commit_durably(copy: Prepared) -> object:
 
 def _commit_with_pylance(copy: Prepared) -> object:
     return lance.LanceDataset.commit(copy.uri, copy.operation, read_version=copy.read_version)
+
+
+def _update(copy: Prepared) -> object:
+    return commit_transaction(open_store(copy.uri, durability="none"), "", _update_of(copy))
+
+
+def _update_durably(copy: Prepared) -> object:
+    return commit_transaction(open_store(copy.uri), "", _update_of(copy))
+
+
+def _update_of(copy: Prepared) -> pb.Transaction:
+    operation = Update(removed_ids=(copy.newest_fragment,), new=tuple(copy.transaction.append.fragments))
+    return encode_transaction(operation, read_version=copy.read_version)
+
+
+def _update_with_pylance(copy: Prepared) -> object:
+    operation = lance.LanceOperation.Update(
+        removed_fragment_ids=[copy.newest_fragment],
+        updated_fragments=[],
+        new_fragments=copy.operation.fragments,
+        fields_modified=[],
+    )
+    return lance.LanceDataset.commit(copy.uri, operation, read_version=copy.read_version)
 
 
 def _open(copy: Prepared) -> object:
@@ -153,5 +182,6 @@ def _detach_and_commit_with_pylance(copy: Prepared) -> object:
 
 
 _COMMITS = (_commit, _commit_durably, _commit_with_pylance)
+_UPDATES = (_update, _update_durably, _update_with_pylance)
 _OPENINGS = (_open, _open_with_pylance)
 _STAGINGS = (_stage, _stage_durably, _detach_and_commit_with_pylance)

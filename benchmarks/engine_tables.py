@@ -34,6 +34,7 @@ class Prepared:
     head: int
     transaction: pb.Transaction
     operation: lance.LanceOperation.Append
+    newest_fragment: int
 
     @property
     def uri(self) -> str:
@@ -69,7 +70,7 @@ class SampleTable:
         (directory / "data" / path).write_bytes(self._data)
         transaction = encode_transaction(Append((self._fragment(path),)), read_version=self.head - behind)
         operation = lance.LanceOperation.Append([self._metadata(path)])
-        return Prepared(directory, self.head - behind, self.head, transaction, operation)
+        return Prepared(directory, self.head - behind, self.head, transaction, operation, self.fragments - 1)
 
     def _grow(self, fragments: int) -> None:
         operation = Append(tuple(self._fragment(_file_name()) for _ in range(fragments)))

@@ -124,7 +124,7 @@ def stage_commit(
 ) -> StagedCommit:
     """Judge, rebase and build the next version of the table at key `base` without publishing it.
 
-    The manifest goes to `_staging/<fresh uuid>/<fresh uuid>/` at the root of the store (N5). All that it makes
+    The manifest goes to `_staging/<fresh uuid>/` at the root of the store (N5): there is one attempt. All that it makes
     reachable is durable when this returns; its transaction file is written by `publish`. `storage_options` are for
     reading through pylance. Raises as `commit_transaction` does for what cannot be committed; `InvalidTransaction`
     also for a transaction that is committed already.
@@ -135,7 +135,7 @@ def stage_commit(
         raise InvalidTransaction(f"transaction {transaction.uuid} is committed already, as version {found.version}")
     prepared, head, scheme = found
     target = manifest_path(chain.base, prepared.version, scheme)
-    path = join_key(STAGING_DIRECTORY, str(uuid.uuid4()), str(uuid.uuid4()), target.rpartition("/")[2])
+    path = join_key(STAGING_DIRECTORY, str(uuid.uuid4()), target.rpartition("/")[2])
     assert prepared.file.transaction is not None
     deletions = _deletion_files(chain.base, prepared)
     write_before_publishing(store, chain.base, prepared.file.transaction, head, deletions)
