@@ -49,7 +49,7 @@ from lance_core.format.refs import (
 )
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.ref_files import claim_ref, list_refs, read_ref
-from lance_core.references import FoundVersion, Reference, find_from
+from lance_core.references import FoundVersion, Reference, find_from, is_gone
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.features import check_continuable
 from lance_core.transaction.operations import Clone, encode_transaction
@@ -89,8 +89,8 @@ class Branches:
         Of concurrent callers one succeeds. When this was interrupted, or ended without an answer, calling it again
         with the same beginning completes it; so it does a branch whose creator died before writing its file.
 
-        Raises `ValueError` for a name that stock clients refuse, `ReferenceNotFound` for the version (or when its
-        branch is being deleted), `AlreadyExists`, `UnsupportedFeature` for a version that cannot be continued, and
+        Raises `ValueError` for a name that stock clients refuse, `ReferenceNotFound` for the version (also when it, or
+        its branch, goes meanwhile), `AlreadyExists`, `UnsupportedFeature` for a version that cannot be continued, and
         `OutcomeUnknown` or `CommitUnknown` when the store never answered.
         """
         path = branch_path(self.location, check_branch_name(name))
@@ -169,7 +169,10 @@ class Branches:
         try:
             done = commit_transaction(self.store, self.location, transaction, branch=name, origin=origin)
         except IncompatibleTransaction as error:
-            raise AlreadyExists(f"branch {name}: somebody else began it meanwhile: {error}") from error
+            versions = list_versions(self.store, branch_base(self.location, name))
+            if not versions or not self._begins(name, contents, self._clone_at(name, versions[0])):
+                raise AlreadyExists(f"branch {name}: somebody else began it meanwhile: {error}") from error
+            return  # a stock client, at the same version; the file is ours
         for other in list_versions(self.store, branch_base(self.location, name)):
             if other.version != done.version and self._clone_at(name, other) is not None:
                 self.store.delete(done.path)
@@ -179,20 +182,25 @@ class Branches:
         """Asked once the file is written: who deletes the parent looks for such files once that is announced."""
         if forked.branch is not None and is_being_deleted(self.store, self.location, forked.branch):
             raise ReferenceNotFound(f"branch {name}: its parent {forked.branch} is being deleted")
+        if is_gone(self.store, forked):
+            raise ReferenceNotFound(f"branch {name}: version {forked.file.version} was removed meanwhile")
 
     def _check_forming(self, name: str, wanted: BranchContents, first: ManifestLocation) -> None:
         """Raise `AlreadyExists` unless a branch without its file begins where the one that is wanted does."""
         base = branch_base(self.location, name)
         found = self._clone_at(name, first)
-        if found is None or (found.branch_name, found.ref_name or None, found.ref_version) != (
-            name,
-            wanted.parent_branch,
-            wanted.parent_version,
-        ):
+        if not self._begins(name, wanted, found):
             begins = "" if found is None else f" of version {found.ref_version} of {found.ref_name or 'main'}"
             raise AlreadyExists(
                 f"branch {name}: {self.store.object_uri(base)} holds what is left of one{begins}; delete it first"
             )
+
+    def _begins(self, name: str, wanted: BranchContents, clone: pb.Transaction.Clone | None) -> bool:
+        return clone is not None and (clone.branch_name, clone.ref_name or None, clone.ref_version) == (
+            name,
+            wanted.parent_branch,
+            wanted.parent_version,
+        )
 
     def _clone_at(self, name: str, location: ManifestLocation) -> pb.Transaction.Clone | None:
         """The Clone that made a version, if one did."""

@@ -95,6 +95,17 @@ def read_found(store: ObjectStore, branch: str | None, location: ManifestLocatio
     return _vouched(branch, location, file)
 
 
+def is_gone(store: ObjectStore, found: FoundVersion) -> bool:
+    """Whether a version was removed since. Asked by who makes a ref to it, once that is written: a clean-up looks again
+    for refs before it removes anything, so that one of the two sees the other.
+    """
+    try:
+        store.head(found.location.path)
+    except NotFound:
+        return True
+    return False
+
+
 def _vouched(branch: str | None, location: ManifestLocation, file: ManifestFile) -> FoundVersion:
     """The e_tag of a listing is kept only for a file of the listed size: it may have been replaced since."""
     if location.size not in {None, file.size}:

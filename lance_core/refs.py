@@ -19,7 +19,7 @@ from lance_core.format.refs import (
     tag_path,
 )
 from lance_core.ref_files import claim_ref, list_refs, read_ref
-from lance_core.references import FoundVersion, Reference, find_from
+from lance_core.references import FoundVersion, Reference, find_from, is_gone
 from lance_core.storage.port import ObjectStore
 
 __all__ = ["Branches", "Tags"]
@@ -50,8 +50,8 @@ class Tags:
     def create(self, name: str, ref: Reference = None, *, metadata: Mapping[str, str] | None = None) -> TagContents:
         """Name a version that exists; of all concurrent callers one succeeds.
 
-        Raises `ValueError` for a name that stock clients refuse, `ReferenceNotFound` for the version (or when its
-        branch is being deleted), `AlreadyExists`, and `OutcomeUnknown` when the store never answered.
+        Raises `ValueError` for a name that stock clients refuse, `ReferenceNotFound` for the version (also when it, or
+        its branch, goes meanwhile), `AlreadyExists`, and `OutcomeUnknown` when the store never answered.
         """
         path = tag_path(self.location, check_tag_name(name))
         found = self._find(ref)
@@ -59,15 +59,15 @@ class Tags:
         size = found.file.size
         tag = TagContents(found.file.version, size, found.branch, now, now, dict(metadata or {}))
         claim_ref(self.store, path, f"tag {name}", encode_tag(tag))
-        if self._is_going(found):
+        if (reason := self._reason_to_withdraw(found)) is not None:
             self.store.delete(path)
-            raise ReferenceNotFound(f"tag {name}: branch {found.branch} is being deleted")
+            raise ReferenceNotFound(f"tag {name}: {reason}")
         return tag
 
     def update(self, name: str, ref: Reference = None) -> TagContents:
         """Move a tag to another version that exists; of concurrent moves the last one stays.
 
-        Raises `ReferenceNotFound` for the tag and for the version (or when its branch is being deleted).
+        Raises `ReferenceNotFound` for the tag and for the version (also when it, or its branch, goes meanwhile).
         """
         path = tag_path(self.location, name)
         old = self.get(name)
@@ -81,9 +81,9 @@ class Tags:
             updated_at=now,
         )
         self.store.put(path, encode_tag(tag))
-        if self._is_going(found):
+        if (reason := self._reason_to_withdraw(found)) is not None:
             self.store.put(path, encode_tag(old))
-            raise ReferenceNotFound(f"tag {name}: branch {found.branch} is being deleted")
+            raise ReferenceNotFound(f"tag {name}: {reason}")
         return tag
 
     def delete(self, name: str) -> None:
@@ -98,6 +98,8 @@ class Tags:
     def _find(self, ref: Reference) -> FoundVersion:
         return find_from(self.store, self.location, ref, self.branch, self.version)
 
-    def _is_going(self, found: FoundVersion) -> bool:
-        """Asked once the tag is written: who deletes the branch looks for tags once that is announced."""
-        return found.branch is not None and is_being_deleted(self.store, self.location, found.branch)
+    def _reason_to_withdraw(self, found: FoundVersion) -> str | None:
+        """Asked once the tag is written: who removes the branch or the version looks for tags again before that."""
+        if found.branch is not None and is_being_deleted(self.store, self.location, found.branch):
+            return f"branch {found.branch} is being deleted"
+        return f"version {found.file.version} was removed meanwhile" if is_gone(self.store, found) else None

@@ -283,6 +283,58 @@ def test_who_finds_another_first_version_withdraws(table: Path) -> None:
     assert values(table, "new") == [1, 2, 3]
 
 
+@pytest.mark.parametrize("when", ["_refs", ".txn"])
+def test_who_finds_the_same_first_version_made_by_pylance_has_begun_it(table: Path, when: str) -> None:
+    path = table / branch_path("", "new")
+    store = FaultStore(LocalStore(table, "none"))
+    hits: list[str] = []
+
+    def stock(verb: str, key: str) -> None:
+        if verb in {"put", "put_if_absent"} and when in key and not hits:
+            hits.append(key)
+            announced = path.read_bytes() if path.exists() else None
+            path.unlink(missing_ok=True)
+            lance.dataset(str(table)).create_branch("new", 2)
+            path.unlink()  # as if it had found ours
+            if announced is not None:
+                path.write_bytes(announced)
+
+    store.before(stock)
+    contents = Branches(store, "").create("new", 2)
+    assert hits
+    assert Dataset.open(str(table)).branches.get("new") == contents
+    assert values(table, "new") == MAIN
+    [_] = Dataset.open(str(table), ("new", None)).history()
+
+
+@pytest.mark.parametrize("what", ["tag", "move", "branch"])
+def test_nothing_comes_to_stand_on_a_version_that_a_cleanup_removed_meanwhile(table: Path, what: str) -> None:
+    store = FaultStore(LocalStore(table, "none"))
+    dataset = Dataset.open(store)
+    stock = lance.dataset(str(table))
+    stock.tags.delete("two")
+    stock.tags.create("kept", 4)
+    before = files(table / "_refs")
+
+    def clean(verb: str, key: str) -> None:
+        if verb in {"put", "put_if_absent"} and key.startswith("_refs"):
+            for version in (table / "_versions").glob("*.manifest"):
+                if parse_manifest_file(version.read_bytes()).version == 1:
+                    version.unlink()
+
+    store.before(clean)
+    act: dict[str, Callable[[], object]] = {
+        "tag": lambda: dataset.tags.create("t", 1),
+        "move": lambda: dataset.tags.update("kept", 1),
+        "branch": lambda: dataset.branches.create("new", 1),
+    }
+    with pytest.raises(ReferenceNotFound, match="version 1 was removed meanwhile"):
+        act[what]()
+    assert files(table / "_refs") == before
+    assert dataset.tags.get("kept").version == 4
+    assert not (table / "tree/new").exists()
+
+
 # deleting
 
 
@@ -503,7 +555,8 @@ def test_what_it_costs(table: Path) -> None:
     branches = Branches(store, "", None, 2)
     with store.measure() as cost:
         branches.create("new", 2)
-    assert dict(cost.by_verb) == {"get": 2 if has_v2_names(table) else 3, "list": 3, "put_if_absent": 2, "put": 1}
+    gets = 2 if has_v2_names(table) else 3
+    assert dict(cost.by_verb) == {"get": gets, "head": 1, "list": 3, "put_if_absent": 2, "put": 1}
     with store.measure() as cost:
         branches.delete("new")
     assert cost.by_verb["delete"] == 3  # the manifest, the transaction, the file

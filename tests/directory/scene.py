@@ -1,11 +1,12 @@
 """A root on which a batch over several tables is prepared, to be broken again and again.
 
-The batch publishes a client-staged version, a deletion that is rebased over another one, and the first version of a
-table that it declares, and it deletes a version.
+The batch publishes a client-staged version and begins a branch at it, publishes a deletion that is rebased over another
+one and the first version of a table that it declares, and it deletes a version.
 """
 
 from __future__ import annotations
 
+import base64
 import copy
 import shutil
 import uuid
@@ -21,6 +22,7 @@ from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.testing.faults import FaultStore, Write
+from lance_core.transaction.operations import Clone, encode_transaction
 from namespace_server.directory.snapshot import CatalogSnapshot
 from tests.directory.invariants import check_quiet, check_same
 from tests.directory.tables import Ground, as_operation, rows
@@ -47,6 +49,8 @@ class Scene:
                 for field in ("manifest_path", "location"):
                     if field in request:
                         request[field] = request[field].replace(str(self.root)[1:], str(to)[1:])
+                if "transaction" in request:
+                    request["transaction"] = _moved(request["transaction"], str(self.root), str(to))
         return Try(to, operations, self.before)
 
     @property
@@ -93,6 +97,9 @@ class Try:
         assert ground.ids(KNOWS) == [2]
         assert ground.ids(MADE) == [0, 1]
         assert [ground.head(table) for table in (PERSON, KNOWS, MADE, OLD)] == [2, 3, 1, 2]
+        assert ground.head(PERSON, "dev") == 2
+        branch = ground.open(PERSON).checkout_version(("dev", None))
+        assert branch.to_table()["id"].to_pylist() == [0, 1, 2, 3, 4]
 
     def recover(self) -> None:
         self.open().catalog.sweep()
@@ -104,12 +111,21 @@ def _parts(snapshot: CatalogSnapshot) -> dict[str, bool]:
     old = snapshot.version_entry(tuple(OLD), None, 1)
     return {
         "person": heads["person"] is not None and heads["person"].version >= 2,
+        "branch": snapshot.head(tuple(PERSON), "dev") is not None,
         "knows": heads["knows"] is not None and heads["knows"].version >= 3,
         "declared": snapshot.table(tuple(MADE)) is not None,
         "made": heads["made"] is not None,
         "deleted": heads["old"] is not None and heads["old"].version == 2 and old is None,
         "record": snapshot.record_by_key(KEY) is not None,
     }
+
+
+def _moved(transaction: str, root: str, to: str) -> str:
+    """A transaction for another root: a Clone names the path of its parent."""
+    message = pb.Transaction.FromString(base64.b64decode(transaction))
+    if message.HasField("clone"):
+        message.clone.ref_path = message.clone.ref_path.replace(root, to)
+    return base64.b64encode(message.SerializeToString()).decode()
 
 
 def _delete_elsewhere(ground: Ground, table: list[str], predicate: str, workshop: Path) -> pb.Transaction:
@@ -135,12 +151,16 @@ def make_scene(place: Path) -> Scene:
     delete = _delete_elsewhere(ground, KNOWS, "id = 1", place / "workshop")
     dataset = lance.dataset(namespace_client=ground.namespace, table_id=KNOWS)
     dataset.delete("id = 0")
+    fork = encode_transaction(
+        Clone(str(ground.root / ground.location(PERSON)), 2, None, "dev"), read_version=2, uuid=str(uuid.uuid4())
+    )
     location = "0a1b2c3d_g$made"
     first = pb.Transaction(uuid=str(uuid.uuid4()))
     first.overwrite.fragments.extend(stage_fragments(rows(0, 2), str(ground.root / location), mode="create"))
     first.overwrite.schema.extend(schema_fields(rows(0, 2).schema))
     operations = [
         ground.stage(PERSON, rows(3, 5)),
+        as_operation(PERSON, fork, "dev"),
         as_operation(KNOWS, delete),
         {"declare_table": {"id": MADE, "location": f"{ground.catalog.store.uri}/{location}"}},
         as_operation(MADE, first),

@@ -47,7 +47,7 @@ def test_the_batch_makes_every_kind_of_write(scene: Scene) -> None:
         ("put", "catalog deletions"),
     }
     assert kinds[flip] == ("put_if_absent", "catalog version")
-    assert kinds[flip + 1 :] == [("publish", "canonical manifest")] * 3
+    assert kinds[flip + 1 :] == [("publish", "canonical manifest")] * 4 + [("put_if_absent", "branch file")]
     swept = {(write.verb, _kind(write.path)) for write in scene.sweep_writes}
     assert swept >= {
         ("delete", "staged manifest"),
@@ -59,10 +59,11 @@ def test_the_batch_makes_every_kind_of_write(scene: Scene) -> None:
 def _kind(path: str) -> str:
     first, _, rest = path.partition("/")
     place = "catalog " if first == "__manifest" else ""
-    directory = rest.partition("/")[0]
+    directory = rest.removeprefix("tree/dev/").partition("/")[0]
     if first == "_staging" or ".manifest-" in path:
         return "staged manifest"
     return {
+        "_refs": "branch file",
         "_versions": "catalog version" if place else "canonical manifest",
         "_transactions": "transaction file",
         "_deletions": "catalog deletions" if place else "deletion file",

@@ -96,7 +96,7 @@ def test_a_crash_at_any_write_of_a_step(fresh: Callable[[str], OverRows], fault:
     ground, objects, _ = dry.broken()
     dry.send(ground)
     steps = [write for write in objects.writes if is_name(write)]
-    assert [write.verb for write in steps] == ["put", "put", "delete"] * 4, "the flip and three promotions"
+    assert [write.verb for write in steps] == ["put", "put", "delete"] * 5, "the flip and four promotions"
     flip = steps[1].number
     for write in steps:
         attempt = fresh(f"{write.number}")

@@ -89,7 +89,7 @@ def test_a_kill_at_any_write(
         check_quiet(attempt.root, since=attempt.before)
         attempt.check_applied_once()
         check_progress(attempt.root)
-    assert killed >= len(scene.writes) + 3, "every write of the batch, and the removal of three staged names"
+    assert killed >= len(scene.writes) + 4, "every write of the batch, and the removal of four staged names"
 
 
 def _flipped(log: Path, number: int, after: bool) -> bool:
