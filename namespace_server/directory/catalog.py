@@ -14,7 +14,7 @@ from typing import Any
 
 from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundError
 
-from lance_core.errors import LanceCoreError, ReferenceNotFound
+from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.branches import Branches
 from namespace_server.directory.committer import Committer, Pending
@@ -91,6 +91,20 @@ class Catalog:
             return self.table.at(at)
         except ReferenceNotFound as error:
             raise TableVersionNotFoundError(f"catalog version {at} does not exist or is no longer kept") from error
+
+    def is_newest(self, snapshot: CatalogSnapshot, *, vacant: str) -> bool:
+        """Whether a snapshot is still the newest, and nothing stands under the key `vacant`; in one round trip."""
+        self.start()
+        looks: list[Callable[[], Any]] = [self.table.refresh, partial(self._is_vacant, vacant)]
+        newest, is_vacant = self.store.gather(looks)
+        return newest is snapshot and is_vacant
+
+    def _is_vacant(self, key: str) -> bool:
+        try:
+            self.store.get(key)
+        except NotFound:
+            return True
+        return False
 
     def reconciled_snapshot(self, chain: Chain) -> CatalogSnapshot:
         """The newest snapshot, after adopting what others committed above the head of a chain (P5).

@@ -35,10 +35,18 @@ class Answer:
         return self._json
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer that is kept. `above` is a key: where anything stands under it, the answer holds no more (P5)."""
+
+    answer: Answer
+    above: str | None = None
+
+
 @dataclass(slots=True)
 class _Shelf:
     snapshot: CatalogSnapshot | None
-    answers: dict[Hashable, Answer] = field(default_factory=dict)
+    answers: dict[Hashable, Kept] = field(default_factory=dict)
     size: int = 0
 
 
@@ -56,14 +64,14 @@ class KeptAnswers:
         self._lock = threading.Lock()
         self._shelf = _Shelf(None)
 
-    def find(self, snapshot: CatalogSnapshot, question: Hashable) -> Answer | None:
+    def find(self, snapshot: CatalogSnapshot, question: Hashable) -> Kept | None:
         """What was answered to a question in this very snapshot."""
         shelf = self._shelf
         return shelf.answers.get(question) if shelf.snapshot is snapshot else None
 
-    def keep(self, snapshot: CatalogSnapshot, question: Hashable, answer: Answer) -> None:
+    def keep(self, snapshot: CatalogSnapshot, question: Hashable, kept: Kept) -> None:
         """Keep an answer, unless it is too long or a newer snapshot has been answered from meanwhile."""
-        size = len(answer.json)
+        size = len(kept.answer.json)
         if size > self._limit:
             return
         with self._lock:
@@ -73,5 +81,5 @@ class KeptAnswers:
             full = shelf.size + size > self._limit or len(shelf.answers) >= self._count
             if shelf.snapshot is not snapshot or full:
                 shelf = self._shelf = _Shelf(snapshot)
-            shelf.answers[question] = answer
+            shelf.answers[question] = kept
             shelf.size += size

@@ -19,10 +19,12 @@ from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.answers import answer_call
 from namespace_server.directory.catalog import Catalog, CatalogOptions
 from namespace_server.directory.draft import Plan
-from namespace_server.directory.kept import Answer, Body, KeptAnswers
+from namespace_server.directory.kept import Answer, Body, Kept, KeptAnswers
 from namespace_server.directory.operations import Batch, Operation
 from namespace_server.directory.reads import READS
 from namespace_server.directory.requests import PathResolver, Request
+from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.verification import key_above
 from namespace_server.directory.view import View
 
 R = TypeVar("R")
@@ -103,19 +105,12 @@ class DirectoryNamespace(LanceNamespace):
         if operation == "describe_catalog_version":
             at = requests.integer(request, "version", required=True)
         if at is not None:
-            return self._answer(View(self.catalog, self.catalog.snapshot(at)), operation, request)
+            return self._answer(self.catalog.snapshot(at), operation, request)
         if _asks_for_head(operation, request):
-            snapshot = self.catalog.reconciled_snapshot((requests.table_id(request), requests.branch(request)))
-        else:
-            snapshot = self.catalog.snapshot()
-        kept = None if question is None else self._kept.find(snapshot, question)
-        if kept is not None:
-            return kept
-        view = View(self.catalog, snapshot)
-        answer = self._answer(view, operation, request)
-        if view.lasting and question is not None:
-            self._kept.keep(snapshot, question, answer)
-        return answer
+            return self._read_head(operation, request, question)
+        snapshot = self.catalog.snapshot()
+        kept = self._kept.find(snapshot, question)
+        return self._answer(snapshot, operation, request, question) if kept is None else kept.answer
 
     def prepare(
         self,
@@ -272,8 +267,29 @@ class DirectoryNamespace(LanceNamespace):
         """Operations on many tables, all or none. `commit_batch` also takes the operations that are ours."""
         return _made(models.BatchCommitTablesResponse, self._write("batch_commit_tables", request))
 
-    def _answer(self, view: View, operation: str, request: Request) -> Answer:
-        return Answer(READS[operation](view, request), view.snapshot.version)
+    def _read_head(self, operation: str, request: Request, question: Hashable | None) -> Answer:
+        """What the caller may build on: others' commits above the head are adopted before it is told (P5)."""
+        known = self.catalog.table.current
+        kept = self._kept.find(known, question)
+        if kept is not None and kept.above is not None and self.catalog.is_newest(known, vacant=kept.above):
+            return kept.answer
+        chain = (requests.table_id(request), requests.branch(request))
+        snapshot = self.catalog.reconciled_snapshot(chain)
+        return self._answer(snapshot, operation, request, question, key_above(snapshot, chain))
+
+    def _answer(
+        self,
+        snapshot: CatalogSnapshot,
+        operation: str,
+        request: Request,
+        question: Hashable | None = None,
+        above: str | None = None,
+    ) -> Answer:
+        view = View(self.catalog, snapshot)
+        answer = Answer(READS[operation](view, request), snapshot.version)
+        if question is not None and view.lasting:
+            self._kept.keep(snapshot, question, Kept(answer, above))
+        return answer
 
     def _read(self, operation: str, request: Any) -> Body:
         return self.read(operation, _plain(request)).body

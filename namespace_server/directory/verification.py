@@ -261,11 +261,9 @@ class Verifier:
 
     def _above(self, snapshot: CatalogSnapshot, table: TableEntry, branch: str | None) -> list[FoundVersion]:
         base = branch_base(table.location, branch)
-        top = snapshot.top(table.id, branch)
-        if top is not None:
-            return self._read_upward(base, top[0] + 1, NamingScheme(top[1]))
-        if branch is None:
-            return self._read_upward(base, 1, NamingScheme.V2)
+        first = _first_above(snapshot, table.id, branch)
+        if first is not None:
+            return self._read_upward(base, *first)
         listed = list_versions(self._store, base)
         return [] if not listed else self._read_upward(base, listed[0].version, listed[0].scheme)
 
@@ -282,6 +280,19 @@ class Verifier:
                 logger.error("foreign file %s is not adopted: %s", key, error)
                 return found
             version += 1
+
+
+def key_above(snapshot: CatalogSnapshot, chain: Chain) -> str | None:
+    """Where the first version above the head of a chain would stand; None where only a listing can tell."""
+    table, first = snapshot.table(chain[0]), _first_above(snapshot, *chain)
+    return None if table is None or first is None else manifest_path(branch_base(table.location, chain[1]), *first)
+
+
+def _first_above(snapshot: CatalogSnapshot, table_id: ObjectId, branch: str | None) -> tuple[int, NamingScheme] | None:
+    top = snapshot.top(table_id, branch)
+    if top is not None:
+        return top[0] + 1, NamingScheme(top[1])
+    return (1, NamingScheme.V2) if branch is None else None
 
 
 def stored_entries(store: ObjectStore, table: TableEntry, branch: str | None) -> list[VersionEntry]:

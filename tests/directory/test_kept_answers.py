@@ -19,7 +19,7 @@ from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Fault, FaultStore
-from namespace_server.directory.kept import Answer, KeptAnswers
+from namespace_server.directory.kept import Answer, Kept, KeptAnswers
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.snapshot import CatalogSnapshot
 from tests.directory.breaking import T, is_promotion, stage_fork
@@ -156,6 +156,20 @@ def test_no_answer_outlives_its_catalog_version(ground: Ground, elsewhere: bool)
     assert len(seen) > 20
 
 
+@pytest.mark.parametrize("question", KEPT, ids=name)
+def test_the_first_question_after_a_drop_by_another_server_knows_of_it(settled: Ground, question: Question) -> None:
+    before = outcome(partial(ask, settled, question))
+    elsewhere = settled.again()
+    elsewhere.call("drop_table", id=T)
+    elsewhere.call("create_namespace", id=["g"], mode="overwrite", properties={"after": "the drop"})
+    elsewhere.call("create_namespace", id=["new"])
+
+    answered = outcome(partial(ask, settled, question))
+
+    assert answered == outcome(partial(elsewhere.namespace.read, *question))
+    assert answered != before
+
+
 def test_a_foreign_commit_above_the_head_is_adopted_although_an_answer_is_kept(settled: Ground) -> None:
     for question in (NEWEST, HEAD):
         ask(settled, question)
@@ -282,12 +296,12 @@ def test_a_missing_table_is_looked_for_each_time(settled: Ground) -> None:
 class TestWhatIsKept:
     """The shelf itself: one snapshot, and bounded."""
 
-    def answer(self, length: int = 0) -> Answer:
-        return Answer({"x": "y" * length}, 1)
+    def kept(self, length: int = 0) -> Kept:
+        return Kept(Answer({"x": "y" * length}, 1))
 
     def test_it_belongs_to_one_snapshot(self) -> None:
         kept, one, other = KeptAnswers(), CatalogSnapshot(1), CatalogSnapshot(1)
-        answer = self.answer()
+        answer = self.kept()
         kept.keep(one, "q", answer)
         assert kept.find(one, "q") is answer
         assert kept.find(other, "q") is None
@@ -296,22 +310,22 @@ class TestWhatIsKept:
 
     def test_who_comes_late_with_an_older_snapshot_takes_nothing_away(self) -> None:
         kept, old, new = KeptAnswers(), CatalogSnapshot(1), CatalogSnapshot(2)
-        answer = self.answer()
+        answer = self.kept()
         kept.keep(new, "q", answer)
-        kept.keep(old, "q", self.answer())
+        kept.keep(old, "q", self.kept())
         assert (kept.find(new, "q"), kept.find(old, "q")) == (answer, None)
 
     def test_the_number_of_answers_is_bounded(self) -> None:
         kept, snapshot = KeptAnswers(count=10), CatalogSnapshot(1)
         for number in range(95):
-            kept.keep(snapshot, number, self.answer())
+            kept.keep(snapshot, number, self.kept())
         assert [number for number in range(95) if kept.find(snapshot, number)] == [90, 91, 92, 93, 94]
 
     def test_their_length_is_bounded(self) -> None:
         kept, snapshot = KeptAnswers(limit=1000), CatalogSnapshot(1)
         for number in range(10):
-            kept.keep(snapshot, number, self.answer(392))  # 400 bytes of JSON
+            kept.keep(snapshot, number, self.kept(392))  # 400 bytes of JSON
         assert [number for number in range(10) if kept.find(snapshot, number)] == [8, 9]
-        kept.keep(snapshot, "long", self.answer(1000))
+        kept.keep(snapshot, "long", self.kept(1000))
         assert kept.find(snapshot, "long") is None
         assert kept.find(snapshot, 9) is not None
