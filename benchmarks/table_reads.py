@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -15,6 +19,8 @@ TABLES = 2_000
 CONNECTIONS = 8
 SECONDS = 3.0
 NAMESPACE = "reads"
+CHANGES = "changes"
+CHANGES_PER_SECOND = 20
 
 
 def run(directory: Path) -> Report:
@@ -24,7 +30,8 @@ def run(directory: Path) -> Report:
     for who, serve in (("ours", serve_ours), ("peer", serve_peer)):
         with serve(directory / who) as server:
             batch = who == "ours"
-            server.call("POST", f"/v1/namespace/{NAMESPACE}/create", {"id": [NAMESPACE]})
+            for namespace in (NAMESPACE, CHANGES):
+                server.call("POST", f"/v1/namespace/{namespace}/create", {"id": [namespace]})
             names = [(NAMESPACE, f"table_{number:04d}") for number in range(TABLES)]
             tables = declare_tables(server, names, batch=batch)
             create_first_versions(server, tables, template, batch=batch)
@@ -54,7 +61,9 @@ def run(directory: Path) -> Report:
         "table_reads",
         "Reading the catalog",
         f"{CONNECTIONS} connections, each with one request under way, for {SECONDS:.0f} s. Every answer of ours is "
-        "that of the newest catalog version: the storage is asked for a newer one on each request.",
+        "that of the newest catalog version: the storage is asked for a newer one on each request. What was answered "
+        "from a version is kept until there is a newer one: most of these answers were given before, in the row with "
+        "changes few.",
         [table, _measure_root_tables(directory)],
     )
 
@@ -68,7 +77,30 @@ def _measure(server: Server, tables: Sequence[StagedTable], directory: Path) -> 
         "list all 2,000 tables": [_list(number, "") for number in range(CONNECTIONS)],
         "list a page of 100": [_list(number, "&limit=100") for number in range(CONNECTIONS)],
     }
-    return {kind: _drive_warm(server, requests, directory) for kind, requests in kinds.items()}
+    loads = {kind: _drive_warm(server, requests, directory) for kind, requests in kinds.items()}
+    with _changing(server):
+        changing = f"describe, {CHANGES_PER_SECOND} changes a second"
+        loads[changing] = _drive_warm(server, kinds["describe a table"], directory)
+    return loads
+
+
+@contextmanager
+def _changing(server: Server) -> Iterator[None]:
+    """Declare tables in another namespace for as long as the block runs; its end raises what went wrong with them."""
+    ended = threading.Event()
+
+    def change() -> None:
+        while not ended.wait(1 / CHANGES_PER_SECOND):
+            identifier = (CHANGES, uuid.uuid4().hex)
+            server.call("POST", f"/v1/table/{object_path(identifier)}/declare", {"id": list(identifier)})
+
+    with ThreadPoolExecutor(1) as pool:
+        changing = pool.submit(change)
+        try:
+            yield
+        finally:
+            ended.set()
+        changing.result()
 
 
 def _measure_root_tables(directory: Path) -> Table:
