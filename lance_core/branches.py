@@ -105,7 +105,7 @@ class Branches:
             self._clone(name, forked, known)
             return self.get(name)
         if versions:
-            self._check_forming(name, wanted, versions[0])
+            self._check_forming(name, wanted, versions)
         claim_ref(self.store, path, f"branch {name}", encode_branch(wanted))
         try:
             if versions:
@@ -170,7 +170,7 @@ class Branches:
             done = commit_transaction(self.store, self.location, transaction, branch=name, origin=origin)
         except IncompatibleTransaction as error:
             versions = list_versions(self.store, branch_base(self.location, name))
-            if not versions or not self._begins(name, contents, self._clone_at(name, versions[0])):
+            if not self._begins(contents, self._clones(name, versions)):
                 raise AlreadyExists(f"branch {name}: somebody else began it meanwhile: {error}") from error
             return  # a stock client, at the same version; the file is ours
         for other in list_versions(self.store, branch_base(self.location, name)):
@@ -185,31 +185,36 @@ class Branches:
         if is_gone(self.store, forked):
             raise ReferenceNotFound(f"branch {name}: version {forked.file.version} was removed meanwhile")
 
-    def _check_forming(self, name: str, wanted: BranchContents, first: ManifestLocation) -> None:
+    def _check_forming(self, name: str, wanted: BranchContents, versions: Sequence[ManifestLocation]) -> None:
         """Raise `AlreadyExists` unless a branch without its file begins where the one that is wanted does."""
         base = branch_base(self.location, name)
-        found = self._clone_at(name, first)
-        if not self._begins(name, wanted, found):
-            begins = "" if found is None else f" of version {found.ref_version} of {found.ref_name or 'main'}"
+        clones = self._clones(name, versions)
+        if not self._begins(wanted, clones):
+            found = " and ".join(f"version {clone.ref_version} of {clone.ref_name or 'main'}" for clone in clones)
             raise AlreadyExists(
-                f"branch {name}: {self.store.object_uri(base)} holds what is left of one{begins}; delete it first"
+                f"branch {name}: {self.store.object_uri(base)} holds what is left of one{found and f' of {found}'}; "
+                "delete it first"
             )
 
-    def _begins(self, name: str, wanted: BranchContents, clone: pb.Transaction.Clone | None) -> bool:
-        return clone is not None and (clone.branch_name, clone.ref_name or None, clone.ref_version) == (
-            name,
-            wanted.parent_branch,
-            wanted.parent_version,
-        )
+    def _begins(self, wanted: BranchContents, clones: Sequence[pb.Transaction.Clone]) -> bool:
+        """Whether these Clones make the branch that is wanted. Stock clients that begin one together leave several."""
+        beginning = (wanted.parent_branch, wanted.parent_version)
+        return [(clone.ref_name or None, clone.ref_version) for clone in clones] == [beginning]
+
+    def _clones(self, name: str, versions: Sequence[ManifestLocation]) -> Sequence[pb.Transaction.Clone]:
+        found = self.store.map(lambda location: self._clone_at(name, location), versions)
+        return [clone for clone in found if clone is not None]
 
     def _clone_at(self, name: str, location: ManifestLocation) -> pb.Transaction.Clone | None:
-        """The Clone that made a version, if one did."""
+        """The Clone that made a version of the branch, if one did."""
         try:
             file = read_manifest(self.store, location, lazily=True)
         except NotFound:
             return None
         transaction = with_transaction(self.store, branch_base(self.location, name), file).transaction
-        return None if transaction is None or not transaction.HasField("clone") else transaction.clone
+        if transaction is None or not transaction.HasField("clone") or transaction.clone.branch_name != name:
+            return None
+        return transaction.clone
 
     def _check_unused(self, name: str) -> None:
         mine = self._known(name)

@@ -261,6 +261,25 @@ def test_a_branch_that_lost_its_file_is_completed(table: Path) -> None:
     assert values(table, "dev/nested") == [2, 3, 4, 5]
 
 
+def test_what_two_stock_clients_left_at_once_is_no_branch(table: Path) -> None:
+    """Each committed a first version of its own; the newer one would be the head of the other's branch."""
+    stock = lance.dataset(str(table))
+    stock.create_branch("new", 2)
+    shutil.move(table / "tree/new", table / "aside")
+    (table / branch_path("", "new")).unlink()
+    stock.create_branch("new", 3)
+    (table / branch_path("", "new")).unlink()
+    for path in (table / "aside/_versions").glob("*.manifest"):
+        shutil.move(path, table / "tree/new/_versions")
+    branches = Dataset.open(str(table)).branches
+    for version in (2, 3):
+        with pytest.raises(AlreadyExists, match="left of one of version 2 of main and version 3 of main; delete it"):
+            branches.create("new", version)
+    branches.delete("new")
+    assert branches.create("new", 2).parent_version == 2
+    assert values(table, "new") == MAIN
+
+
 def test_who_finds_another_first_version_withdraws(table: Path) -> None:
     """Stock pylance commits first: its Clone may land between our file and our Clone."""
     path = table / branch_path("", "new")
