@@ -72,22 +72,25 @@ class DeclareTable:
 class CommitTransaction:
     """Commit a Lance transaction, rebased onto the head by the catalog.
 
-    `stable_row_ids` makes the first version of a table one whose rows keep their ids.
+    `stable_row_ids` makes the first version of a table one whose rows keep their ids. `location` is the table's URI:
+    another table of the same name is elsewhere.
     """
 
     id: TableId
     transaction: pb.Transaction
     branch: str | None = None
     stable_row_ids: bool = False
+    location: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AssertVersion:
-    """Fail the batch unless the table's head is `version` (0: none) when the batch commits."""
+    """Fail the batch unless the table's head is `version` (0: none) when the batch commits, at `location` if given."""
 
     id: TableId
     version: int
     branch: str | None = None
+    location: str | None = None
 
 
 Operation = DeclareTable | CommitTransaction | AssertVersion
@@ -158,18 +161,19 @@ def _operation(operation: Operation) -> Json:
             if properties:
                 declare["properties"] = dict(properties)
             return {"declare_table": declare}
-        case CommitTransaction(table_id, transaction, branch, stable_row_ids):
+        case CommitTransaction(table_id, transaction, branch, stable_row_ids, location):
             encoded = base64.b64encode(transaction.SerializeToString()).decode()
             commit: Json = {"id": list(table_id), "transaction": encoded}
             if stable_row_ids:
                 commit["stable_row_ids"] = True
-            return {"commit_transaction": _on_branch(commit, branch)}
-        case AssertVersion(table_id, version, branch):
-            return {"assert_table_version": _on_branch({"id": list(table_id), "version": version}, branch)}
+            return {"commit_transaction": commit | _place(branch, location)}
+        case AssertVersion(table_id, version, branch, location):
+            return {"assert_table_version": {"id": list(table_id), "version": version} | _place(branch, location)}
 
 
-def _on_branch(body: Json, branch: str | None) -> Json:
-    return body if branch is None else {**body, "branch": branch}
+def _place(branch: str | None, location: str | None) -> Json:
+    given = {"branch": branch, "location": location}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _conflict(failure: Json) -> Conflict:

@@ -199,12 +199,12 @@ class TableWork:
         self.guard = composition.guard if composition.transactions else None
         checks: list[BatchOperation] = []
         if not self.new and (self.guard is not None or (serializable and (self.was_read or bool(self.steps)))):
-            checks.append(AssertVersion(self.state.id, self.state.version or 0, self.state.branch))
+            checks.append(AssertVersion(self.state.id, self.state.version or 0, self.state.branch, self.state.uri))
         changes: list[BatchOperation] = []
         if self.new and composition.transactions:
             changes.append(DeclareTable(self.state.id, self.state.uri, self.state.properties))
         changes += [
-            CommitTransaction(self.state.id, transaction, self.state.branch, self.stable_row_ids)
+            CommitTransaction(self.state.id, transaction, self.state.branch, self.stable_row_ids, self.state.uri)
             for transaction in composition.transactions
         ]
         return checks, changes

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from lance_namespace.errors import (
     InvalidInputError,
     LanceNamespaceError,
     TableBranchAlreadyExistsError,
     TableBranchNotFoundError,
+    TableNotFoundError,
     TableVersionNotFoundError,
 )
 
@@ -115,7 +117,7 @@ def delete_versions(draft: Draft, operation: DeleteTableVersions) -> Result:
 
 def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -> Result:
     """The transaction becomes head + 1, rebased over what was committed since its read version; a Clone a branch."""
-    table = draft.table(operation.id)
+    table = _table_at(draft, operation)
     transaction = operation.transaction
     if transaction.WhichOneof("operation") == "clone":
         return _begin_branch(draft, index, operation, table)
@@ -195,7 +197,7 @@ def _publish(
 
 def assert_version(draft: Draft, index: int, operation: AssertTableVersion) -> Result:
     """The read-set check: holds against the snapshot that the flip is planned on (P9)."""
-    draft.table(operation.id)
+    _table_at(draft, operation)
     head = draft.view(operation.id).head(operation.id, operation.branch)
     actual = 0 if head is None else head.version
     if actual != operation.version:
@@ -203,6 +205,17 @@ def assert_version(draft: Draft, index: int, operation: AssertTableVersion) -> R
         hint = f"read version {actual} and redo what depended on version {operation.version}"
         raise BatchConflict(message, _detail(draft, index, operation, operation.version, hint))
     return {}
+
+
+def _table_at(draft: Draft, operation: CommitTransaction | AssertTableVersion) -> TableEntry:
+    """The table, if it is still the one that the client means: versions of another one begin at 1 as well."""
+    table = draft.table(operation.id)
+    if operation.location not in {None, table.location, unquote(table.location)}:
+        raise TableNotFoundError(
+            f"{_chain(operation)} at {operation.location} does not exist any more; the table of that name is at "
+            f"{table.location}"
+        )
+    return table
 
 
 def adopt_found(

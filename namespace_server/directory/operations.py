@@ -114,22 +114,25 @@ class DeleteTableVersions:
 class CommitTransaction:
     """Commit a Lance transaction onto the head, rebased by us where the conflict rules allow.
 
-    `stable_row_ids` makes the first version of a table one whose rows keep their ids.
+    `stable_row_ids` makes the first version of a table one whose rows keep their ids. The table must lie at `location`,
+    if that is given: another table of the same name does not.
     """
 
     id: ObjectId
     branch: str | None
     transaction: pb.Transaction
     stable_row_ids: bool = False
+    location: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AssertTableVersion:
-    """Fail the batch unless `version` is the head at the flip (0: there is no version yet)."""
+    """Fail the batch unless `version` is the head at the flip (0: there is no version yet), at `location` if given."""
 
     id: ObjectId
     branch: str | None
     version: int
+    location: str | None = None
 
 
 Operation = (

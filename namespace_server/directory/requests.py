@@ -12,6 +12,7 @@ import hashlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import orjson
 from google.protobuf.message import DecodeError
@@ -245,7 +246,7 @@ def delete_table_versions(request: Request, _paths: PathResolver) -> DeleteTable
     return DeleteTableVersions(target, branch(request), tuple(parsed))
 
 
-def commit_transaction(request: Request, _paths: PathResolver) -> CommitTransaction:
+def commit_transaction(request: Request, paths: PathResolver) -> CommitTransaction:
     """Ours: a Lance Transaction message, base64-encoded."""
     target = table_id(request)
     encoded = text(request, "transaction", required=True) or ""
@@ -258,16 +259,29 @@ def commit_transaction(request: Request, _paths: PathResolver) -> CommitTransact
         ) from error
     if transaction.WhichOneof("operation") is None:
         raise InvalidInputError(f"transaction {transaction.uuid} on {names.join(target)}: it has no known operation")
-    return CommitTransaction(target, branch(request), transaction, flag(request, "stable_row_ids"))
+    return CommitTransaction(
+        target, branch(request), transaction, flag(request, "stable_row_ids"), _expected_location(request, paths)
+    )
 
 
-def assert_table_version(request: Request, _paths: PathResolver) -> AssertTableVersion:
+def assert_table_version(request: Request, paths: PathResolver) -> AssertTableVersion:
     """Ours: the read-set check."""
     target = table_id(request)
     version = integer(request, "version", required=True) or 0
     if version < 0:
         raise InvalidInputError(f"version {version} of {names.join(target)}: expected a version number or 0")
-    return AssertTableVersion(target, branch(request), version)
+    return AssertTableVersion(target, branch(request), version, _expected_location(request, paths))
+
+
+def _expected_location(request: Request, paths: PathResolver) -> str | None:
+    """Where the client believes the table to be: a key, of which no other table has the like (N1)."""
+    sent = text(request, "location")
+    if sent is None:
+        return None
+    key = paths.location_key(sent)
+    if key is None:
+        raise InvalidInputError(f"location {sent!r} lies outside the catalog root")
+    return unquote(key)
 
 
 _BATCH_OPERATIONS: dict[str, Callable[[Request, PathResolver], Operation]] = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from lance_namespace import DropTableRequest
 
 from namespace_client import (
     CommitRejected,
@@ -16,7 +17,7 @@ from namespace_client import (
     RetryableConflict,
 )
 from namespace_client.staging import MAX_CLAIMED_KEYS
-from tests.client.scene import Scene, rows, seen
+from tests.client.scene import SCHEMA, Scene, rows, seen
 
 Change = Callable[[MultiTableTransaction], object]
 
@@ -255,13 +256,43 @@ def test_lost_ground_is_another_conflict(scene: Scene, name: str) -> None:
 
 
 def test_a_table_that_was_dropped_meanwhile(scene: Scene) -> None:
-    from lance_namespace import DropTableRequest
-
     scene.make("t", 1)
     namespace = scene.stock()
     with pytest.raises(IncompatibleConflict, match="does not exist"), scene.catalog.begin() as tx:
         tx.append("t", rows(2))
         namespace.drop_table(DropTableRequest(id=[scene.namespace, "t"]))
+
+
+ANOTHER: dict[str, Change] = {
+    "rows": lambda tx: tx.append("t", rows(2)),
+    "no files": lambda tx: tx.drop_columns("t", ["v"]),
+    "guarded": lambda tx: (tx.drop_columns("t", ["v"]), tx.create_index("t", "id", "BTREE")),
+}
+
+
+@pytest.mark.parametrize("isolation", ["snapshot", "serializable"])
+@pytest.mark.parametrize("name", ANOTHER)
+def test_another_table_of_the_same_name_and_version_is_left_alone(scene: Scene, name: str, isolation: str) -> None:
+    scene.make("t", 1)
+    tx = scene.catalog.begin(isolation=isolation)
+    with pytest.raises(IncompatibleConflict, match="the table of that name is at"), tx:
+        ANOTHER[name](tx)
+        scene.stock().drop_table(DropTableRequest(id=[scene.namespace, "t"]))
+        scene.make("t", 5)
+
+    assert scene.ids() == [5]
+    assert scene.open().schema == SCHEMA
+
+
+def test_what_was_read_of_a_table_is_not_asserted_of_another(scene: Scene) -> None:
+    scene.make("t", 1)
+    scene.make("u", 1)
+    with pytest.raises(IncompatibleConflict), scene.catalog.begin(isolation="serializable") as tx:
+        tx.append("u", tx.table("t").to_table())
+        scene.stock().drop_table(DropTableRequest(id=[scene.namespace, "t"]))
+        scene.make("t", 5)
+
+    assert scene.ids("u") == [1]
 
 
 def test_a_refusal_that_is_no_conflict(scene: Scene) -> None:

@@ -20,11 +20,13 @@ class AssertTableVersionRequest:
             id (list[str]): A path of names, outermost first; empty is the root.
             version (int):
             branch (str | Unset):
+            location (str | Unset): Where the table must be; another table of the same name is elsewhere.
     """
 
     id: list[str]
     version: int
     branch: str | Unset = UNSET
+    location: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -33,6 +35,8 @@ class AssertTableVersionRequest:
         version = self.version
 
         branch = self.branch
+
+        location = self.location
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -44,6 +48,8 @@ class AssertTableVersionRequest:
         )
         if branch is not UNSET:
             field_dict["branch"] = branch
+        if location is not UNSET:
+            field_dict["location"] = location
 
         return field_dict
 
@@ -56,10 +62,13 @@ class AssertTableVersionRequest:
 
         branch = d.pop("branch", UNSET)
 
+        location = d.pop("location", UNSET)
+
         assert_table_version_request = cls(
             id=id,
             version=version,
             branch=branch,
+            location=location,
         )
 
         assert_table_version_request.additional_properties = d

@@ -21,12 +21,14 @@ class CommitTransactionRequest:
             id (list[str]): A path of names, outermost first; empty is the root.
             transaction (str): The Lance Transaction message.
             branch (str | Unset):
+            location (str | Unset): Where the table must be; another table of the same name is elsewhere.
             stable_row_ids (bool | Unset): For the first version of a table; its rows keep their ids when they move.
     """
 
     id: list[str]
     transaction: str
     branch: str | Unset = UNSET
+    location: str | Unset = UNSET
     stable_row_ids: bool | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -36,6 +38,8 @@ class CommitTransactionRequest:
         transaction = self.transaction
 
         branch = self.branch
+
+        location = self.location
 
         stable_row_ids = self.stable_row_ids
 
@@ -49,6 +53,8 @@ class CommitTransactionRequest:
         )
         if branch is not UNSET:
             field_dict["branch"] = branch
+        if location is not UNSET:
+            field_dict["location"] = location
         if stable_row_ids is not UNSET:
             field_dict["stable_row_ids"] = stable_row_ids
 
@@ -63,12 +69,15 @@ class CommitTransactionRequest:
 
         branch = d.pop("branch", UNSET)
 
+        location = d.pop("location", UNSET)
+
         stable_row_ids = d.pop("stable_row_ids", UNSET)
 
         commit_transaction_request = cls(
             id=id,
             transaction=transaction,
             branch=branch,
+            location=location,
             stable_row_ids=stable_row_ids,
         )
 
