@@ -23,14 +23,18 @@ EAGER = Retention(keep=1, min_age=NOW)
 Rows = dict[tuple[str, int], list[int]]
 
 
-def grow(root: Path, *, stable_row_ids: bool = False, v2: bool = True) -> Table:
-    """Nine versions: appends, deletions, an index, a compaction; tag `t` on 2, branch `dev` from 5 with a commit."""
+def grow(root: Path, *, stable_row_ids: bool = False, v2: bool = True, branch: bool = True) -> Table:
+    """Nine versions: appends, deletions, an index, a compaction; tag `t` on 2, branch `dev` from 5 with a commit.
+
+    Without the branch nothing but the versions 3 to 6 needs the third fragment and two deletion files.
+    """
     table = make_table(root, (0, 10), (10, 20), (20, 30), stable_row_ids=stable_row_ids, v2=v2)
     table.open().delete("id in (3, 15)")
     table.open().create_scalar_index("id", "BTREE")
     table.open().tags.create("t", 2)
-    table.open().create_branch("dev")
-    lance.write_dataset(rows(100, 105), table.branch("dev").open(), mode="append")
+    if branch:
+        table.open().create_branch("dev")
+        lance.write_dataset(rows(100, 105), table.branch("dev").open(), mode="append")
     table.open().optimize.compact_files()
     table.open().delete("id = 7")
     lance.write_dataset(rows(30, 35), table.uri, mode="append")

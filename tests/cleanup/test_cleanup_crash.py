@@ -16,8 +16,8 @@ from tests.transaction.tables import Table
 class Rewindable:
     """A table that can be as it was, in its place: base paths are absolute."""
 
-    def __init__(self, root: Path) -> None:
-        self.table = grow(root / "live")
+    def __init__(self, root: Path, *, branch: bool = True) -> None:
+        self.table = grow(root / "live", branch=branch)
         self.before = contents(self.table)
         self._saved = root / "saved"
         shutil.copytree(self.table.root, self._saved)

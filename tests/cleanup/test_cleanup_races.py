@@ -11,15 +11,18 @@ import lance
 import pytest
 
 from lance_core.errors import LanceCoreError
+from lance_core.format.manifest import encode_manifest_file
+from lance_core.format.naming import manifest_name
+from lance_core.proto import lance_table_pb2 as pb
 from lance_core.refs import Tags
 from lance_core.testing.faults import FaultStore
-from tests.cleanup.tables import NOW, clean, contents
+from tests.cleanup.tables import NOW, clean, contents, listed
 from tests.cleanup.test_cleanup import stage
 from tests.cleanup.test_cleanup_crash import Rewindable
 from tests.transaction.tables import Table, rows
 
 OLD = 4
-"""A version that the cleanup wants to remove, whose fragments the newest version no longer has."""
+"""A version that the cleanup wants to remove, with files that no version which stays needs."""
 
 
 def tag(table: Table) -> None:
@@ -85,7 +88,7 @@ def steps(scene: Rewindable) -> int:
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.__name__)
 def test_at_every_step(tmp_path: Path, action: Callable[[Table], None]) -> None:
-    scene = Rewindable(tmp_path)
+    scene = Rewindable(tmp_path, branch=False)
     count = steps(scene)
     succeeded = 0
     for place in range(0, count, 1 if action in {tag, restore} else 3):
@@ -139,3 +142,32 @@ def test_a_staged_version_that_is_published_meanwhile(tmp_path: Path) -> None:
         clean(table, store=store, grace=NOW)
         if not path.exists():
             assert contents(table)[".", number] == sorted([*scene.before[".", 9], 50, 51, 52])
+
+
+def test_who_names_a_version_while_manifests_are_read_finds_it_untouched(tmp_path: Path) -> None:
+    """It is not even removed and put back: a reader of it notices nothing."""
+    table = Rewindable(tmp_path, branch=False).table
+    store = FaultStore(table.store)
+    reads = Interruption(3, partial(tag, table))
+    store.before(lambda verb, path: reads() if verb == "get" and path.endswith(".manifest") else None)
+    report = clean(table, store=store)
+    assert reads.succeeded
+    assert report.kept[OLD] == "tag late"
+    assert not [write for write in store.writes if write.path.endswith(manifest_name(OLD))]
+
+
+def test_a_version_restored_at_the_last_moment_keeps_its_files(tmp_path: Path) -> None:
+    """The manifest is gone, and whoever had read it commits it again while the cleanup waits."""
+    scene = Rewindable(tmp_path, branch=False)
+    table = scene.table
+    old = table.manifests()[OLD]
+    late = pb.Manifest()
+    late.CopyFrom(old.manifest)
+    late.version, late.max_fragment_id = 10, 9
+
+    def commit() -> None:
+        assert OLD not in listed(table.path)
+        (table.path / "_versions" / manifest_name(10)).write_bytes(encode_manifest_file(late, old.transaction))
+
+    clean(table, settled=commit)
+    assert contents(table)[".", 10] == scene.before[".", OLD]
