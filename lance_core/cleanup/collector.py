@@ -12,8 +12,17 @@ from urllib.parse import unquote, urlsplit
 
 from lance_core.cleanup.census import Census, check_there, store_clock, take_census
 from lance_core.cleanup.guard import check_unmanaged
-from lance_core.cleanup.plan import Garbage, Plan, dead_scratch, identity, make_plan, parse, pins, standing_manifests
-from lance_core.cleanup.reachability import file_name, names_used
+from lance_core.cleanup.plan import (
+    Garbage,
+    Plan,
+    dead_scratch,
+    identity,
+    make_plan,
+    pins,
+    read_needs,
+    standing_manifests,
+)
+from lance_core.cleanup.reachability import file_name
 from lance_core.cleanup.retention import Retention
 from lance_core.commit.handlers.handler import CommitHandler
 from lance_core.errors import AlreadyExists, NotFound
@@ -191,7 +200,7 @@ class _Run:
         for version in sorted(removed.keys() & pinned.keys()):
             meta, data = removed.pop(version)
             self._put_back(meta, data)
-            plan.needs.names.update(names_used(parse(self._store, meta, data)))
+            plan.needs.names.update(read_needs(self._store, meta, data)[1])
             kept[version] = pinned[version]
         return set(removed), kept
 

@@ -10,7 +10,7 @@ from lance_core.cleanup.census import Census, FoundManifest, is_settled, read_al
 from lance_core.cleanup.reachability import file_name, names_used
 from lance_core.cleanup.retention import DatedVersion, Retention, Verdicts, judge_versions
 from lance_core.commit.staged import STAGING_DIRECTORY
-from lance_core.errors import CorruptFile
+from lance_core.errors import CorruptFile, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import MAIN_BRANCH, VERSIONS_DIRECTORY, branch_base, parse_manifest_name
 from lance_core.storage.port import ObjectMeta, ObjectStore
@@ -62,21 +62,25 @@ class Needs:
         """
         unread = [meta for meta in metas if identity(meta) not in self.read]
         for meta, data in read_all(store, unread):
-            file = parse(store, meta, data)
-            self.names.update(names_used(file))
+            file, names = read_needs(store, meta, data)
+            self.names.update(names)
             if file.operation == "clone" and file.transaction is not None and file.branch is not None:
                 clone = file.transaction.clone
                 self.forks.add((_branch(clone.ref_name), clone.ref_version))
             self.read[identity(meta)] = file.branch
 
 
-def parse(store: ObjectStore, meta: ObjectMeta, data: bytes) -> ManifestFile:
-    """A manifest, whose name and content agree. Raises `CorruptFile` with its place."""
+def read_needs(store: ObjectStore, meta: ObjectMeta, data: bytes) -> tuple[ManifestFile, frozenset[str]]:
+    """A manifest, whose name and content agree, and the names of the files that it needs.
+
+    Raises `CorruptFile` and `UnsupportedFeature`, with its place, when that cannot be known.
+    """
     try:
         canonical = parse_manifest_name(meta.path.rpartition("/")[2])
-        return parse_manifest_file(data, expected_version=None if canonical is None else canonical[0])
-    except CorruptFile as error:
-        raise CorruptFile(f"{store.object_uri(meta.path)}: {error}") from error
+        file = parse_manifest_file(data, expected_version=None if canonical is None else canonical[0])
+        return file, frozenset(names_used(file))
+    except (CorruptFile, UnsupportedFeature) as error:
+        raise type(error)(f"{store.object_uri(meta.path)}: {error}") from error
 
 
 def identity(meta: ObjectMeta) -> tuple[str, int, datetime]:
@@ -197,8 +201,8 @@ def _owners(store: ObjectStore, metas: Sequence[ObjectMeta]) -> dict[str, int]:
     """The names that expired versions need, with the newest version that does."""
     owners: dict[str, int] = {}
     for meta, data in read_all(store, metas):
-        file = parse(store, meta, data)
-        owners.update(dict.fromkeys(names_used(file), file.version))
+        file, names = read_needs(store, meta, data)
+        owners.update(dict.fromkeys(names, file.version))
     return owners
 
 

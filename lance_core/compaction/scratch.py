@@ -13,13 +13,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import unquote
 
 from pyroaring import BitMap64
 
 from lance_core import data
 from lance_core.commit.handlers.exclusion import ExclusiveStore
 from lance_core.commit.staged import STAGING_DIRECTORY
+from lance_core.commit.table_files import root_path
 from lance_core.errors import CorruptFile
 from lance_core.format.manifest import ManifestFile, encode_manifest_file
 from lance_core.format.naming import index_directory, join_key, manifest_path
@@ -50,7 +50,7 @@ class Scratch:
         self._base = join_key(STAGING_DIRECTORY, str(uuid.uuid4()), str(uuid.uuid4()))
         self._version = file.version
         self._storage_options = storage_options
-        clone = encode_transaction(Clone(_root_path(store, base), file.version, None, None), read_version=file.version)
+        clone = encode_transaction(Clone(root_path(store, base), file.version, None, None), read_version=file.version)
         built = apply_transaction(None, clone, version=file.version, now_ns=time.time_ns(), source=file)
         if next_fragment_id is not None:
             built.manifest.max_fragment_id = next_fragment_id - 1
@@ -123,9 +123,3 @@ def without_base(task: str, base_id: int) -> str:
             if file is not None and file["base_id"] == base_id:
                 file["base_id"] = None
     return json.dumps(content)
-
-
-def _root_path(store: ObjectStore, base: str) -> str:
-    """The root of a table or branch as base paths spell it: a plain path, or a URI that is not percent-encoded."""
-    uri = unquote(store.object_uri(base))
-    return uri.removeprefix("file://")

@@ -11,8 +11,9 @@ from typing import Any
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
-from pyroaring import BitMap
 
+from lance_core.errors import CorruptFile
+from lance_core.format.bitmaps import decode_bitmap
 from lance_core.proto import lance_table_pb2 as pb
 
 UNKNOWN_FIELDS = "unknown_fields"
@@ -85,13 +86,13 @@ def number_ranges(numbers: Iterable[int]) -> list[str]:
 def bitmap_values(data: bytes) -> Any:
     """A Roaring bitmap: how many numbers, and which ones unless they are very many."""
     try:
-        bitmap = BitMap.deserialize(data)
-        count = len(bitmap)
-        if count > _LISTED_NUMBERS:
-            return {"count": count, "first": bitmap.min(), "last": bitmap.max()}
-        return {"count": count, "numbers": number_ranges(bitmap)}
-    except (ValueError, IndexError, MemoryError) as error:
-        return {"malformed": f"not a Roaring bitmap: {error}", **bytes_values(data)}
+        bitmap = decode_bitmap(data, "bitmap")
+    except CorruptFile as error:
+        return {"malformed": str(error), **bytes_values(data)}
+    count = len(bitmap)
+    if count > _LISTED_NUMBERS:
+        return {"count": count, "first": bitmap.min(), "last": bitmap.max()}
+    return {"count": count, "numbers": number_ranges(bitmap)}
 
 
 def _field_values(field: Any, value: Any) -> Any:

@@ -235,6 +235,28 @@ def test_staged_versions_keep_their_files_and_their_number(tmp_path: Path, besid
     assert number not in listed(table.path)
 
 
+def test_a_staged_version_whose_number_is_free_again_stays(tmp_path: Path) -> None:
+    table = grow(tmp_path)
+    path, number = stage(table, beside=True)
+    lance.write_dataset(rows(60, 61), table.uri, mode="append")
+    lance.write_dataset(rows(60, 61), table.uri, mode="append")
+    age(table, 100)
+    assert [garbage for garbage in clean(table, Retention(), dry_run=True).files if "which is taken" in garbage.reason]
+    clean(table, settled=(table.path / "_versions" / manifest_name(number)).unlink)
+    assert path.exists()
+
+
+def test_a_branch_is_no_part_of_another_whatever_it_is_called(tmp_path: Path) -> None:
+    table = grow(tmp_path)
+    branch = table.branch("dev")
+    name = "dev/_indices/0b33ad7a-6b52-4d4c-9d6c-9d3d2f2ab8a0"
+    branch.open().create_branch(name)
+    before = contents(table)
+    age(table, 100)
+    clean(table, Retention(), branch="dev")
+    assert contents(table) == before
+
+
 def test_what_a_compaction_left_goes_after_the_grace_time(tmp_path: Path) -> None:
     table = grow(tmp_path)
     scratch = table.path / "_staging" / "0b33ad7a-6b52-4d4c-9d6c-9d3d2f2ab8a0" / "1b33ad7a-6b52-4d4c-9d6c-9d3d2f2ab8a0"

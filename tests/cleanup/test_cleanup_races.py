@@ -10,11 +10,11 @@ from pathlib import Path
 import lance
 import pytest
 
-from lance_core.errors import LanceCoreError
+from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.refs import Tags
+from lance_core.refs import Branches, Tags
 from lance_core.testing.faults import FaultStore
 from tests.cleanup.tables import NOW, clean, contents, listed
 from tests.cleanup.test_cleanup import stage
@@ -171,3 +171,38 @@ def test_a_version_restored_at_the_last_moment_keeps_its_files(tmp_path: Path) -
 
     clean(table, settled=commit)
     assert contents(table)[".", 10] == scene.before[".", OLD]
+
+
+NAMING: dict[str, Callable[[Tags | Branches], object]] = {
+    "tag": lambda names: names.create("late", OLD),
+    "branch": lambda names: names.create("late", OLD),
+    "moved tag": lambda names: names.update("t", OLD),  # type: ignore[union-attr]
+}
+
+
+@pytest.mark.parametrize("name", NAMING)
+def test_a_whole_cleanup_at_every_step_of_who_names_a_version(tmp_path: Path, name: str) -> None:
+    """The other way round: either the version is found gone, and nothing refers to it, or it stays."""
+    scene = Rewindable(tmp_path, branch=False)
+    outcomes = set()
+    for place in range(100):
+        table = scene.rewind()
+        store = FaultStore(table.store)
+        cleaner = Interruption(place, partial(clean, table))
+        store.before(cleaner)
+        names = Branches(store, "t") if name == "branch" else Tags(store, "t")
+        try:
+            NAMING[name](names)
+        except ReferenceNotFound:
+            outcomes.add("gone")
+            assert listed(table.path) == [2, 9]
+            assert not list((table.path / "_refs").rglob("late.json"))
+        else:
+            outcomes.add("stays")
+            assert OLD in listed(table.path)
+        check(scene, table, append, False)
+        for reference in table.open().tags.list():
+            lance.dataset(table.uri, version=reference).validate()
+        if not cleaner.succeeded:
+            break
+    assert outcomes == {"gone", "stays"}
