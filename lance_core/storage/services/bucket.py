@@ -126,6 +126,8 @@ def judge_status(status: int) -> Verdict:
         return Verdict.MISMATCH
     if status == 429:
         return Verdict.REPEAT
+    if status == 501:
+        return Verdict.REFUSED  # not implemented: how services answer a condition that they do not know
     return Verdict.REFUSED if 400 <= status < 500 and status != 408 else Verdict.SILENT
 
 

@@ -250,6 +250,15 @@ def test_a_final_file_is_enough(place: Place) -> None:
     place.check("dead")
 
 
+def test_a_final_file_of_another_size_is_not_enough(place: Place) -> None:
+    die(place, "after the row")
+    place.staged()[0].unlink()
+    place.final(3).write_bytes(b"somebody else's")
+    with pytest.raises(ManifestNotSynchronized, match="the staged file is gone"):
+        place.process().open()
+    assert [row.staged for row in place.manifests.rows] == [True]
+
+
 def test_a_version_that_is_lost_for_good_can_be_given_up(place: Place) -> None:
     die(place, "after the row")
     place.staged()[0].unlink()

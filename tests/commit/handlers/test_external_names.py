@@ -135,6 +135,26 @@ def test_a_version_has_one_name(place: Place) -> None:
     assert place.staged() == []
 
 
+def test_an_unfinished_version_is_not_to_be_had_under_its_other_name(place: Place) -> None:
+    die(place, "after the row")
+    with pytest.raises(NotFound):
+        place.process().store.get("t/_versions/3.manifest")
+    assert not place.final(3).exists()
+
+
+def test_a_deletion_that_dies_half_way_leaves_a_vacant_name(place: Place) -> None:
+    """The file goes before the row: a row alone holds nothing, a file alone would be claimed by nobody for ever."""
+    process = place.process()
+    process.commit("a")
+    process.manifests.fail(Fault.CRASH_BEFORE, "remove")
+    with pytest.raises(Crashed):
+        process.store.delete(manifest_path("t", 3))
+    assert not place.final(3).exists()
+    assert place.process().open().version == 2
+    assert place.process().commit("b").version == 3
+    place.check("b")
+
+
 def test_a_plain_put_finishes_what_it_replaces(place: Place) -> None:
     die(place, "after the row")
     place.process().store.put(manifest_path("t", 3), b"repaired")

@@ -1,0 +1,63 @@
+"""A process that commits over a database: `writer.py ROOT DATABASE NAME COMMITS [STEP]`; STEP is its last one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from lance_core.commit.handlers import ExternalManifestHandler, ManifestRow
+from lance_core.commit.loop import commit_transaction
+from lance_core.storage.local import LocalStore
+from lance_core.testing.limited import PlainStore
+from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
+from lance_core.versions import find_latest
+from namespace_server.store.engine import open_engine, parse_url
+from namespace_server.store.manifests import SqlManifestStore
+
+STEPS = ("staged", "committed", "finalised", "updated")
+
+_fatal = ""
+
+
+def _reach(step: str) -> None:
+    if step == _fatal:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Objects(PlainStore):
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
+        e_tag = super().put(path, data, durable=durable)
+        if "/_versions/" in path:
+            _reach("staged" if "manifest-" in path else "finalised")
+        return e_tag
+
+
+class Rows(SqlManifestStore):
+    def put_if_absent(self, row: ManifestRow) -> bool:
+        added = super().put_if_absent(row)
+        _reach("committed")
+        return added
+
+    def replace(self, old: ManifestRow, new: ManifestRow) -> bool:
+        replaced = super().replace(old, new)
+        _reach("updated")
+        return replaced
+
+
+def main(root: str, database: str, name: str, commits: str, step: str = "") -> None:
+    global _fatal
+    _fatal = step
+    rows = Rows(open_engine(parse_url(database)))
+    store = ExternalManifestHandler(rows).over(Objects(LocalStore(root, "none")))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(int(commits)):
+        read_version = find_latest(store, "t").version
+        message = encode_transaction(UpdateConfig(MapUpdate({f"{name}{number}": "1"})), read_version=read_version)
+        print(commit_transaction(store, "t", message, max_retries=1000).version, flush=True)
+    rows.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
