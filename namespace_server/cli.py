@@ -11,7 +11,7 @@ import signal
 import sys
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +20,7 @@ import typer
 from lance_namespace.errors import LanceNamespaceError
 from pydantic import ValidationError
 
+from lance_core.commit.handlers import CommitHandler, ExternalManifestHandler
 from lance_core.errors import LanceCoreError
 from lance_core.inspection import inspect_uri, render_text
 from namespace_server.app import create_app
@@ -55,6 +56,12 @@ ManifestStore = Annotated[
     typer.Option(
         help="Database that decides commits where the store cannot: sqlite:///file or postgresql+psycopg://…. "
         "A password is better kept in LANCE_NAMESPACE_MANIFEST_STORE."
+    ),
+]
+TableManifestStore = Annotated[
+    str | None,
+    typer.Option(
+        envvar="LANCE_NAMESPACE_MANIFEST_STORE", help="Database that decides the table's commits, if one does."
     ),
 ]
 
@@ -181,9 +188,10 @@ def compact(
     max_fragments: Annotated[int | None, typer.Option(help="Rewrite at most so many, the oldest first.")] = None,
     branch: Branch = None,
     storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
 ) -> None:
     """Rewrite small fragments of a table, and those with deleted rows, into larger ones, as one commit."""
-    with _refusing():
+    with _refusing(), _commit_handler(manifest_store) as handler:
         from lance_core.compaction import CompactionOptions
         from lance_core.compaction import compact as compact_uri
 
@@ -193,7 +201,9 @@ def compact(
             materialize_deletions_threshold=deletions_threshold,
             max_source_fragments=max_fragments,
         )
-        done = compact_uri(uri, options, branch=branch, storage_options=_storage_options(storage_option))
+        done = compact_uri(
+            uri, options, branch=branch, storage_options=_storage_options(storage_option), commit_handler=handler
+        )
     if done.committed is None:
         typer.echo(f"{uri}: nothing to compact, version {done.version}")
         return
@@ -216,6 +226,7 @@ def cleanup(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Remove nothing; list what would go, and why.")] = False,
     branch: Branch = None,
     storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
 ) -> None:
     """Remove old versions of a table and files that no version needs.
 
@@ -223,7 +234,7 @@ def cleanup(
     names or a branch began from always stays. A shallow clone elsewhere is not known here: tag what it needs. Tables of
     a catalog that keeps their versions are refused.
     """
-    with _refusing():
+    with _refusing(), _commit_handler(manifest_store) as handler:
         from lance_core.cleanup import Retention
         from lance_core.cleanup import cleanup as clean_up
 
@@ -235,6 +246,7 @@ def cleanup(
             grace=_duration("--grace", grace),
             dry_run=dry_run,
             storage_options=_storage_options(storage_option),
+            commit_handler=handler,
         )
     for version, reason in sorted(report.kept.items()):
         if reason != "the newest version":
@@ -255,6 +267,17 @@ def _duration(option: str, text: str) -> timedelta:
         return timedelta(seconds=int(found[1]) * seconds)
     except OverflowError as error:
         raise _refusal(f"{option} {text}: expected less than a billion days") from error
+
+
+@contextmanager
+def _commit_handler(manifest_store: str | None) -> Iterator[CommitHandler | None]:
+    if manifest_store is None:
+        yield None
+        return
+    from namespace_server.store.manifests import open_manifest_store
+
+    with closing(open_manifest_store(manifest_store)) as manifests:
+        yield ExternalManifestHandler(manifests)
 
 
 @contextmanager

@@ -49,6 +49,19 @@ class Emulator:
 @pytest.fixture(scope="session")
 def moto_server() -> Iterator[Emulator]:
     """S3, by moto, in a thread of this process."""
+    with _moto("catalog") as emulator:
+        yield emulator
+
+
+@pytest.fixture(scope="session")
+def unconditional_s3() -> Iterator[Emulator]:
+    """A service that speaks S3's protocol and knows no conditional PUT, as not all of them do."""
+    with _moto("plain", refuses_conditions=True) as emulator:
+        yield emulator
+
+
+@contextmanager
+def _moto(bucket: str, *, refuses_conditions: bool = False) -> Iterator[Emulator]:
     import boto3
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server
@@ -62,6 +75,10 @@ def moto_server() -> Iterator[Emulator]:
 
     def count(environ: dict[str, str], start_response: Callable[..., object]) -> object:
         requests.append((environ["REQUEST_METHOD"], environ["PATH_INFO"]))
+        if refuses_conditions and not {"HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH"}.isdisjoint(environ):
+            requests.append(("conditional", environ["PATH_INFO"]))
+            start_response("501 Not Implemented", [("Content-Length", "0")])
+            return [b""]
         return application(environ, start_response)
 
     server = make_server("127.0.0.1", 0, count, threaded=True, request_handler=Quiet)
@@ -75,7 +92,7 @@ def moto_server() -> Iterator[Emulator]:
         "aws_secret_access_key": "secret",
         "aws_region": "us-east-1",
     }
-    emulator = Emulator("s3", options, requests=requests)
+    emulator = Emulator("s3", options, bucket, requests=requests)
     client = boto3.client(
         "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="key", aws_secret_access_key="secret"
     )

@@ -10,13 +10,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import lance
 import pyarrow as pa
 import pytest
+from click.testing import Result
+from lance.namespace import RestNamespace
 from lance_namespace import CreateNamespaceRequest, connect
+from typer.testing import CliRunner
+
+from namespace_server.cli import cli
+from namespace_server.store.manifests import open_manifest_store
+from namespace_server.store.schema import migrate
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -209,8 +217,58 @@ def test_cleanup(tmp_path: Path) -> None:
         assert said in done.stderr
 
 
+def test_migrate(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/m.db"
+    done = run("migrate", "--manifest-store", url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("schema 0")
+    assert done.stdout.endswith(", was none\n")
+
+    def invoke(*arguments: str, **more: str) -> Result:
+        return CliRunner(env={"LANCE_NAMESPACE_MANIFEST_STORE": None, **more}).invoke(cli, ["migrate", *arguments])
+
+    assert invoke(LANCE_NAMESPACE_MANIFEST_STORE=url).stdout.endswith(", as before\n")
+    assert invoke("--manifest-store", url, "--revision", "base").stdout.startswith("schema none, was 0")
+    for arguments, said in (
+        (["--manifest-store", "mysql://u:secret@h/d"], "expected sqlite"),
+        (["--manifest-store", url, "--revision", "zz"], "zz"),
+        (["--manifest-store", f"sqlite:///{tmp_path}/none/m.db"], "unable to open database file"),
+        ([], "--manifest-store"),
+    ):
+        result = invoke(*arguments)
+        assert (result.exit_code, "secret" in result.output) == (2, False)
+        assert said in result.output
+
+
+def test_serving_with_a_manifest_store(tmp_path: Path, start: Callable[..., tuple[subprocess.Popen[str], str]]) -> None:
+    root, url = str(tmp_path / "catalog"), f"sqlite:///{tmp_path}/m.db"
+    refused = run("serve", "--root", root, "--port", "0", "--manifest-store", url)
+    assert refused.returncode == 2
+    assert f"run: lance-namespace migrate --manifest-store {url}" in refused.stderr
+    migrate(url)
+    process, first = start("--root", root, "--manifest-store", url)
+    _, second = start("--root", root, LANCE_NAMESPACE_MANIFEST_STORE=url)
+    catalog = RestNamespace(uri=first)
+    catalog.create_namespace(CreateNamespaceRequest(id=["ws"]))
+    table = {"namespace_client": catalog, "table_id": ["ws", "t"]}
+    lance.write_dataset(pa.table({"x": [1]}), mode="create", **table)
+    process.kill()
+    table["namespace_client"] = RestNamespace(uri=second)
+    lance.write_dataset(pa.table({"x": [2]}), mode="append", **table)
+    dataset = lance.dataset(**table)
+    assert dataset.to_table()["x"].to_pylist() == [1, 2]
+    done = run("compact", dataset.uri, "--manifest-store", url)
+    assert "version 3, 2 fragments became 1" in done.stdout, done.stderr
+    assert lance.dataset(**table).version == 3
+    with closing(open_manifest_store(url)) as manifests:
+        uri = f"file://{Path(dataset.uri.removeprefix('file://'))}"
+        assert [manifests.get(uri, version) is not None for version in (1, 2, 3, 4)] == [True, True, True, False]
+        assert manifests.staged("file://", below=True) == []
+
+
 def test_help_names_the_commands() -> None:
     done = run("--help")
     assert done.returncode == 0
     assert "serve" in done.stdout
     assert "adopt" in done.stdout
+    assert "migrate" in done.stdout

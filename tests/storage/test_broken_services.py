@@ -137,7 +137,7 @@ def test_a_conditional_write_that_was_turned_away_is_made_again(store: FsspecSto
     assert arrivals(script, "slot") == 3
 
 
-@pytest.mark.parametrize("answer", [400, 401, 403])
+@pytest.mark.parametrize("answer", [400, 401, 403, 501])
 def test_a_refusal_is_final(store: FsspecStore, script: Script, answer: int) -> None:
     calls: list[Callable[[], object]] = [
         lambda: store.put_if_absent("slot", b"x"),
