@@ -60,9 +60,7 @@ ManifestStore = Annotated[
 ]
 TableManifestStore = Annotated[
     str | None,
-    typer.Option(
-        envvar="LANCE_NAMESPACE_MANIFEST_STORE", help="Database that decides the table's commits, if one does."
-    ),
+    typer.Option(envvar="LANCE_NAMESPACE_MANIFEST_STORE", help="Database that decides its commits, if one does."),
 ]
 
 

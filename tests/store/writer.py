@@ -6,9 +6,14 @@ import os
 import signal
 import sys
 
+from tenacity import wait_none
+
+from lance_core.commit import loop
 from lance_core.commit.handlers import ExternalManifestHandler, ManifestRow
 from lance_core.commit.loop import commit_transaction
+from lance_core.errors import AlreadyExists
 from lance_core.storage.local import LocalStore
+from lance_core.storage.wrappers.delegation import WrappedStore
 from lance_core.testing.limited import PlainStore
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
 from lance_core.versions import find_latest
@@ -45,17 +50,33 @@ class Rows(SqlManifestStore):
         return replaced
 
 
+class Counted(WrappedStore):
+    """Counts the races that it loses."""
+
+    lost = 0
+
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
+        try:
+            return super().put_if_absent(path, data, durable=durable)
+        except AlreadyExists:
+            self.lost += 1
+            raise
+
+
 def main(root: str, database: str, name: str, commits: str, step: str = "") -> None:
     global _fatal
     _fatal = step
+    loop._WAIT = wait_none()  # who loses tries again at once: with the usual pauses one writer would win in long runs
     rows = Rows(open_engine(parse_url(database)))
-    store = ExternalManifestHandler(rows).over(Objects(LocalStore(root, "none")))
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for number in range(int(commits)):
+    store = Counted(ExternalManifestHandler(rows).over(Objects(LocalStore(root, "none"))))
+    for number in range(-1 if int(commits) > 1 else 0, int(commits)):
+        if number == 0:  # of several, one is made before: from then on there is nothing left to load
+            print("ready", flush=True)
+            sys.stdin.readline()
         read_version = find_latest(store, "t").version
         message = encode_transaction(UpdateConfig(MapUpdate({f"{name}{number}": "1"})), read_version=read_version)
         print(commit_transaction(store, "t", message, max_retries=1000).version, flush=True)
+    print(f"lost {store.lost}")
     rows.close()
 
 

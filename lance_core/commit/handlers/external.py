@@ -126,6 +126,12 @@ class ExternalManifestStore(ExclusiveStore):
             raise OutcomeUnknown(f"{slot.uri}: replaced, but not to be seen yet")
         return e_tag
 
+    def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
+        self._settle(target)
+        if slot_number(source):
+            (origin or self).head(source)  # the stores' own copy asks nobody what is staged
+        super().copy(source, target, origin=origin, durable=durable)
+
     def delete(self, path: str) -> None:
         """See `ObjectStore.delete`. Of a version whose files are all gone it removes the row."""
         slot = self._slot(path)

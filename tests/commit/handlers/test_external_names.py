@@ -162,6 +162,21 @@ def test_a_plain_put_finishes_what_it_replaces(place: Place) -> None:
     assert place.staged() == []
 
 
+def test_a_copy_of_an_unfinished_version_is_of_the_version(place: Place) -> None:
+    die(place, "after the row")
+    store, other = place.process().store, place.process()
+    other.store.copy(manifest_path("t", 3), "elsewhere", origin=store)
+    assert store.get("elsewhere") == store.get(manifest_path("t", 3))
+    place.check("dead")
+
+
+def test_a_copy_onto_an_unfinished_version_finishes_it_first(place: Place) -> None:
+    die(place, "after the row")
+    place.process().store.copy(manifest_path("t", 2), manifest_path("t", 3))
+    assert place.process().store.get(manifest_path("t", 3)) == place.final(2).read_bytes()
+    assert place.staged() == []
+
+
 def test_of_two_replacements_one_wins(place: Place) -> None:
     process = place.process()
     process.commit("a")
