@@ -18,7 +18,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
-from lance_core.versions import ManifestLocation, find_latest, read_manifest
+from lance_core.versions import ManifestLocation, find_latest, read_version
 
 MAX_RETRIES = 20
 
@@ -135,15 +135,14 @@ def _clone_on_nothing(
 
 def _begun(files: TableFiles, transaction: pb.Transaction, latest: ManifestLocation) -> Committed:
     """The version that a Clone made of the place that it was for. Raises `IncompatibleTransaction` if others did."""
-    version = transaction.clone.ref_version
-    path = manifest_path(files.base, version, latest.scheme)
+    refusal = IncompatibleTransaction(latest.version, "a Clone can only be the first version")
     try:
-        file = read_manifest(files.store, ManifestLocation(path, version, latest.scheme))
-    except NotFound:
-        file = None
-    if file is None or file.transaction_uuid != transaction.uuid:
-        raise IncompatibleTransaction(latest.version, "a Clone can only be the first version")
-    return Committed(version, path, file, None, False)
+        found, file = read_version(files.store, files.base, transaction.clone.ref_version, latest.scheme)
+    except ReferenceNotFound:
+        raise refusal from None
+    if file.transaction_uuid != transaction.uuid:
+        raise refusal
+    return Committed(found.version, found.path, file, None, False)
 
 
 def _find_origin(files: TableFiles, clone: pb.Transaction.Clone) -> Origin:
