@@ -17,7 +17,7 @@ from namespace_client.transaction import Isolation, MultiTableTransaction
 
 _DIRECTORY = "namespace_server.directory.namespace.DirectoryNamespace"
 _FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 5.0
+_LONGEST_PAUSE = 2.0
 
 T = TypeVar("T")
 

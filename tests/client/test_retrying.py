@@ -86,6 +86,37 @@ def test_four_processes_lose_no_update(scene: Scene) -> None:
     _check_count(scene, WRITERS * ROUNDS)
 
 
+@pytest.mark.parametrize("scene", ["http"], indirect=True)
+def test_writers_that_are_killed_leave_all_or_nothing(scene: Scene) -> None:
+    """Whatever they were at: both tables say the same, and the next writer goes on from there."""
+    _make(scene)
+    command = [sys.executable, "-c", WRITER, scene.target, scene.namespace, "100000"]
+    writers = [subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.DEVNULL) for _ in range(2)]
+    try:
+        while _total(scene) < 10:
+            assert all(writer.poll() is None for writer in writers)
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+
+    # A batch that was sent before its sender died may still be on its way through the server.
+    total = _total(scene)
+    while (later := _total(scene)) != total:
+        total = later
+    _check_count(scene, total)
+    assert scene.catalog.run(_count_up, attempts=60) == total
+    _check_count(scene, total + 1)
+
+
+def _total(scene: Scene) -> int:
+    """The count, which at every moment both tables agree about."""
+    with scene.catalog.begin() as tx:
+        [n] = tx.table("counter").to_table().column("n").to_pylist()
+        assert tx.table("log").count_rows() == n
+    return int(n)
+
+
 def test_every_attempt_reads_a_fresh_snapshot(scene: Scene) -> None:
     scene.make("t", 1)
     snapshots: list[int] = []
