@@ -52,7 +52,7 @@ def find_slot(root: str, key: str) -> Slot:
 def root_of(store: ObjectStore) -> str:
     """The URI that stands for a store's root in an external manifest store: a directory has one, links resolved."""
     if not store.uri.startswith("file://"):
-        return store.uri
+        return f"az://{store.uri.removeprefix('abfs://')}" if store.uri.startswith("abfs://") else store.uri
     directory = Path(unquote(urlsplit(store.uri).path) or "/").resolve()
     return "file://" + quote_path(str(directory).rstrip("/"))
 
