@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 from lance.optimize import Compaction
 from pyroaring import BitMap64
@@ -170,6 +171,34 @@ def test_files_keep_the_format_of_the_table(tmp_path: Path) -> None:
     [file] = table.head().manifest.fragments[0].files
     assert (file.file_major_version, file.file_minor_version) == (2, 0)
     table.open().validate()
+
+
+def test_blobs_are_taken_along(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("b")])
+    uri = str(tmp_path / "t")
+    for start in (0, 2):
+        values = lance.blob_array([b"x" * 200_000, b"y" * 5_000_000])
+        batch = pa.table({"id": [start, start + 1], "b": values}, schema=schema)
+        lance.write_dataset(batch, uri, mode="append" if start else "create", data_storage_version="2.2")
+    lance.dataset(uri).delete("id = 1")
+    compact(uri)
+    dataset = lance.dataset(uri)
+    dataset.validate()
+    sizes = [len(blob.readall()) for blob in dataset.take_blobs("b", indices=[0, 1, 2])]
+    assert (sizes, len(dataset.get_fragments())) == ([200_000, 200_000, 5_000_000], 1)
+
+
+def test_columns_that_were_added_and_dropped(tmp_path: Path) -> None:
+    table = make_table(tmp_path, (0, 10), (10, 20))
+    table.open().add_columns({"y": "id * 2"})
+    table.open().drop_columns(["s"])
+    table.open().create_scalar_index("y", "BTREE")
+    before = contents(table)
+    compact(table.uri)
+    table.open().validate()
+    assert contents(table) == before
+    assert table.open().to_table(filter="y = 34")["id"].to_pylist() == [17]
+    assert [len(fragment.files) for fragment in table.head().manifest.fragments] == [1]
 
 
 def prepare(table: Table) -> PreparedCompaction:
