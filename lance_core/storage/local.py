@@ -53,6 +53,7 @@ class LocalStore(ObjectStore):
         self._base = self._root.rstrip("/") + "/"
         self.uri = "file://" + quote_path(self._root.rstrip("/"))
         self._durability = Durability(self._root) if durability == "fsync" else None
+        self.unsynced = self._durability is None
         self._replacing = threading.Lock()
 
     @property

@@ -48,6 +48,9 @@ class ObjectStore(ABC):
     local: bool
     """True when a call costs microseconds: callers need no threads to hide its latency."""
 
+    unsynced: bool = False
+    """True when `sync` does nothing although it would have something to do: the kernel decides what survives."""
+
     content_e_tags: bool
     """True when the same bytes, published by `publish`, keep the e_tag that they had under their staged name."""
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -137,11 +137,26 @@ class Catalog:
                 self._note_forks(pending.batch, pending.verdict)
         return decided
 
+    def settle(self, batches: Iterable[str]) -> None:
+        """What the sweep would do about these batches, in the thread that has just committed them.
+
+        Only where nothing has to be synced first: it is over in no time then, while a thread beside the committer would
+        wait for the interpreter at every file.
+        """
+        if not self.store.unsynced:
+            return
+        snapshot = self.table.current
+        records = [record for name in batches if (record := snapshot.record(name)) is not None]
+        try:
+            self.upkeep.settle(self.promoter.settle([each for each in records if each.state == "open"], snapshot))
+        except LanceCoreError as error:
+            logger.warning("left to the sweep: %s", error)
+
     def flip_upkeep(self) -> None:
-        """Do the waiting upkeep now, in a flip of its own."""
+        """Do the waiting upkeep now, in flips of its own."""
         while self.upkeep.waiting:
             before = self.upkeep.waiting
-            self.committer.flip(self.upkeep.plan)
+            self.committer.flip(self.upkeep.plan_many)
             if self.upkeep.waiting >= before:
                 return
 

@@ -155,6 +155,10 @@ class DirectoryNamespace(LanceNamespace):
                 answers.append(pending.verdict)
         return answers
 
+    def settle(self, calls: Sequence[Call]) -> None:
+        """Clear up behind calls that were committed and answered, if that is quick here; else the sweep does it."""
+        self.catalog.settle(call.batch.uuid for call in calls)
+
     def commit_batch(self, request: Request, *, idempotency_key: str | None = None) -> Body:
         """BatchCommitTables with our operations too; request and answer as on the wire."""
         return self._write("batch_commit_tables", request, idempotency_key=idempotency_key)

@@ -15,6 +15,7 @@ from namespace_server.directory.snapshot import CatalogSnapshot
 
 _CLOSINGS_PER_FLIP = 64
 """As many as a flip may open, so that closing keeps up with any number of flips, and none of them takes long for it."""
+_CLOSINGS_WHEN_IDLE = 1_024
 _REMOVALS_PER_FLIP = 256
 
 
@@ -56,15 +57,19 @@ class Upkeep:
         """How many rows wait for a flip."""
         return len(self._settled) + len(self._gone) + len(self._reports)
 
-    def plan(self, snapshot: CatalogSnapshot) -> Changes:
+    def plan_many(self, snapshot: CatalogSnapshot) -> Changes:
+        """As `plan`, for a flip that carries nothing else."""
+        return self.plan(snapshot, closings=_CLOSINGS_WHEN_IDLE)
+
+    def plan(self, snapshot: CatalogSnapshot, *, closings: int = _CLOSINGS_PER_FLIP) -> Changes:
         """Close settled records and remove rows that may go; a bounded number of each."""
         with self._lock:
-            settled = list(islice(self._settled.values(), _CLOSINGS_PER_FLIP))
+            settled = list(islice(self._settled.values(), closings))
             candidates = list(islice(self._gone.values(), _REMOVALS_PER_FLIP))
             reports = list(self._reports.values())
-        closings = [replace(record, state="closed") for record in settled if _is_open(record, snapshot)]
+        closed = [replace(record, state="closed") for record in settled if _is_open(record, snapshot)]
         gone = (entry.object_id for entry in candidates if _is_there(entry, snapshot))
-        return changes_of([*closings, *reports], frozenset(gone))
+        return changes_of([*closed, *reports], frozenset(gone))
 
     def done(self, snapshot: CatalogSnapshot) -> None:
         """A flip of this process made `snapshot`: drop what it did."""

@@ -114,7 +114,12 @@ class CommitQueue:
 
     def _work(self) -> None:
         while (group := self._groups.get()) is not None:
-            self._answer(group, self._commit([call for call, _ in group]))
+            calls = [call for call, _ in group]
+            self._answer(group, self._commit(calls))
+            try:
+                self._catalog.settle(calls)
+            except Exception:  # noqa: BLE001 - whoever sweeps does it then; the next group must not suffer for it
+                _log.exception("nothing was cleared up behind %d commits", len(calls))
 
     def _commit(self, calls: list[Call]) -> Sequence[Answer | LanceNamespaceError]:
         try:

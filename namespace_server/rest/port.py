@@ -68,6 +68,10 @@ class Catalog(Protocol):
         """Commit, one result per call. Blocking and thread-safe."""
         ...
 
+    def settle(self, calls: Sequence[Call]) -> None:
+        """Clear up behind calls that were committed and answered. Blocking and thread-safe; raises nothing."""
+        ...
+
     def start(self) -> None:
         """Begin what is done without being asked; does not block."""
         ...

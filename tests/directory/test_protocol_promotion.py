@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from lance_namespace.errors import (
@@ -227,6 +228,28 @@ class TestS1DurableBeforeTheFlip:
         removal = next(write for write in faults.writes if write.verb == "delete" and write.path == key)
         canonical = f"{ground.location(T)}/_versions/{2**64 - 3}.manifest"
         assert any(path == canonical and number <= removal.number for number, path in faults.synced)
+
+    @pytest.mark.parametrize("durability", ["none", "fsync"])
+    def test_where_nothing_is_synced_the_staged_name_goes_with_its_answer(
+        self, tmp_path: Path, durability: Literal["none", "fsync"]
+    ) -> None:
+        ground = Ground(tmp_path / "root", LocalStore(tmp_path / "root", durability))
+        ground.make_namespace("g")
+        ground.make_table("g", "t")
+        request = ground.stage(T, rows(3, 4))
+        staged = Path("/" + request["create_table_version"]["manifest_path"])
+        call = ground.namespace.prepare("batch_commit_tables", {"operations": [request]})
+        ground.namespace.commit([call])
+        assert staged.exists()
+
+        ground.namespace.settle([call])
+
+        assert staged.exists() == (durability == "fsync")
+        assert ground.ids(T) == [0, 1, 2, 3]
+        ground.make_namespace("h")  # any flip closes what is settled (M7)
+        record = ground.catalog.snapshot().record(call.batch_uuid)
+        assert record is not None
+        assert record.state == ("open" if durability == "fsync" else "closed")
 
     def test_a_manifest_that_a_client_cleaned_up_does_not_keep_the_others_from_being_synced(
         self, tmp_path: Path

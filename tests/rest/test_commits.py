@@ -70,6 +70,17 @@ class TestCommitQueue:
         asyncio.run(run())
         assert names(echo_catalog) == [[0], [1, 2, 3, 4]]
 
+    def test_every_group_is_cleared_up_behind_and_a_failure_of_that_harms_nobody(self, echo_catalog: Any) -> None:
+        async def run() -> None:
+            commits = await self._started(echo_catalog)
+            for n in range(3):
+                await commits.commit(call(echo_catalog, n))
+            await commits.close()
+
+        asyncio.run(run())
+        assert echo_catalog.settled == echo_catalog.groups
+        assert len(echo_catalog.groups) == 3
+
     def test_a_group_has_its_limit(self, echo_catalog: Any) -> None:
         async def run() -> None:
             commits = await self._started(echo_catalog, group=3)
