@@ -10,7 +10,10 @@ from lance_core.errors import InvalidTransaction, NotFound, OutcomeUnknown
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
-from lance_core.transaction.reachable import reachable_files, unlisted_index_directories
+from lance_core.transaction.reachable import blob_directories, reachable_files, unlisted_index_directories
+
+BLOB_EXTENSION = "lance.blob.v2"
+"""Columns of this type may keep large values in `data/<name of the data file>/`, of which no manifest tells."""
 
 
 def put_again(store: ObjectStore, path: str, data: bytes, *, durable: bool = True) -> str | None:
@@ -34,14 +37,26 @@ def put_again(store: ObjectStore, path: str, data: bytes, *, durable: bool = Tru
 def added_files(
     store: ObjectStore, base: str, transaction: pb.Transaction, head: ManifestFile | None = None
 ) -> list[str]:
-    """Keys of all that `transaction` adds to the table at `base` (S1); lists index directories of older writers.
+    """Keys of all that `transaction` adds to the table at `base` (S1).
 
-    Without the `head` that it is committed on, files that were there before may be among them.
+    Lists index directories of older writers and, on a local disk, the blobs that lie beside data files. Without the
+    `head` that it is committed on, files that were there before may be among them.
     """
     keys = reachable_files(transaction, base, head)
-    for directory in unlisted_index_directories(transaction, base):
+    directories = unlisted_index_directories(transaction, base)
+    if store.local and _has_blobs(transaction, head):  # elsewhere nothing is left to do for what was written
+        directories += blob_directories(keys, base)
+    for directory in directories:
         keys += [meta.path for meta in store.list(directory)]
     return keys
+
+
+def _has_blobs(transaction: pb.Transaction, head: ManifestFile | None) -> bool:
+    """Whether the table has, or gets, a column whose values may lie in files of their own."""
+    fields = [*transaction.overwrite.schema, *transaction.merge.schema]
+    if head is not None:
+        fields += head.outline.fields
+    return any(field.extension_name == BLOB_EXTENSION for field in fields)
 
 
 def write_before_publishing(

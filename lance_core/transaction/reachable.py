@@ -41,12 +41,20 @@ def unlisted_index_directories(transaction: pb.Transaction, base: str) -> list[s
     return [index_directory(base, uuid) for uuid in (*created, *rewritten)]
 
 
+def blob_directories(keys: Iterable[str], base: str) -> list[str]:
+    """Where blobs too large for their data files lie: beside each of those among `keys`, under its name."""
+    directory = data_path(base, "")
+    return [key.removesuffix(_DATA_FILE) for key in keys if key.startswith(directory) and key.endswith(_DATA_FILE)]
+
+
 def is_file_path(path: str) -> bool:
     """Whether a path from a manifest stays below the directory that it is relative to."""
     return not any(part in {"", ".", ".."} for part in path.split("/"))
 
 
 _ADDS_FRAGMENTS_ONLY = frozenset({"append", "overwrite"})
+
+_DATA_FILE = ".lance"
 
 _LISTS_OLD_FILES = frozenset({"delete", "update", "merge"})
 """Operations whose fragments also name files that were there before."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 
 from lance_core.commit.loop import commit_transaction
@@ -243,4 +244,21 @@ def test_a_transaction_file_stands_in_for_a_missing_inline_one(table: Table) -> 
     file = table.head()
     path.write_bytes(encode_manifest_file(file.manifest, None, file.indices))
     assert commit_transaction(table.store, "t", stale).version == 4
+    table.open().validate()
+
+
+def test_blobs_beside_their_data_file_are_synced(tmp_path: Path) -> None:
+    """Their names stand in no manifest and no transaction."""
+    schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("b")])
+    batch = pa.table({"id": [1], "b": lance.blob_array([b"y" * 5_000_000])}, schema=schema)
+    table = Table(tmp_path)
+    lance.write_dataset(batch, table.uri, data_storage_version="2.2")
+    store = FaultStore(table.store)
+    fragments = table.stage(batch)
+    commit_transaction(store, "t", encode_transaction(Append(fragments), read_version=1))
+    written = {str(path.relative_to(tmp_path)) for path in table.path.rglob("*.blob")}
+    synced = {path for _, path in store.synced}
+    stem = fragments[0].files[0].path.removesuffix(".lance")
+    assert {path for path in written if stem in path} <= synced
+    assert len(written) == 2
     table.open().validate()
