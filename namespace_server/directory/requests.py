@@ -40,6 +40,7 @@ from namespace_server.directory.operations import (
 Request = Mapping[str, Any]
 T = TypeVar("T")
 _MAX_VERSION = 2**63 - 1
+_WALKS = frozenset({".", ".."})
 
 
 class PathResolver:
@@ -51,7 +52,7 @@ class PathResolver:
 
     def manifest_key(self, path: str) -> str | None:
         """The key of an object-store path. URIs and empty components are no object-store paths."""
-        if "://" in path or "//" in path or any(part in {".", ".."} for part in path.split("/")):
+        if "//" in path or not _WALKS.isdisjoint(path.split("/")):
             return None
         return self._object_path(path)
 
