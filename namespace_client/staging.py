@@ -201,7 +201,7 @@ def stage_merge(dataset: lance.LanceDataset, manifest: pb.Manifest, data: Any, c
     missing = [name for name in on if name not in source.schema.names]
     if missing:
         raise InvalidCall(f"merge on {on}: the rows have no column {missing[0]!r}, only {source.schema.names}")
-    builder = dataset_builder(dataset, clauses)
+    builder = _merge_builder(dataset, clauses)
     hashes: set[int] = set()
 
     def seen() -> Iterator[pa.RecordBatch]:
@@ -227,8 +227,7 @@ def stage_merge(dataset: lance.LanceDataset, manifest: pb.Manifest, data: Any, c
     return Merged(update_operation(operation, claim), inserted, updated, deleted, guard)
 
 
-def dataset_builder(dataset: lance.LanceDataset, clauses: MergeClauses) -> Any:
-    """Pylance's builder of a merge, with its clauses set."""
+def _merge_builder(dataset: lance.LanceDataset, clauses: MergeClauses) -> Any:
     builder = lance.LanceDataset.merge_insert(dataset, list(clauses.on))
     match clauses.matched:
         case "update":

@@ -208,6 +208,18 @@ def test_an_index_is_replaced_only_when_it_is_said(scene: Scene) -> None:
     assert (old.index_type, new.index_type) == ("BTree", "Bitmap")
 
 
+def test_merges_with_conditions(scene: Scene) -> None:
+    scene.make("t", *range(5))
+    with scene.catalog.begin() as tx:
+        changed = tx.merge("t", rows(1, 2, v=9.0), on="id", condition="target.v > 1")
+        deleted = tx.merge("t", rows(3, 7), on="id", matched="delete", not_matched="ignore")
+        pruned = tx.merge(
+            "t", rows(4), on="id", matched="keep", not_matched_by_source="delete", delete_condition="id < 1"
+        )
+    assert (changed.updated, deleted.deleted, pruned.deleted) == (1, 1, 1)
+    assert scene.values() == {1: 1.0, 2: 9.0, 4: 4.0}
+
+
 def test_compaction_takes_the_indices_along(scene: Scene) -> None:
     scene.make("t", *range(20))
     with scene.catalog.begin() as tx:
@@ -515,6 +527,12 @@ def test_the_handle_of_pylance_is_for_reading(scene: Scene, changed: bool) -> No
         (lambda tx: tx.update("t", {}), "update of columns"),
         (lambda tx: tx.merge("t", rows(1), on="absent"), "merge on"),
         (lambda tx: tx.merge("t", pa.table({"v": [1.0]}), on="id"), "the rows have no column 'id'"),
+        (
+            lambda tx: tx.merge("t", rows(1), on="id", matched="overwrite"),
+            "matched 'overwrite': expected one of update",
+        ),
+        (lambda tx: tx.merge("t", rows(1), on="id", matched="keep", condition="1 = 1"), "condition '1 = 1'"),
+        (lambda tx: tx.merge("t", rows(1), on="id", delete_condition="id = 1"), "delete_condition 'id = 1'"),
         (lambda tx: tx.drop_columns("t", ["absent"]), "drop_columns"),
         (lambda tx: tx.drop_columns("t", ["id", "v"]), "expected some, not all"),
         (lambda tx: tx.add_columns("t", {"v": "1"}), "'v'"),
