@@ -33,13 +33,10 @@ def _judge_restore(name: str, theirs: pb.Transaction) -> Verdict:
 
 
 def _judge_bases(ours: UpdateBases, name: str, theirs: pb.Transaction) -> Verdict:
-    match name:
-        case "update_mem_wal_state":
-            return log_changed()
-        case "update_bases":
-            reason = base_clash(ours.new_bases, theirs.update_bases.new_bases)
-            return incompatible(f"it added {reason} as well") if reason is not None else COMPATIBLE
-    return COMPATIBLE
+    if name != "update_bases":
+        return COMPATIBLE
+    reason = base_clash(ours.new_bases, theirs.update_bases.new_bases)
+    return incompatible(f"it added {reason} as well") if reason is not None else COMPATIBLE
 
 
 def base_clash(ours: Sequence[pb.BasePath], theirs: Sequence[pb.BasePath]) -> str | None:

@@ -43,7 +43,7 @@ OPERATIONS: dict[str, tuple[Callable[[Table], Operation], list[str]]] = {
 }
 
 
-@pytest.fixture(params=["plain", "stable row ids", "branch", "indexed"])
+@pytest.fixture(params=["plain", "stable row ids", "v1 names", "branch", "indexed"])
 def flavour(request: pytest.FixtureRequest) -> Flavour:
     return FLAVOURS[request.param]
 

@@ -26,7 +26,7 @@ def compaction(table: Table) -> Rewrite:
     return operation
 
 
-@pytest.fixture(params=["plain", "stable row ids", "branch", "indexed", "indexed, stable"])
+@pytest.fixture(params=["plain", "stable row ids", "v1 names", "branch", "indexed", "indexed, stable"])
 def flavour(request: pytest.FixtureRequest) -> Flavour:
     return FLAVOURS[request.param]
 

@@ -31,6 +31,8 @@ class Flavour:
     v2: bool = True
     branch: str | None = None
     indexed: bool = False
+    parent: str | None = None
+    """The branch that `branch` is one of; None is main."""
 
 
 FLAVOURS = {
@@ -38,6 +40,7 @@ FLAVOURS = {
     "stable row ids": Flavour(stable_row_ids=True),
     "v1 names": Flavour(v2=False),
     "branch": Flavour(branch="dev/x"),
+    "branch of a branch": Flavour(branch="sub", parent="dev/x"),
     "indexed": Flavour(indexed=True),
     "indexed, stable": Flavour(indexed=True, stable_row_ids=True),
 }
@@ -56,7 +59,11 @@ def table(tmp_path: Path, flavour: Flavour) -> Table:
     if flavour.indexed:
         made.open().create_scalar_index("id", "BTREE")
     if flavour.branch is not None:
-        made.open().create_branch(flavour.branch)
+        parent = made
+        if flavour.parent is not None:
+            made.open().create_branch(flavour.parent)
+            parent = made.branch(flavour.parent)
+        parent.open().create_branch(flavour.branch)
         return made.branch(flavour.branch)
     return made
 

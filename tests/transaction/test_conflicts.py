@@ -173,7 +173,7 @@ MATRIX: dict[str, tuple[Outcome, ...]] = {
     "config other": (C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C),
     "config replaced": (C, C, C, C, C, I, C, C, C, C, C, C, C, C, C, C, C, C),
     "schema": (C, C, C, C, C, C, I, R, R, R, C, C, C, C, C, I, C, C),
-    "mem wal": (I, I, I, C, C, C, C, I, I, I, I, I, I, C, C, I, C, I),
+    "mem wal": (I, I, I, C, C, C, C, I, I, I, I, I, I, C, C, I, C, C),
     "field": (C, C, C, C, C, C, C, R, R, R, C, C, C, C, C, I, C, C),
     "update_bases": (C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C),
     "clone": (I, I, I, I, I, I, I, I, I, I, I, I, I, I, I, I, I, I),
