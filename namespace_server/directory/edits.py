@@ -7,9 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from immutables import Map
+
 from namespace_server.directory.rows import (
     Changes,
     NamespaceEntry,
+    Place,
     RecordEntry,
     TableEntry,
     TableId,
@@ -58,7 +61,8 @@ class _Editor:
         self.keys = state.keys
         self.requests = state.requests
         self.open_records = state.open_records
-        self.open_places = state.open_places
+        self.opened: dict[Place, tuple[str, str | None]] = {}
+        self.closed: list[RecordEntry] = []
         self.strays = state.strays
         self.touched: set[TableId] = set()
 
@@ -140,7 +144,7 @@ class _Editor:
             self.keys,
             self.requests,
             self.open_records,
-            self.open_places,
+            self._open_places() if self.opened or self.closed else self.before.open_places,
             self.strays,
             detached,
         )
@@ -234,9 +238,7 @@ class _Editor:
             self.requests = self.requests.set(record.request_hash, uid)
         if record.state == "open":
             self.open_records = self.open_records.set(uid, None)
-            self.open_places = self.open_places.update(
-                {place_of(party): (uid, party.staged_path) for party in record.participants}
-            )
+            self.opened.update({place_of(party): (uid, party.staged_path) for party in record.participants})
 
     def _remove_record(self, record: RecordEntry) -> None:
         self.records = self.records.delete(record.batch_uuid)
@@ -250,11 +252,17 @@ class _Editor:
             self.requests = self.requests.delete(record.request_hash)
         if record.batch_uuid in self.open_records:
             self.open_records = self.open_records.delete(record.batch_uuid)
-            with self.open_places.mutate() as places:
+            self.closed.append(record)
+
+    def _open_places(self) -> Map[Place, tuple[str, str | None]]:
+        """What open records published, in one step for all records that were opened and closed."""
+        with self.before.open_places.mutate() as places:
+            for record in self.closed:
                 for place in map(place_of, record.participants):
                     if places.get(place, _NOWHERE)[0] == record.batch_uuid:
                         del places[place]
-                self.open_places = places.finish()
+            places.update(self.opened)
+            return places.finish()
 
 
 def _update_names(old: tuple[str, ...], names: set[str], present: set[str]) -> tuple[str, ...]:
