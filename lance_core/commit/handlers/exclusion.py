@@ -19,6 +19,7 @@ class ExclusiveStore(WrappedStore):
     def __init__(self, inner: ObjectStore) -> None:
         super().__init__(inner)
         self.content_e_tags = False
+        self.unsynced = inner.unsynced
 
     @abstractmethod
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
