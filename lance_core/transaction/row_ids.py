@@ -208,7 +208,9 @@ def _encode_array(values: Numbers) -> pb.EncodedU64Array:
 
 def _concatenate(parts: Iterable[Numbers]) -> Numbers:
     collected: list[Numbers] = []
+    count = 0
     for part in parts:
         collected.append(part)
-        _check_count(sum(map(len, collected)))
+        count += len(part)  # not summed up anew: there can be a segment for every row
+        _check_count(count)
     return np.concatenate(collected) if collected else np.empty(0, np.uint64)

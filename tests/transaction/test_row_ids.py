@@ -1,6 +1,7 @@
 """Row id sequences: any form decodes, ours comes back, and pylance agrees on the bytes."""
 
 import itertools
+import time
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,23 @@ def test_segments_follow_each_other() -> None:
     sequence = pb.RowIdSequence.FromString(encode_row_id_range(5, 7))
     sequence.segments.extend(pb.RowIdSequence.FromString(encode_row_ids(np.array([9, 3], np.uint64))).segments)
     assert row_ids(carrying(sequence.SerializeToString())).tolist() == [5, 6, 9, 3]
+
+
+def test_a_segment_for_every_row_takes_no_longer_than_its_rows() -> None:
+    """What a merge leaves behind when it moved rows from here and there."""
+
+    def seconds(rows: int) -> float:
+        sequence = pb.RowIdSequence(
+            segments=[pb.U64Segment(range=pb.U64Segment.Range(start=2 * n, end=2 * n + 1)) for n in range(rows)]
+        )
+        fragment = pb.DataFragment(physical_rows=rows, inline_row_ids=sequence.SerializeToString())
+        started = time.process_time()
+        assert len(row_ids(fragment)) == rows
+        return time.process_time() - started
+
+    few = min(seconds(4_000) for _ in range(3))
+    many = min(seconds(32_000) for _ in range(3))
+    assert many < 24 * few
 
 
 def test_a_short_bitmap_is_corrupt() -> None:
