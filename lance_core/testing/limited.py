@@ -15,6 +15,7 @@ class PlainStore(WrappedStore):
     def __init__(self, inner: ObjectStore) -> None:
         super().__init__(inner)
         self.content_e_tags = False
+        self.unsynced = inner.unsynced
 
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:  # noqa: ARG002
         self._refuse("put_if_absent", path)
@@ -38,6 +39,7 @@ class OverwritingStore(WrappedStore):
     def __init__(self, inner: ObjectStore) -> None:
         super().__init__(inner)
         self.content_e_tags = False
+        self.unsynced = inner.unsynced
 
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
         return self.put(path, data, durable=durable)
