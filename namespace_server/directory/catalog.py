@@ -176,7 +176,7 @@ class Catalog:
                 error = pending.verdict if isinstance(pending.verdict, LanceNamespaceError) else None
                 self.foreign.conclude(pending.batch.uuid, error)
             idle = time.monotonic() - self._last_commit > self.options.sweep_interval.total_seconds()
-            if snapshot.managed and idle:
+            if snapshot.managed and (idle or self._closed):  # who ends in peace leaves nothing for others to finish
                 self.flip_upkeep()
         except (LanceCoreError, LanceNamespaceError) as error:
             logger.warning("sweep: %s", error)
