@@ -79,18 +79,6 @@ class FsspecStore(ObjectStore):
             self.head(path)
             raise
 
-    def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str:
-        check_key(staged)
-        return self.put_if_absent(target, data, durable=durable)
-
-    def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
-        check_key(target)
-        self.put_if_absent(target, self.get(source), durable=durable)
-        try:
-            self.delete(source)
-        except StorageError as error:
-            raise OutcomeUnknown(f"{self.uri}/{source}: moved to {target}, but perhaps not removed") from error
-
     def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
         there = self if origin is None else origin.innermost
         if not isinstance(there, FsspecStore) or there._bucket.service != self._bucket.service:  # noqa: SLF001

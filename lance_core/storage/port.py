@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+from lance_core.errors import OutcomeUnknown, StorageError
 from lance_core.storage.keys import check_key, quote_path
 
 T = TypeVar("T")
@@ -94,20 +95,26 @@ class ObjectStore(ABC):
         On a local file system the comparison and the replacement are two steps.
         """
 
-    @abstractmethod
     def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:
         """Give `data`, the bytes read from `staged`, the name `target` if that is vacant; `staged` stays.
 
         Never a store's copy (M2): a link on a local file system, put-if-absent of `data` elsewhere. Atomicity and
         errors as `put_if_absent`.
         """
+        check_key(staged)
+        return self.put_if_absent(target, data, durable=durable)
 
-    @abstractmethod
     def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
         """Move an object to a vacant key. Raises `AlreadyExists`, `NotFound` (source), `OutcomeUnknown`.
 
         Of all concurrent callers with one target exactly one succeeds. A crash may leave both names.
         """
+        check_key(target)
+        self.put_if_absent(target, self.get(source), durable=durable)
+        try:
+            self.delete(source)
+        except StorageError as error:
+            raise OutcomeUnknown(f"{self.uri}/{source}: moved to {target}, but perhaps not removed") from error
 
     def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
         """Make `target` a copy of another object, `source` of `origin` (by default this store), replacing what it held.

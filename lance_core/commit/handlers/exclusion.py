@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from lance_core.errors import OutcomeUnknown, StorageError
-from lance_core.storage.keys import check_key
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.delegation import WrappedStore
 
@@ -25,16 +23,5 @@ class ExclusiveStore(WrappedStore):
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
         """See `ObjectStore.put_if_absent`."""
 
-    def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:
-        """See `ObjectStore.publish`."""
-        check_key(staged)
-        return self.put_if_absent(target, data, durable=durable)
-
-    def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
-        """See `ObjectStore.rename_if_absent`."""
-        check_key(target)
-        self.put_if_absent(target, self.get(source), durable=durable)
-        try:
-            self.delete(source)
-        except StorageError as error:
-            raise OutcomeUnknown(f"{self.uri}/{source}: moved to {target}, but perhaps not removed") from error
+    publish = ObjectStore.publish  # not that of the store inside, which knows nothing of the handler
+    rename_if_absent = ObjectStore.rename_if_absent
