@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_core import data
+from lance_core.branches import Branches
 from lance_core.cloning import clone_table
 from lance_core.commit.copying import Origin
-from lance_core.commit.handlers.handler import CommitHandler
+from lance_core.commit.handlers.handler import CommitHandler, handle
 from lance_core.commit.loop import MAX_RETRIES, commit_transaction
 from lance_core.commit.staged import StagedCommit, stage_commit
 from lance_core.errors import NotFound
@@ -23,7 +24,7 @@ from lance_core.format.naming import NamingScheme, branch_base
 from lance_core.format.schema import check_depth
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.references import FoundVersion, Reference, find, find_from, read_found, resolve
-from lance_core.refs import Branches, Tags
+from lance_core.refs import Tags
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import (
@@ -98,8 +99,7 @@ class Dataset:
         `UnsupportedFeature` when the table asks more of its readers than we know.
         """
         store = target if isinstance(target, ObjectStore) else open_store(target, storage_options)
-        if commit_handler is not None:
-            store = commit_handler.over(store)
+        store = handle(store, commit_handler)
         found = find_from(store, location, ref, None, None)
         return cls(store, location, found.branch, found.location, found.file, storage_options)
 

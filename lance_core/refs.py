@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from lance_core.branches import Branches, is_being_deleted
+from lance_core.branches import is_being_deleted
 from lance_core.errors import NotFound, ReferenceNotFound
 from lance_core.format.naming import join_key
 from lance_core.format.refs import (
@@ -21,8 +21,6 @@ from lance_core.format.refs import (
 from lance_core.ref_files import claim_ref, list_refs, read_ref
 from lance_core.references import FoundVersion, Reference, find_from, is_gone
 from lance_core.storage.port import ObjectStore
-
-__all__ = ["Branches", "Tags"]
 
 
 @dataclass(frozen=True, slots=True)

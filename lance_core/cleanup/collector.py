@@ -24,7 +24,7 @@ from lance_core.cleanup.plan import (
 )
 from lance_core.cleanup.reachability import file_name
 from lance_core.cleanup.retention import Retention
-from lance_core.commit.handlers.handler import CommitHandler
+from lance_core.commit.handlers.handler import CommitHandler, handle
 from lance_core.errors import AlreadyExists, NotFound
 from lance_core.format.naming import MAIN_BRANCH, branch_base
 from lance_core.storage.opening import open_store
@@ -88,9 +88,8 @@ def cleanup(
         check_unmanaged(whole, location)
     finally:
         whole.close()
-    store = open_store(uri, storage_options)
     return cleanup_table(
-        store if commit_handler is None else commit_handler.over(store),
+        handle(open_store(uri, storage_options), commit_handler),
         "",
         retention,
         branch=branch,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from google.protobuf.message import DecodeError
 
-from lance_core.commit.handlers.handler import CommitHandler
+from lance_core.commit.handlers.handler import CommitHandler, handle
 from lance_core.commit.loop import MAX_RETRIES, Committed
 from lance_core.commit.loop import commit_transaction as commit_to_store
 from lance_core.errors import InvalidTransaction
@@ -39,9 +39,7 @@ def commit_transaction(
     committed, or may yet be.
     """
     message = transaction if isinstance(transaction, pb.Transaction) else _parse(transaction)
-    store = open_store(uri, storage_options)
-    if commit_handler is not None:
-        store = commit_handler.over(store)
+    store = handle(open_store(uri, storage_options), commit_handler)
     return commit_to_store(store, "", message, branch=branch, max_retries=max_retries)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lance_core.commit.handlers.handler import CommitHandler
+from lance_core.commit.handlers.handler import CommitHandler, handle
 from lance_core.commit.loop import MAX_RETRIES, Committed, commit_transaction
 from lance_core.compaction.plan import CompactionOptions
 from lance_core.compaction.rewrite import discard_compaction, prepare_compaction
@@ -47,9 +47,8 @@ def compact(
     compacted, and the files written for it are gone. After `CommitUnknown` it may have been committed, or may yet
     be. Raises `ReferenceNotFound`, `CorruptFile`, `StorageError`, and `UnsupportedFeature` as `prepare_compaction`.
     """
-    store = open_store(uri, storage_options)
     return compact_table(
-        store if commit_handler is None else commit_handler.over(store),
+        handle(open_store(uri, storage_options), commit_handler),
         "",
         options,
         branch=branch,

@@ -22,6 +22,11 @@ class CommitHandler(ABC):
         """
 
 
+def handle(store: ObjectStore, handler: CommitHandler | None) -> ObjectStore:
+    """`store` with names claimed by the handler's means; without one, by the store's own."""
+    return store if handler is None else handler.over(store)
+
+
 class ConditionalPut(CommitHandler):
     """The store's own: a conditional PUT on S3, Azure and Google; a link of a complete file on a local disk."""
 
