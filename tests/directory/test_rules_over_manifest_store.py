@@ -37,13 +37,6 @@ def manifests(monkeypatch: pytest.MonkeyPatch) -> dict[str, MemoryManifestStore]
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Ground:
-    made = Ground(tmp_path / "root")
-    made.make_namespace("g")
-    return made
-
-
-@pytest.fixture
 def faults(tmp_path: Path) -> FaultStore:
     return FaultStore(tables.LocalStore(tmp_path / "root", "none"))
 
