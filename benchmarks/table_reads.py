@@ -61,9 +61,10 @@ def run(directory: Path) -> Report:
         "table_reads",
         "Reading the catalog",
         f"{CONNECTIONS} connections, each with one request under way, for {SECONDS:.0f} s. Every answer of ours is "
-        "that of the newest catalog version: the storage is asked for a newer one on each request. What was answered "
-        "from a version is kept until there is a newer one: most of these answers were given before, in the row with "
-        "changes few.",
+        "that of the newest catalog version: the storage is asked for a newer one after the request has come, once "
+        "for all that are read at the same time. What was answered from a version is kept until there is a newer one, "
+        "and the same bytes are not parsed twice: most of these requests came before, in the row with changes few of "
+        "the answers.",
         [table, _measure_root_tables(directory)],
     )
 

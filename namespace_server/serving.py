@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
+from typing import Literal, cast
 
 import typer
 import uvicorn
@@ -43,9 +45,10 @@ def configure(app: ASGIApp, *, host: str, port: int) -> uvicorn.Config:
     )
 
 
-def _protocol() -> type[asyncio.Protocol] | str:
+def _protocol() -> type[asyncio.Protocol] | Literal["h11"]:
     if sys.platform == "win32":
         return "h11"
-    from namespace_server.transport import JoiningProtocol
+    from namespace_server.repeats import Repeats
+    from namespace_server.transport import RepeatingProtocol
 
-    return JoiningProtocol
+    return cast("type[asyncio.Protocol]", partial(RepeatingProtocol, repeats=Repeats()))

@@ -1,15 +1,18 @@
-"""Send the head and the body of an answer as one.
+"""uvicorn's protocol with two short cuts: answers leave in one piece, and repeated requests are not parsed again.
 
-uvicorn writes them apart, and uvloop hands every write to the kernel at once: two system calls and two packets for each
-answer, and a client that is woken twice.
+uvicorn writes the head and the body of an answer apart, and uvloop hands every write to the kernel at once: two system
+calls and two packets for each answer, and a client that is woken twice.
 """
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from namespace_server.repeats import REMEMBER, REPEAT, Repeats
 
 
 class JoiningTransport:
@@ -38,6 +41,11 @@ class JoiningTransport:
             self._waiting = True
             self._loop.call_soon(self._give_up_waiting)
 
+    def write_whole(self, *parts: bytes) -> None:
+        """Send a whole answer, behind what was kept back."""
+        self._send_held()
+        self._inner.writelines(parts)
+
     def close(self) -> None:
         """Send what is left, then close."""
         self._send_held()
@@ -60,9 +68,64 @@ class JoiningTransport:
             self._inner.write(held)
 
 
-class JoiningProtocol(HttpToolsProtocol):
-    """uvicorn's protocol on httptools, over a `JoiningTransport`."""
+class RepeatingProtocol(HttpToolsProtocol):
+    """uvicorn's protocol on httptools over a `JoiningTransport`, with a short way for requests that came before.
+
+    The short way is open to one whole request that arrives in one piece while nothing else is under way.
+    """
+
+    def __init__(self, *arguments: Any, repeats: Repeats, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._repeats = repeats
+        self._repeated = False
+        self._joining: JoiningTransport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin a connection."""
-        super().connection_made(cast("asyncio.Transport", JoiningTransport(transport, self.loop)))
+        self._joining = JoiningTransport(transport, self.loop)
+        super().connection_made(cast("asyncio.Transport", self._joining))
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the client sent."""
+        before = self.cycle
+        at_rest = self._is_received() and before.response_complete if before else self.scope is None
+        if at_rest and self._repeat(data):
+            return
+        super().data_received(data)
+        if at_rest and self.cycle is not before and self._is_received() and self._may_repeat():
+            self.scope["extensions"] = {REPEAT: {REMEMBER: partial(self._repeats.remember, data)}}
+
+    def timeout_keep_alive_handler(self) -> None:
+        """End an idle connection: one without any request since the timer was set."""
+        if not self._repeated:
+            super().timeout_keep_alive_handler()
+            return
+        self._wait_for_more()
+
+    def _wait_for_more(self) -> None:
+        self._repeated = False
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def _is_received(self) -> bool:
+        """Whether the last request came in whole, and no other has begun."""
+        return self.cycle.scope is self.scope and not self.cycle.more_body
+
+    def _may_repeat(self) -> bool:
+        """Whether the request that came in was alone, and wants no more than an answer."""
+        cycle = self.cycle
+        return (
+            not self.pipeline and cycle.keep_alive and not self.expect_100_continue and not self.parser.should_upgrade()
+        )
+
+    def _repeat(self, data: bytes) -> bool:
+        if self.flow.write_paused:
+            return False
+        answer = self._repeats.answer(data, self.server_state.default_headers)
+        if answer is None:
+            return False
+        self._joining.write_whole(*answer)
+        self.server_state.total_requests += 1
+        if self.timeout_keep_alive_task is None:
+            self._wait_for_more()
+        self._repeated = True
+        return True

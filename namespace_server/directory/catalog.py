@@ -95,11 +95,12 @@ class Catalog:
     def is_newest(self, snapshot: CatalogSnapshot, *, vacant: str) -> bool:
         """Whether a snapshot is still the newest, and nothing stands under the key `vacant`; in one round trip."""
         self.start()
-        looks: list[Callable[[], Any]] = [self.table.refresh, partial(self._is_vacant, vacant)]
+        looks: list[Callable[[], Any]] = [self.table.refresh, partial(self.is_vacant, vacant)]
         newest, is_vacant = self.store.gather(looks)
         return newest is snapshot and is_vacant
 
-    def _is_vacant(self, key: str) -> bool:
+    def is_vacant(self, key: str) -> bool:
+        """Whether nothing stands under a key."""
         try:
             self.store.get(key)
         except NotFound:

@@ -112,6 +112,20 @@ class DirectoryNamespace(LanceNamespace):
         kept = self._kept.find(snapshot, question)
         return self._answer(snapshot, operation, request, question) if kept is None else kept.answer
 
+    def newest(self) -> CatalogSnapshot:
+        """The newest snapshot (one storage round trip)."""
+        return self.catalog.snapshot()
+
+    def recall(self, question: Hashable, snapshot: CatalogSnapshot) -> Answer | None:
+        """What was answered to `question` in `snapshot`, if it was kept and the snapshot is all that it depends on.
+
+        One more storage round trip for the head of a table: nothing must have come to stand above it since (P5).
+        """
+        kept = self._kept.find(snapshot, question)
+        if kept is None or not (kept.above is None or self.catalog.is_vacant(kept.above)):
+            return None
+        return kept.answer
+
     def prepare(
         self,
         operation: str,

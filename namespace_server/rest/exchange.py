@@ -26,6 +26,7 @@ from starlette.types import Receive, Send
 from lance_core.errors import ManifestNotSynchronized, OutcomeUnknown, StorageError
 from namespace_server.rest.endpoints import Body, Endpoint
 from namespace_server.rest.errors import BodyTooLarge, MethodNotAllowed, body_of, status_of
+from namespace_server.rest.port import Answer
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ _JSON = (b"content-type", b"application/json")
 _EMPTY = (b"content-length", b"0")
 
 Headers = Mapping[bytes, bytes]
+Header = tuple[bytes, bytes]
 
 
 class ClientGone(Exception):
@@ -205,17 +207,20 @@ async def wait_for_the_end(receive: Receive) -> None:
         continue
 
 
-async def send_json(send: Send, body: bytes, catalog_version: int) -> None:
-    """Send a success with a JSON body."""
-    await _send(send, 200, _json_headers(body, catalog_version), body)
+def render_success(answer: Answer, *, silent: bool) -> tuple[list[Header], bytes]:
+    """Headers and body of a success; a silent one has no body."""
+    if silent:
+        return [_EMPTY, (CATALOG_VERSION, b"%d" % answer.catalog_version)], b""
+    body = answer.json
+    return _json_headers(body, answer.catalog_version), body
 
 
-async def send_nothing(send: Send, catalog_version: int) -> None:
-    """Send a success without a body."""
-    await _send(send, 200, [_EMPTY, (CATALOG_VERSION, b"%d" % catalog_version)], b"")
+async def send_success(send: Send, headers: list[Header], body: bytes) -> None:
+    """Send a success."""
+    await _send(send, 200, headers, body)
 
 
-def render_error(error: Exception, catalog_version: int) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+def render_error(error: Exception, catalog_version: int) -> tuple[int, list[Header], bytes]:
     """Status, headers and body of the ErrorResponse for any exception.
 
     What is not a namespace error is logged in full and answered without its text: as 503/17 if the store could not
@@ -248,11 +253,11 @@ async def send_error(send: Send, error: Exception, catalog_version: int) -> None
     await _send(send, *render_error(error, catalog_version))
 
 
-def _json_headers(body: bytes, catalog_version: int) -> list[tuple[bytes, bytes]]:
+def _json_headers(body: bytes, catalog_version: int) -> list[Header]:
     return [_JSON, (b"content-length", b"%d" % len(body)), (CATALOG_VERSION, b"%d" % catalog_version)]
 
 
-async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+async def _send(send: Send, status: int, headers: list[Header], body: bytes) -> None:
     try:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from lance_namespace.errors import LanceNamespaceError
 
 Call = Any  # opaque: made by `prepare`, consumed by `commit`
+Snapshot = Any  # opaque: made by `newest`, consumed by `recall`
 
 
 class Answer(Protocol):
@@ -51,6 +52,14 @@ class Catalog(Protocol):
         question: Hashable | None = None,
     ) -> Answer:
         """Answer, as of catalog version `at` or the newest. The same `question` is the same operation and request."""
+        ...
+
+    def newest(self) -> Snapshot:
+        """The catalog as it is now; storage is asked for it."""
+        ...
+
+    def recall(self, question: Hashable, snapshot: Snapshot) -> Answer | None:
+        """What a question was answered in a snapshot, if that is known still to be the answer there."""
         ...
 
     def prepare(

@@ -9,13 +9,14 @@ from functools import partial
 from lance_namespace.errors import UnsupportedOperationError
 from starlette.types import Receive, Scope, Send
 
+from namespace_server.repeats import REMEMBER, REPEAT
 from namespace_server.rest import batches, catalog, exchange, namespaces, tables, unsupported, versions
 from namespace_server.rest.commits import CommitQueue
 from namespace_server.rest.dispatch import PathTable
 from namespace_server.rest.endpoints import Body, Endpoint
 from namespace_server.rest.errors import RouteNotFound
 from namespace_server.rest.identity import Authenticator
-from namespace_server.rest.port import Answer, Catalog
+from namespace_server.rest.port import Answer, Catalog, Snapshot
 
 SERVED: tuple[Endpoint, ...] = (
     *tables.ENDPOINTS,
@@ -48,6 +49,7 @@ class CatalogService:
         self._readers = None if namespace.local else ThreadPoolExecutor(_REMOTE_READERS, thread_name_prefix="read")
         self._questions = exchange.Questions()
         self._newest = 0
+        self._round: Snapshot | None = None
 
     @property
     def catalog_version(self) -> int:
@@ -75,12 +77,8 @@ class CatalogService:
         try:
             endpoint, segment = self._table.find(scope["method"], scope["raw_path"])
             answer = await self._answer(endpoint, segment, scope, receive)
-            version = answer.catalog_version
-            self._newest = max(self._newest, version)
-            if endpoint.silent:
-                await exchange.send_nothing(send, version)
-            else:
-                await exchange.send_json(send, answer.json, version)
+            self._newest = max(self._newest, answer.catalog_version)
+            await exchange.send_success(send, *exchange.render_success(answer, silent=endpoint.silent))
         except RouteNotFound:
             return False
         except exchange.ClientGone:
@@ -107,10 +105,34 @@ class CatalogService:
         body = b"" if endpoint.body is Body.NONE else await exchange.read_body(receive, headers, self._max_body)
         asked = (endpoint, segment, scope["query_string"], headers.get(b"content-type", b""), body)
         if reads:
-            return await self._read(self._questions.read(*asked), pin)
+            question = self._questions.read(*asked)
+            if pin is None and self._readers is None and REPEAT in (extensions := scope.get("extensions", {})):
+                extensions[REPEAT][REMEMBER](partial(self._answer_again, endpoint, question))
+            return await self._read(question, pin)
         request = exchange.read_request(*asked)
         call = self._namespace.prepare(operation, request, idempotency_key=key, principal=principal)
         return await self._commits.commit(call)
+
+    def _answer_again(
+        self, endpoint: Endpoint, question: exchange.Question
+    ) -> tuple[list[exchange.Header], bytes] | None:
+        """Answer a read that was answered before, if what was said then still holds."""
+        answer = self._namespace.recall(question, self._newest_of_round())
+        return None if answer is None else exchange.render_success(answer, silent=endpoint.silent)
+
+    def _newest_of_round(self) -> Snapshot:
+        """The newest snapshot, for requests that were read in this round of the event loop.
+
+        Storage is asked once in a round, after the round has begun. The clients of all requests that are read in it
+        had begun to send them by then, so none of them can have waited for an answer that is newer than that.
+        """
+        if self._round is None:
+            self._round = self._namespace.newest()
+            asyncio.get_running_loop().call_soon(self._end_round)
+        return self._round
+
+    def _end_round(self) -> None:
+        self._round = None
 
     async def _read(self, question: exchange.Question, pin: int | None) -> Answer:
         if self._readers is None:

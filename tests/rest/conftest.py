@@ -44,6 +44,8 @@ class EchoCatalog:
     """Answers every operation with what it was asked, at catalog version 7; a write makes that 8.
 
     `failure` is raised, or answered for each call of a group, instead; `gate` holds commits back while it is clear.
+    What was answered to a question at `version` is recalled as long as that is the version; `looks` counts how often
+    somebody asked for it.
     """
 
     READS = frozenset(item.operation for item in SERVED if item.operation.startswith(("describe", "list")))
@@ -61,8 +63,20 @@ class EchoCatalog:
         self.settled: list[list[EchoCall]] = []
         self.read_threads: set[str] = set()
         self.questions: list[object] = []
+        self.version = 7
+        self.looks = 0
+        self.kept: dict[tuple[object, int], EchoAnswer] = {}
         self.started = False
         self.closed = False
+
+    def newest(self) -> int:
+        self.looks += 1
+        if self.failure is not None:
+            raise self.failure
+        return self.version
+
+    def recall(self, question: object, snapshot: int) -> EchoAnswer | None:
+        return self.kept.get((question, snapshot))
 
     def read(
         self, operation: str, request: Mapping[str, Any], *, at: int | None = None, question: object = None
@@ -71,7 +85,9 @@ class EchoCatalog:
         self.read_threads.add(threading.current_thread().name)
         if self.failure is not None:
             raise self.failure
-        return EchoAnswer({"operation": operation, "request": dict(request)}, 7 if at is None else at)
+        answer = EchoAnswer({"operation": operation, "request": dict(request)}, self.version if at is None else at)
+        self.kept[question, answer.catalog_version] = answer
+        return answer
 
     def prepare(
         self,

@@ -169,8 +169,8 @@ class TestOverHttp:
     def test_every_read_is_asked_with_its_question(self, serve: Any) -> None:
         catalog = EchoCatalog()
         server = serve(catalog)
-        for path in ("a$t", "a$t", "a$u"):
-            assert self.describe(server.url, path, key=None).status_code == 200
+        for path, agent in (("a$t", "one"), ("a$t", "other"), ("a$u", "one")):  # in other bytes each
+            assert self.describe(server.url, path, key=None, **{"user-agent": agent}).status_code == 200
         first, second, third = catalog.questions
         assert first is second
         assert first is not third
