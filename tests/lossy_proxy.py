@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import httpx
+
+from tests.listener import listen
 
 _OURS = {"host", "connection", "content-length"}
 
@@ -50,29 +51,7 @@ class LossyProxy:
 
 @contextmanager
 def serve_lossily(upstream: str) -> Iterator[LossyProxy]:
-    """Listen on a free port; `url` of the proxy says where."""
-    state = LossyProxy(upstream)
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            state.answer(self)
-
-        def do_GET(self) -> None:
-            state.answer(self)
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
-        yield state
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    """A proxy on a free port; its `url` says where."""
+    proxy = LossyProxy(upstream)
+    with listen(proxy.answer) as proxy.url:
+        yield proxy

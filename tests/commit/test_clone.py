@@ -13,7 +13,7 @@ from lance_core.errors import IncompatibleTransaction, InvalidTransaction, Refer
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.apply import apply_transaction
 from lance_core.transaction.operations import Append, Clone, UpdateConfig, encode_transaction
-from tests.commit.test_interop import Flavour, commit
+from tests.commit.flavours import Flavour, commit
 from tests.transaction.tables import Table, delete_rows, make_table, rows
 from tests.transaction.test_apply import comparable
 

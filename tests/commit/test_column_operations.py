@@ -13,9 +13,8 @@ from lance_core.errors import InvalidTransaction
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.operations import Append, CreateIndex, DataReplacement, Merge, Operation
-from tests.commit.test_conflicts import PYLANCE
-from tests.commit.test_conflicts import commit as outcome_of
-from tests.commit.test_interop import FLAVOURS, IDS, Flavour, commit
+from tests.commit.flavours import FLAVOURS, IDS, Flavour, commit, make
+from tests.commit.outcomes import PYLANCE, outcome_of
 from tests.transaction.tables import Table, borrow, make_table, rows, stage_column
 
 
@@ -50,15 +49,7 @@ def flavour(request: pytest.FixtureRequest) -> Flavour:
 
 @pytest.fixture
 def table(tmp_path: Path, flavour: Flavour) -> Table:
-    made = make_table(tmp_path, (0, 10), (10, 20), stable_row_ids=flavour.stable_row_ids, v2=flavour.v2)
-    made.open().delete("id = 5")
-    if flavour.indexed:
-        made.open().create_scalar_index("id", "BTREE")
-        made.open().create_scalar_index("s", "BTREE")
-    if flavour.branch is not None:
-        made.open().create_branch(flavour.branch)
-        return made.branch(flavour.branch)
-    return made
+    return make(tmp_path, flavour, {"id": "BTREE", "s": "BTREE"})
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

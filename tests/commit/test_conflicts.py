@@ -7,59 +7,17 @@ from pathlib import Path
 
 import lance
 import pytest
-from lance.lance import DatasetBasePath
 
-from lance_core.commit.loop import commit_transaction
 from lance_core.data import schema_fields
-from lance_core.errors import CommitConflict, RetryableConflict
 from lance_core.transaction.operations import (
     Append,
     MapUpdate,
     Operation,
     Overwrite,
     UpdateConfig,
-    encode_transaction,
 )
-from tests.transaction.tables import SCHEMA, Table, delete_rows, make_table, merge_rows, replace_data, rows
-
-
-def rewrite_column(dataset: lance.LanceDataset, start: int) -> None:
-    """New values for column x of two rows; the index on id makes pylance write a column instead of moving rows."""
-    merge = dataset.merge_insert("id").when_matched_update_all()
-    merge.execute(rows(start, start + 2).drop(["s"]))
-    assert lance.dataset(dataset.uri).read_transaction(dataset.version).operation.fields_modified == [1]
-
-
-def compact(dataset: lance.LanceDataset) -> None:
-    dataset.optimize.compact_files()
-
-
-PYLANCE: dict[str, Callable[[lance.LanceDataset], object]] = {
-    "append": lambda d: lance.write_dataset(rows(90, 95), d, mode="append"),
-    "delete, other row": lambda d: d.delete("id = 4"),
-    "delete, same row": lambda d: d.delete("id = 3"),
-    "delete elsewhere": lambda d: d.delete("id = 14"),
-    "delete of the fragment": lambda d: d.delete("id < 10"),
-    "update, other row": lambda d: d.update({"x": "7"}, where="id = 4"),
-    "update, same row": lambda d: d.update({"x": "7"}, where="id = 3"),
-    "upsert": lambda d: (
-        d.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows(19, 22))
-    ),
-    "columns": lambda d: rewrite_column(d, 4),
-    "columns elsewhere": lambda d: rewrite_column(d, 14),
-    "overwrite": lambda d: lance.write_dataset(rows(0, 2), d, mode="overwrite"),
-    "create_index": lambda d: d.create_scalar_index("x", "BTREE"),
-    "rewrite": compact,
-    "merge": lambda d: d.add_columns({"y": "x"}),
-    "project": lambda d: d.drop_columns(["s"]),
-    "restore": lambda d: lance.dataset(d.uri, version=1).restore(),
-    "config, other key": lambda d: d.update_config({"other": "1"}),
-    "config, same key": lambda d: d.update_config({"k": "1"}),
-    "schema metadata": lambda d: d.update_schema_metadata({"k": "1"}),
-    "data_replacement": lambda d: replace_data(d, 0),
-    "data_replacement elsewhere": lambda d: replace_data(d, 1),
-    "update_bases": lambda d: d.add_bases([DatasetBasePath("/nowhere", name="n")]),
-}
+from tests.commit.outcomes import OK, PYLANCE, I, R, outcome_of
+from tests.transaction.tables import SCHEMA, Table, delete_rows, make_table, merge_rows, rows
 
 OURS: dict[str, Callable[[Table], Operation]] = {
     "append": lambda t: Append(t.stage(rows(50, 53))),
@@ -68,8 +26,6 @@ OURS: dict[str, Callable[[Table], Operation]] = {
     "update": lambda t: merge_rows(t.open(), rows(3, 4)),
     "config": lambda _: UpdateConfig(MapUpdate({"k": "v"})),
 }
-
-OK, R, I = "committed", "retryable", "incompatible"  # noqa: E741
 
 #                              append, overwrite, delete, update, config
 EXPECTED: dict[str, tuple[str, str, str, str, str]] = {
@@ -98,16 +54,6 @@ EXPECTED: dict[str, tuple[str, str, str, str, str]] = {
 }
 
 
-def commit(table: Table, operation: Operation, read_version: int) -> str:
-    transaction = encode_transaction(operation, read_version=read_version)
-    try:
-        commit_transaction(table.store, "t", transaction)
-    except CommitConflict as error:
-        named = error.version == table.open().version  # the one commit that stands in the way is the newest
-        return f"{R if isinstance(error, RetryableConflict) else I}{'' if named else ' with the wrong version'}"
-    return OK
-
-
 @pytest.mark.parametrize("theirs", EXPECTED)
 @pytest.mark.parametrize("ours", OURS)
 def test_cell(tmp_path: Path, ours: str, theirs: str) -> None:
@@ -120,7 +66,7 @@ def test_cell(tmp_path: Path, ours: str, theirs: str) -> None:
     before = table.ids()
     values = {row["id"]: row["x"] for row in between.to_table(columns=["id", "x"]).to_pylist()}
 
-    assert commit(table, operation, read_version) == EXPECTED[theirs][list(OURS).index(ours)]
+    assert outcome_of(table, operation, read_version) == EXPECTED[theirs][list(OURS).index(ours)]
 
     table.open().validate()
     if table.open().version == between.version:
@@ -145,26 +91,26 @@ def test_cell(tmp_path: Path, ours: str, theirs: str) -> None:
 def test_a_restore_of_the_schema_s_ground(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     PYLANCE["restore"](table.open())
-    assert commit(table, UpdateConfig(schema_metadata=MapUpdate({"k": "v"})), 2) == I
+    assert outcome_of(table, UpdateConfig(schema_metadata=MapUpdate({"k": "v"})), 2) == I
 
 
 def test_metadata_for_a_field_that_was_dropped(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10))
     table.open().drop_columns(["s"])
-    assert commit(table, UpdateConfig(field_metadata={2: MapUpdate({"k": "v"})}), 1) == I
-    assert commit(table, UpdateConfig(field_metadata={1: MapUpdate({"k": "v"})}), 1) == OK
+    assert outcome_of(table, UpdateConfig(field_metadata={2: MapUpdate({"k": "v"})}), 1) == I
+    assert outcome_of(table, UpdateConfig(field_metadata={1: MapUpdate({"k": "v"})}), 1) == OK
 
 
 def test_pylance_sees_our_commits_in_its_way_as_we_see_its(tmp_path: Path) -> None:
     """The other direction: ours is committed, a stale pylance comes after."""
     table = make_table(tmp_path, (0, 10), (10, 20))
     stale = [table.open() for _ in range(4)]
-    assert commit(table, delete_rows(table.open(), "id = 3"), 2) == OK
+    assert outcome_of(table, delete_rows(table.open(), "id = 3"), 2) == OK
     stale[0].delete("id = 4")
     lance.write_dataset(rows(20, 22), stale[1], mode="append")
     with pytest.raises(OSError, match="Too many concurrent writers"):
         stale[2].update({"x": "1"}, where="id = 3", conflict_retries=0)
-    assert commit(table, Overwrite(table.stage(rows(0, 2), "overwrite"), tuple(schema_fields(SCHEMA))), 4) == OK
+    assert outcome_of(table, Overwrite(table.stage(rows(0, 2), "overwrite"), tuple(schema_fields(SCHEMA))), 4) == OK
     with pytest.raises(OSError, match="ncompatible"):
         lance.write_dataset(rows(30, 31), stale[3], mode="append")
     table.open().validate()

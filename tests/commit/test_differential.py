@@ -17,8 +17,7 @@ from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import ReserveFragments, UpdateMemWalState
-from tests.commit.test_conflicts import PYLANCE
-from tests.commit.test_conflicts import commit as outcome_of
+from tests.commit.outcomes import PYLANCE, outcome_of
 from tests.transaction.tables import Table, borrow, make_table, rows
 
 OK, R, I = "committed", "retryable", "incompatible"  # noqa: E741

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
 
-from lance_core.commit.loop import Committed, commit_transaction
+from lance_core.commit.loop import commit_transaction
 from lance_core.data import schema_fields
 from lance_core.format.naming import parse_manifest_name
 from lance_core.transaction.lineage import lineage_break
@@ -22,28 +21,8 @@ from lance_core.transaction.operations import (
     UpdateConfig,
     encode_transaction,
 )
+from tests.commit.flavours import FLAVOURS, IDS, Flavour, commit, make
 from tests.transaction.tables import SCHEMA, Table, delete_rows, make_table, merge_rows, rows
-
-
-@dataclass(frozen=True)
-class Flavour:
-    stable_row_ids: bool = False
-    v2: bool = True
-    branch: str | None = None
-    indexed: bool = False
-    parent: str | None = None
-    """The branch that `branch` is one of; None is main."""
-
-
-FLAVOURS = {
-    "plain": Flavour(),
-    "stable row ids": Flavour(stable_row_ids=True),
-    "v1 names": Flavour(v2=False),
-    "branch": Flavour(branch="dev/x"),
-    "branch of a branch": Flavour(branch="sub", parent="dev/x"),
-    "indexed": Flavour(indexed=True),
-    "indexed, stable": Flavour(indexed=True, stable_row_ids=True),
-}
 
 
 @pytest.fixture(params=FLAVOURS)
@@ -53,28 +32,7 @@ def flavour(request: pytest.FixtureRequest) -> Flavour:
 
 @pytest.fixture
 def table(tmp_path: Path, flavour: Flavour) -> Table:
-    """Ids 0 to 19 in two fragments, id 5 deleted, on main or on a branch."""
-    made = make_table(tmp_path, (0, 10), (10, 20), stable_row_ids=flavour.stable_row_ids, v2=flavour.v2)
-    made.open().delete("id = 5")
-    if flavour.indexed:
-        made.open().create_scalar_index("id", "BTREE")
-    if flavour.branch is not None:
-        parent = made
-        if flavour.parent is not None:
-            made.open().create_branch(flavour.parent)
-            parent = made.branch(flavour.parent)
-        parent.open().create_branch(flavour.branch)
-        return made.branch(flavour.branch)
-    return made
-
-
-IDS = [i for i in range(20) if i != 5]
-
-
-def commit(table: Table, operation: Operation, flavour: Flavour, read_version: int | None = None) -> Committed:
-    read = table.open().version if read_version is None else read_version
-    transaction = encode_transaction(operation, read_version=read, properties={"by": "us"})
-    return commit_transaction(table.store, "t", transaction, branch=flavour.branch)
+    return make(tmp_path, flavour)
 
 
 OPERATIONS: dict[str, tuple[Callable[[Table], Operation], list[int], str]] = {

@@ -14,8 +14,8 @@ from lance_core.errors import InvalidTransaction
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.apply import apply_transaction
 from lance_core.transaction.operations import CreateIndex, Update, UpdateMemWalState
-from tests.commit.test_conflicts import commit as outcome_of
-from tests.commit.test_interop import Flavour, commit
+from tests.commit.flavours import Flavour, commit
+from tests.commit.outcomes import outcome_of
 from tests.transaction.tables import Table, borrow, rows
 
 SHARDS = (str(uuid.UUID(int=1)), str(uuid.UUID(int=2)))

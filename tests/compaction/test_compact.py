@@ -39,7 +39,7 @@ from lance_core.testing.faults import Crashed, Fault, FaultStore
 from lance_core.testing.manifests import MemoryManifestStore
 from lance_core.transaction.indices import covered_fragments
 from lance_core.transaction.operations import Append, Overwrite, ReserveFragments, encode_transaction
-from tests.commit.test_interop import FLAVOURS, IDS, Flavour
+from tests.commit.flavours import FLAVOURS, IDS, Flavour, IndexKind, make
 from tests.storage.test_services import Emulator
 from tests.transaction.tables import SCHEMA, Table, make_table, rows
 
@@ -49,6 +49,9 @@ INDEXED_BRANCHES = {
 }
 
 
+INDICES: dict[str, IndexKind] = {"id": "BTREE", "x": "BITMAP"}
+
+
 @pytest.fixture(params=[*FLAVOURS, *INDEXED_BRANCHES])
 def flavour(request: pytest.FixtureRequest) -> Flavour:
     return (FLAVOURS | INDEXED_BRANCHES)[request.param]
@@ -56,20 +59,7 @@ def flavour(request: pytest.FixtureRequest) -> Flavour:
 
 @pytest.fixture
 def table(tmp_path: Path, flavour: Flavour) -> Table:
-    """Ids 0 to 19 in two fragments, 5 deleted."""
-    return make(tmp_path, flavour)
-
-
-def make(root: Path, flavour: Flavour) -> Table:
-    made = make_table(root, (0, 10), (10, 20), stable_row_ids=flavour.stable_row_ids, v2=flavour.v2)
-    made.open().delete("id = 5")
-    if flavour.indexed:
-        made.open().create_scalar_index("id", "BTREE")
-        made.open().create_scalar_index("x", "BITMAP")
-    if flavour.branch is not None:
-        made.open().create_branch(flavour.branch)
-        return made.branch(flavour.branch)
-    return made
+    return make(tmp_path, flavour, INDICES)
 
 
 def contents(table: Table) -> list[dict[str, object]]:
@@ -107,7 +97,7 @@ def test_pylance_reads_and_goes_on(table: Table, flavour: Flavour) -> None:
 
 def test_it_is_what_stock_compaction_makes(tmp_path: Path) -> None:
     for name in ("plain", "stable row ids", "indexed", "indexed, stable"):
-        ours = make(tmp_path / name, FLAVOURS[name])
+        ours = make(tmp_path / name, FLAVOURS[name], INDICES)
         theirs = ours.copy(tmp_path / f"{name}, stock")
         compact(ours.uri)
         theirs.open().optimize.compact_files()
@@ -216,7 +206,7 @@ def prepare(table: Table) -> PreparedCompaction:
 
 @pytest.mark.parametrize("indexed", [False, True])
 def test_an_append_in_between_is_followed(tmp_path: Path, indexed: bool) -> None:
-    table = make(tmp_path, Flavour(indexed=indexed))
+    table = make(tmp_path, Flavour(indexed=indexed), INDICES)
     prepared = prepare(table)
     lance.write_dataset(rows(20, 23), table.uri, mode="append")
     assert commit_transaction(table.store, "t", prepared.transaction).rebased
@@ -227,7 +217,7 @@ def test_an_append_in_between_is_followed(tmp_path: Path, indexed: bool) -> None
 
 def test_ids_that_others_took_first_are_left_to_them(tmp_path: Path) -> None:
     """The index is rewritten for the reserved ids, which are not the next ones of the version that was read."""
-    table = make(tmp_path, Flavour(indexed=True))
+    table = make(tmp_path, Flavour(indexed=True), INDICES)
     dataset = Dataset.open(table.uri)
     lance.write_dataset(rows(20, 23), table.uri, mode="append")
 
@@ -245,7 +235,7 @@ def test_ids_that_others_took_first_are_left_to_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("indexed", [False, True])
 def test_who_changes_the_rows_in_between_wins(tmp_path: Path, indexed: bool) -> None:
-    table = make(tmp_path, Flavour(indexed=indexed))
+    table = make(tmp_path, Flavour(indexed=indexed), INDICES)
     before = files(table)
     prepared = prepare(table)
     assert {str(path) for path in prepared.files} <= files(table)
@@ -270,7 +260,7 @@ def test_who_changes_the_rows_in_between_wins(tmp_path: Path, indexed: bool) -> 
     ],
 )
 def test_a_conflict_leaves_no_files(tmp_path: Path, interfere: object, error: type[LanceCoreError]) -> None:
-    table = make(tmp_path, Flavour(indexed=True))
+    table = make(tmp_path, Flavour(indexed=True), INDICES)
     store = FaultStore(table.store)
     done: list[bool] = []
 
@@ -295,7 +285,7 @@ def test_a_conflict_leaves_no_files(tmp_path: Path, interfere: object, error: ty
 @pytest.mark.parametrize("indexed", [False, True])
 def test_a_version_that_is_only_staged_is_compacted(tmp_path: Path, indexed: bool) -> None:
     """What several tables in one transaction need: an append and its compaction, neither of them visible yet."""
-    table = make(tmp_path, Flavour(indexed=indexed))
+    table = make(tmp_path, Flavour(indexed=indexed), INDICES)
     dataset = Dataset.open(table.store, location="t")
     append = encode_transaction(Append(table.stage(rows(20, 25))), read_version=dataset.version)
     staged = dataset.stage(append)
@@ -325,7 +315,7 @@ def test_the_rows_that_move_are_those_that_pylance_notes(tmp_path: Path) -> None
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_ANSWER, Fault.LOST_REQUEST])
 def test_a_failure_at_any_write_leaves_the_table_whole(tmp_path: Path, indexed: bool, fault: Fault) -> None:
-    original = make(tmp_path / "original", Flavour(indexed=indexed))
+    original = make(tmp_path / "original", Flavour(indexed=indexed), INDICES)
     before = contents(original)
     for nth in range(100):
         table = original.copy(tmp_path / f"{nth}")
@@ -353,7 +343,7 @@ def test_a_failure_at_any_write_leaves_the_table_whole(tmp_path: Path, indexed: 
 def test_what_cannot_be_compacted_is_said(tmp_path: Path) -> None:
     with pytest.raises(ReferenceNotFound):
         compact(tmp_path / "none")
-    table = make(tmp_path, Flavour(indexed=True))
+    table = make(tmp_path, Flavour(indexed=True), INDICES)
     with pytest.raises(ReferenceNotFound):
         compact(table.uri, branch="none")
     table.open().optimize.compact_files(defer_index_remap=True)
@@ -367,7 +357,7 @@ def test_what_cannot_be_compacted_is_said(tmp_path: Path) -> None:
 
 
 def test_a_table_whose_versions_are_committed_elsewhere(tmp_path: Path) -> None:
-    table = make(tmp_path, Flavour(indexed=True))
+    table = make(tmp_path, Flavour(indexed=True), INDICES)
     manifests = MemoryManifestStore()
     done = compact(table.uri, commit_handler=ExternalManifestHandler(manifests))
     assert [row.version for row in manifests.rows] == [done.version - 1, done.version]

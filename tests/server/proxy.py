@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import orjson
 
+from tests.listener import listen
 from tests.server.servers import Answer, send
 
 
@@ -80,27 +80,5 @@ class Proxy:
 def stand_before(upstream: str) -> Iterator[Proxy]:
     """A proxy on a free port."""
     proxy = Proxy(upstream)
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            proxy.pass_on(self)
-
-        def do_GET(self) -> None:
-            proxy.pass_on(self)
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    listener.daemon_threads = True
-    thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    proxy.url = f"http://127.0.0.1:{listener.server_address[1]}"
-    try:
+    with listen(proxy.pass_on) as proxy.url:
         yield proxy
-    finally:
-        listener.shutdown()
-        thread.join()
-        listener.server_close()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
@@ -52,11 +54,15 @@ def path_of(*names: str) -> str:
 
 
 class ServerProcess:
-    """`lance-namespace serve` on a free port. Ends with the `with` block; `start` begins it anew on the same root."""
+    """`lance-namespace serve` on a free port. Ends with the `with` block; `start` begins it anew on the same root.
 
-    def __init__(self, root: Path, *, log: Path) -> None:
+    `environment` is put over that of this process.
+    """
+
+    def __init__(self, root: Path | str, *, log: Path, environment: Mapping[str, str] | None = None) -> None:
         self.root = root
         self.log = log
+        self._environment = os.environ | (environment or {})
         self.url = ""
         self._process: subprocess.Popen[str] | None = None
         self.start()
@@ -65,7 +71,12 @@ class ServerProcess:
         command = [sys.executable, "-m", "namespace_server", "serve", "--root", str(self.root), "--port", "0"]
         with self.log.open("a") as log:
             process = subprocess.Popen(
-                [*command, "--durability", "none"], stdout=subprocess.PIPE, stderr=log, text=True, cwd=REPOSITORY
+                [*command, "--durability", "none"],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=REPOSITORY,
+                env=self._environment,
             )
         assert process.stdout is not None
         found = re.search(r"http://\S+", process.stdout.readline())

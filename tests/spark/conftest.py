@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import re
 import secrets
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,8 +14,7 @@ from namespace_client.http import CatalogServer
 from spark_catalog.session import configure, start
 from tests.emulators import Emulator
 from tests.lossy_proxy import LossyProxy, serve_lossily
-
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.server.servers import ServerProcess
 
 
 @pytest.fixture(scope="session")
@@ -49,45 +43,20 @@ def uri(tmp_path: Path) -> str:
     return (tmp_path / "table").as_uri()
 
 
-@contextmanager
-def running_server(root: str, home: Path, **environment: str) -> Iterator[str]:
-    """A real server process; its URL."""
-    command = [sys.executable, "-m", "namespace_server", "serve", "--root", root, "--port", "0"]
-    with (home / "server.log").open("w") as log:
-        process = subprocess.Popen(
-            [*command, "--durability", "none"],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            cwd=REPOSITORY,
-            env=os.environ | environment,
-        )
-    try:
-        assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found is not None, (home / "server.log").read_text()
-        yield found.group()
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
-        if process.stdout is not None:
-            process.stdout.close()
-
-
 @pytest.fixture(scope="session")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server on a local root of its own."""
     home = tmp_path_factory.mktemp("server")
-    with running_server(str(home / "catalog"), home) as url:
-        yield url
+    with ServerProcess(home / "catalog", log=home / "server.log") as server:
+        yield server.url
 
 
 @pytest.fixture
 def bucket(moto_server: Emulator, tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """A server on a root in a bucket: its URL, and the storage options for who reads and writes there."""
     storage = {f"LANCE_NAMESPACE_STORAGE__{name.upper()}": value for name, value in moto_server.storage_options.items()}
-    with running_server(moto_server.new_root(), tmp_path, **storage) as url:
-        yield url, moto_server.storage_options
+    with ServerProcess(moto_server.new_root(), log=tmp_path / "server.log", environment=storage) as server:
+        yield server.url, moto_server.storage_options
 
 
 @pytest.fixture

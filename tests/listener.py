@@ -1,0 +1,36 @@
+"""An HTTP server on a free port that does with every request what a test says."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@contextmanager
+def listen(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """Call `answer` with each request, in a thread of its connection; the URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            answer(self)
+
+        def do_GET(self) -> None:
+            answer(self)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listener.daemon_threads = True
+    thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.server_address[1]}"
+    finally:
+        listener.shutdown()
+        thread.join()
+        listener.server_close()
