@@ -62,9 +62,8 @@ def run(directory: Path) -> Report:
         "Reading the catalog",
         f"{CONNECTIONS} connections, each with one request under way, for {SECONDS:.0f} s. Every answer of ours is "
         "that of the newest catalog version: the storage is asked for a newer one after the request has come, once "
-        "for all that are read at the same time. What was answered from a version is kept until there is a newer one, "
-        "and the same bytes are not parsed twice: most of these requests came before, in the row with changes few of "
-        "the answers.",
+        "for all that are read at the same time. What was answered is kept until what it is about is changed, and the "
+        "same bytes are not parsed twice: most of these requests came before.",
         [table, _measure_root_tables(directory)],
     )
 

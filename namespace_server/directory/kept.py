@@ -1,14 +1,16 @@
-"""Answers of the newest snapshot that are kept, because the same question will have the same answer."""
+"""Answers that are kept, because the same question will have the same answer."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any, Final
 
 import orjson
 
+from namespace_server.directory.operations import ObjectId
 from namespace_server.directory.snapshot import CatalogSnapshot
 
 Body = dict[str, Any]
@@ -27,6 +29,12 @@ class Answer:
         self.catalog_version = catalog_version
         self._json: bytes | None = None
 
+    def at(self, catalog_version: int) -> Answer:
+        """The same answer at another catalog version."""
+        other = Answer(self.body, catalog_version)
+        other._json = self.json
+        return other
+
     @property
     def json(self) -> bytes:
         """The body as JSON; made once."""
@@ -37,49 +45,66 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An answer that is kept. `above` is a key: where anything stands under it, the answer holds no more (P5)."""
+    """An answer that is kept.
+
+    `above` is a key: where anything stands under it, the answer holds no more (P5). If nothing was looked at but the
+    `facts` of one `subject`, it is the answer in every snapshot that says the same of it.
+    """
 
     answer: Answer
     above: str | None = None
+    subject: ObjectId | None = None
+    facts: tuple[object, ...] = ()
 
-
-@dataclass(slots=True)
-class _Shelf:
-    snapshot: CatalogSnapshot | None
-    answers: dict[Hashable, Kept] = field(default_factory=dict)
-    size: int = 0
+    def carried_to(self, snapshot: CatalogSnapshot) -> Kept | None:
+        """The same for another snapshot; None where it may be answered otherwise."""
+        if self.subject is None or not all(map(is_, self.facts, snapshot.facts(self.subject))):
+            return None
+        return replace(self, answer=self.answer.at(snapshot.version))
 
 
 class KeptAnswers:
-    """Lasting answers (see `View`) of one snapshot at a time, by question. Thread-safe.
+    """Lasting answers (see `View`) by question, each of the snapshot that it was last given from. Thread-safe.
 
-    Nothing here says that a snapshot is the newest: who asks has found that out before, on storage. A newer snapshot
-    takes the place of the one before it with all its answers. `limit` bounds what is kept, in bytes of JSON, and
-    `count` how many; when full, it begins anew.
+    Nothing here says that a snapshot is the newest: who asks has found that out before, on storage. `limit` bounds what
+    is kept, in bytes of JSON, and `count` how many answers; when full, it begins anew.
     """
 
     def __init__(self, *, limit: int = KEPT_BYTES, count: int = KEPT_ANSWERS) -> None:
         self._limit = limit
         self._count = count
         self._lock = threading.Lock()
-        self._shelf = _Shelf(None)
+        self._answers: dict[Hashable, Kept] = {}
+        self._size = 0
 
     def find(self, snapshot: CatalogSnapshot, question: Hashable) -> Kept | None:
-        """What was answered to a question in this very snapshot."""
-        shelf = self._shelf
-        return shelf.answers.get(question) if shelf.snapshot is snapshot else None
+        """What is answered to a question in this snapshot, if that is known."""
+        kept = self._answers.get(question)
+        if kept is None or kept.answer.catalog_version == snapshot.version:
+            return kept
+        carried = kept.carried_to(snapshot)
+        if carried is not None:
+            self.keep(question, carried)
+        return carried
 
-    def keep(self, snapshot: CatalogSnapshot, question: Hashable, kept: Kept) -> None:
-        """Keep an answer, unless it is too long or a newer snapshot has been answered from meanwhile."""
+    def keep(self, question: Hashable, kept: Kept) -> None:
+        """Keep an answer, unless it is too long or one from a newer snapshot is there."""
         size = len(kept.answer.json)
         if size > self._limit:
             return
         with self._lock:
-            shelf = self._shelf
-            if shelf.snapshot is not None and shelf.snapshot.version > snapshot.version:
-                return
-            full = shelf.size + size > self._limit or len(shelf.answers) >= self._count
-            if shelf.snapshot is not snapshot or full:
-                shelf = self._shelf = _Shelf(snapshot)
-            shelf.answers[question] = kept
-            shelf.size += size
+            before = self._answers.get(question)
+            if before is not None:
+                if before.answer.catalog_version > kept.answer.catalog_version:
+                    return
+                self._size -= len(before.answer.json)
+            elif len(self._answers) >= self._count:
+                self._begin_anew()
+            if self._size + size > self._limit:
+                self._begin_anew()
+            self._answers[question] = kept
+            self._size += size
+
+    def _begin_anew(self) -> None:
+        self._answers = {}
+        self._size = 0

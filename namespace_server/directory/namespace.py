@@ -117,7 +117,7 @@ class DirectoryNamespace(LanceNamespace):
         return self.catalog.snapshot()
 
     def recall(self, question: Hashable, snapshot: CatalogSnapshot) -> Answer | None:
-        """What was answered to `question` in `snapshot`, if it was kept and the snapshot is all that it depends on.
+        """What was answered to `question` in `snapshot`, or is known to be the answer there.
 
         One more storage round trip for the head of a table: nothing must have come to stand above it since (P5).
         """
@@ -306,7 +306,9 @@ class DirectoryNamespace(LanceNamespace):
         view = View(self.catalog, snapshot)
         answer = Answer(READS[operation](view, request), snapshot.version)
         if question is not None and view.lasting:
-            self._kept.keep(snapshot, question, Kept(answer, above))
+            subject = view.subject
+            facts = () if subject is None else snapshot.facts(subject)
+            self._kept.keep(question, Kept(answer, above, subject, facts))
         return answer
 
     def _read(self, operation: str, request: Any) -> Body:

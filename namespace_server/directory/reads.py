@@ -33,7 +33,7 @@ Read = Callable[[View, Request], Body]
 def describe_namespace(view: View, request: Request) -> Body:
     """DescribeNamespaceResponse."""
     namespace_id = requests.object_id(request, "namespace")
-    namespace = view.snapshot.namespace(namespace_id)
+    namespace = view.about(namespace_id).namespace(namespace_id)
     if namespace is None:
         raise NamespaceNotFoundError(f"namespace {join(namespace_id)} does not exist")
     return {"properties": dict(namespace.properties)}
@@ -49,7 +49,7 @@ def list_namespaces(view: View, request: Request) -> Body:
     """ListNamespacesResponse: names of direct children, in byte order."""
     namespace_id = requests.object_id(request, "namespace")
     describe_namespace(view, request)
-    names, token = page(view.snapshot.child_namespaces(namespace_id), request)
+    names, token = page(view.about(namespace_id).child_namespaces(namespace_id), request)
     return _paged({"namespaces": names}, token)
 
 
@@ -57,7 +57,7 @@ def list_tables(view: View, request: Request) -> Body:
     """ListTablesResponse: names of direct children, in byte order; without `include_declared` only created ones."""
     namespace_id = requests.object_id(request, "namespace")
     describe_namespace(view, request)
-    names: Sequence[str] = view.snapshot.child_tables(namespace_id)
+    names: Sequence[str] = view.about(namespace_id).child_tables(namespace_id)
     if not requests.flag(request, "include_declared", default=True):
         names = [name for name in names if _is_created(view, (*namespace_id, name))]
     names, token = page(names, request)
@@ -83,7 +83,7 @@ def list_all_tables(view: View, request: Request) -> Body:
 
 def table_exists(view: View, request: Request) -> Body:
     """Nothing, or TableNotFoundError (4); with a version that does not exist 11."""
-    table = version_reads.require_table(view.snapshot, request)
+    table = version_reads.require_table(view, request)
     version = requests.integer(request, "version")
     if version is not None:
         _require_version(view, table, None, version)
@@ -92,7 +92,7 @@ def table_exists(view: View, request: Request) -> Body:
 
 def describe_table(view: View, request: Request) -> Body:
     """DescribeTableResponse. Nothing of the server's own storage options is given away."""
-    table = version_reads.require_table(view.snapshot, request)
+    table = version_reads.require_table(view, request)
     uri = view.naming.object_uri(table.location)
     body: Body = {
         "table": table.id[-1],
@@ -101,7 +101,7 @@ def describe_table(view: View, request: Request) -> Body:
         "table_uri": uri,
         "properties": dict(table.properties),
     }
-    if view.snapshot.managed:
+    if view.about(table.id).managed:
         body["managed_versioning"] = True
     detailed = requests.flag(request, "load_detailed_metadata")
     if detailed or requests.flag(request, "check_declared"):
@@ -195,9 +195,10 @@ def _paged(body: Body, token: str | None) -> Body:
 
 
 def _is_created(view: View, table_id: ObjectId) -> bool:
-    if view.snapshot.managed:
-        return view.snapshot.head(table_id) is not None
-    table = view.snapshot.table(table_id)
+    snapshot = view.about(table_id)
+    if snapshot.managed:
+        return snapshot.head(table_id) is not None
+    table = snapshot.table(table_id)
     return table is not None and bool(stored_entries(view.catalog.store, table, None))
 
 

@@ -176,6 +176,14 @@ class CatalogSnapshot:
         found = self._state.open_places.get(place)
         return None if found is None else found[1]
 
+    def facts(self, object_id: TableId) -> tuple[object, ...]:
+        """All that is said of one id: its namespace or table with all its versions, and the names directly below it.
+
+        Each is the same object in two snapshots, or None in both, if nothing of it was changed between them.
+        """
+        state = self._state
+        return self.managed, *(stored.get(object_id) for stored in (state.namespaces, state.tables, state.children))
+
     def apply(self, changes: Changes) -> CatalogSnapshot:
         """The overlay after these changes, at the same version; what the next batch of a group is planned on.
 

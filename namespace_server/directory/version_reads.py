@@ -22,7 +22,6 @@ from namespace_server.directory import requests
 from namespace_server.directory.names import join
 from namespace_server.directory.requests import Request
 from namespace_server.directory.rows import TableEntry, VersionEntry
-from namespace_server.directory.snapshot import CatalogSnapshot
 from namespace_server.directory.verification import stored_entries
 from namespace_server.directory.view import Naming, View
 
@@ -31,7 +30,7 @@ Body = dict[str, Any]
 
 def describe_table_version(view: View, request: Request) -> Body:
     """DescribeTableVersionResponse; without a version the head. 404/11 for versions that are not there (any more)."""
-    table = require_table(view.snapshot, request)
+    table = require_table(view, request)
     branch, version = requests.branch(request), requests.integer(request, "version")
     entry = find(view, table, branch, version)
     if entry is None:
@@ -43,7 +42,7 @@ def describe_table_version(view: View, request: Request) -> Body:
 
 def list_table_versions(view: View, request: Request) -> Body:
     """ListTableVersionsResponse. The token of the next page is the last version of this one."""
-    table = require_table(view.snapshot, request)
+    table = require_table(view, request)
     branch = requests.branch(request)
     descending = requests.flag(request, "descending")
     limit = requests.integer(request, "limit")
@@ -63,7 +62,7 @@ def list_table_versions(view: View, request: Request) -> Body:
 
 def find(view: View, table: TableEntry, branch: str | None, version: int | None) -> VersionEntry | None:
     """One version, or the head; None if it does not exist or is gone."""
-    snapshot = view.snapshot
+    snapshot = view.about(table.id)
     if not snapshot.managed:
         stored = stored_entries(view.catalog.store, table, branch)
         wanted = [entry for entry in stored if version in {None, entry.version}]
@@ -107,7 +106,7 @@ def _existing(
     limit: int | None,
 ) -> list[VersionEntry]:
     """The versions from `start` on, at most one more than `limit`, without those that are gone (M5)."""
-    snapshot = view.snapshot
+    snapshot = view.about(table.id)
     if not snapshot.managed:
         stored = stored_entries(view.catalog.store, table, branch)
         ordered = stored[::-1] if descending else stored
@@ -138,8 +137,9 @@ def _existing(
 
 
 def _is_no_branch(view: View, table: TableEntry, branch: str) -> bool:
-    head = view.snapshot.head(table.id, branch) if view.snapshot.managed else None
-    return head is None or view.catalog.branches.is_deleted(view.snapshot, table.id, branch)
+    snapshot = view.about(table.id)
+    head = snapshot.head(table.id, branch) if snapshot.managed else None
+    return head is None or view.catalog.branches.is_deleted(snapshot, table.id, branch)
 
 
 def _finished(view: View, entries: list[VersionEntry]) -> list[Body]:
@@ -152,10 +152,10 @@ def _finished(view: View, entries: list[VersionEntry]) -> list[Body]:
     return [version_body(view.naming, entry, promoter.known_path(entry, current)) for entry in entries]
 
 
-def require_table(snapshot: CatalogSnapshot, request: Request) -> TableEntry:
+def require_table(view: View, request: Request) -> TableEntry:
     """The table that a request names, or TableNotFoundError (4)."""
     table_id = requests.table_id(request)
-    table = snapshot.table(table_id)
+    table = view.about(table_id).table(table_id)
     if table is None:
         raise TableNotFoundError(f"table {join(table_id)} does not exist")
     return table

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.operations import ObjectId
 from namespace_server.directory.rows import VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
 
@@ -25,19 +26,40 @@ class Naming(Protocol):
 
 
 class View:
-    """One snapshot, for one answer.
+    """One snapshot, for one answer. It notes what was looked at.
 
     `lasting` says whether the same question has the same answer for as long as the snapshot is the newest: so unless
     `catalog` was looked at, for what is on storage beside `__manifest` changes without a catalog version.
     """
 
-    __slots__ = ("_catalog", "lasting", "naming", "snapshot")
+    __slots__ = ("_asked_about", "_catalog", "_snapshot", "_whole", "lasting", "naming")
 
     def __init__(self, catalog: Catalog, snapshot: CatalogSnapshot) -> None:
         self._catalog = catalog
-        self.snapshot = snapshot
+        self._snapshot = snapshot
+        self._asked_about: ObjectId | None = None
+        self._whole = False
         self.naming: Naming = catalog.store
         self.lasting = True
+
+    @property
+    def snapshot(self) -> CatalogSnapshot:
+        """The snapshot, for whatever it says."""
+        self._whole = True
+        return self._snapshot
+
+    def about(self, object_id: ObjectId) -> CatalogSnapshot:
+        """The snapshot, for its `facts` of one namespace or table."""
+        if self._asked_about is None:
+            self._asked_about = object_id
+        elif self._asked_about != object_id:
+            self._whole = True
+        return self._snapshot
+
+    @property
+    def subject(self) -> ObjectId | None:
+        """The one id that was asked about; None if more was looked at."""
+        return None if self._whole else self._asked_about
 
     @property
     def catalog(self) -> Catalog:

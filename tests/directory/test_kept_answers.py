@@ -12,7 +12,7 @@ import lance
 import orjson
 import pyarrow as pa
 import pytest
-from lance_namespace import CreateNamespaceRequest
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 from lance_namespace.errors import LanceNamespaceError, TableNotFoundError, TableVersionNotFoundError
 
 from lance_core.errors import StorageError
@@ -44,6 +44,7 @@ KEPT: list[Question] = [
     ("list_tables", {"id": ["g"], "limit": 1}),
     ("list_tables", {"id": ["g"], "include_declared": False}),
     ("list_all_tables", {}),
+    ("list_all_tables", {"include_declared": False}),
     ("describe_catalog", {}),
 ]
 
@@ -130,6 +131,7 @@ def test_no_answer_outlives_its_catalog_version(ground: Ground, elsewhere: bool)
     tables = [["g", f"t{number}"] for number in range(3)]
     questions: list[Question] = [
         *KEPT,
+        ("describe_namespace", {"id": ["other"]}),
         *(
             (operation, {**request, "id": table})
             for table in tables
@@ -306,39 +308,129 @@ def test_a_missing_table_is_looked_for_each_time(settled: Ground) -> None:
             ask(settled, question)
 
 
+CHILDREN: Question = ("list_tables", {"id": ["g"]})
+CARRIED: list[Question] = [
+    DESCRIBE,
+    NEWEST,
+    HEAD,
+    CHILDREN,
+    ("list_tables", {"id": ["g"], "limit": 1}),
+    ("describe_table", {"id": T, "check_declared": True}),
+    ("describe_table_version", {"id": T, "version": 1}),
+    ("table_exists", {"id": T}),
+    ("describe_namespace", {"id": ["g"]}),
+    ("namespace_exists", {"id": ["g"]}),
+    ("list_namespaces", {"id": ["g"]}),
+]
+"""Questions about one namespace or table."""
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["this server", "another server"])
+@pytest.mark.parametrize("question", CARRIED, ids=name)
+def test_an_answer_outlives_a_change_of_something_else(settled: Ground, question: Question, elsewhere: bool) -> None:
+    settled.call("create_namespace", id=["other"])
+    settled.make_table("other", "t")
+    settled.catalog.sweep()
+    settled.catalog.flip_upkeep()
+    first = ask(settled, question)
+    writer = settled.again() if elsewhere else settled
+    assert settled.namespace.recall(name(question), settled.namespace.newest()) is first
+    for number in range(2):
+        writer.batch(writer.transaction(["other", "t"], rows(0, 1)))
+        writer.call("create_namespace", id=["third"], mode="overwrite", properties={"n": str(number)})
+        writer.call("declare_table", id=["other", f"new{number}"])
+
+        newest = settled.namespace.newest()
+        recalled = settled.namespace.recall(name(question), newest)
+
+        assert recalled is not None
+        assert recalled.json is first.json
+        assert (recalled.catalog_version, newest.version) == (writer.catalog.table.current.version,) * 2
+        assert ask(settled, question) is recalled
+
+
+@pytest.mark.parametrize("question", [each for each in KEPT if each not in CARRIED], ids=name)
+def test_an_answer_about_more_than_one_thing_ends_with_its_catalog_version(settled: Ground, question: Question) -> None:
+    ask(settled, question)
+    settled.call("create_namespace", id=["other"])
+    assert settled.namespace.recall(name(question), settled.namespace.newest()) is None
+
+
+CHANGES: dict[str, Callable[[Ground], object]] = {
+    "version": lambda ground: ground.batch(ground.transaction(T, rows(0, 1))),
+    "table": lambda ground: (ground.call("drop_table", id=T), ground.call("declare_table", id=T)),
+    "new table": lambda ground: ground.call("declare_table", id=["g", "new"]),
+    "new namespace": lambda ground: ground.call("create_namespace", id=["g", "new"]),
+    "namespace": lambda ground: ground.call("create_namespace", id=["g"], mode="overwrite", properties={"p": "q"}),
+}
+TOUCHED: dict[str, set[str]] = {
+    "version": {name(DESCRIBE), name(NEWEST), name(HEAD)},
+    "table": {name(DESCRIBE), name(NEWEST), name(HEAD), name(CHILDREN)},
+    "new table": {name(CHILDREN)},
+    "new namespace": {name(CHILDREN), "list_namespaces", "describe_namespace"},
+    "namespace": {name(DESCRIBE), name(NEWEST), name(HEAD), name(CHILDREN), "describe_namespace"},
+}
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["this server", "another server"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_answer_ends_with_a_change_of_what_it_is_about(settled: Ground, change: str, elsewhere: bool) -> None:
+    for question in CARRIED:
+        ask(settled, question)
+    CHANGES[change](settled.again() if elsewhere else settled)
+    newest = settled.namespace.newest()
+    for question in CARRIED:
+        recalled = settled.namespace.recall(name(question), newest)
+        if any(name(question).startswith(touched) for touched in TOUCHED[change]):
+            assert recalled is None, question
+        answer = outcome(partial(ask, settled, question))
+        assert answer == outcome(partial(settled.again().namespace.read, *question))
+
+
+def test_an_answer_ends_with_the_adoption_of_its_root(tmp_path: Path) -> None:
+    stock = lance.namespace.DirectoryNamespace(root=str(tmp_path), dir_listing_enabled="false")
+    stock.create_namespace(CreateNamespaceRequest(id=["g"]))
+    stock.declare_table(DeclareTableRequest(id=T))
+    ours, other = (DirectoryNamespace(root=str(tmp_path), sweep_interval_seconds="0") for _ in range(2))
+
+    def is_managed() -> bool:
+        return "managed_versioning" in ours.read(*DESCRIBE, question="table").body
+
+    assert [is_managed(), is_managed()] == [False, False]
+    other.adopt()
+    assert [is_managed(), is_managed()] == [True, True]
+
+
 class TestWhatIsKept:
-    """The shelf itself: one snapshot, and bounded."""
+    """Each answer with its catalog version, and bounded."""
 
-    def kept(self, length: int = 0) -> Kept:
-        return Kept(Answer({"x": "y" * length}, 1))
+    def kept(self, version: int = 1, length: int = 0) -> Kept:
+        return Kept(Answer({"x": "y" * length}, version))
 
-    def test_it_belongs_to_one_snapshot(self) -> None:
-        kept, one, other = KeptAnswers(), CatalogSnapshot(1), CatalogSnapshot(1)
-        answer = self.kept()
-        kept.keep(one, "q", answer)
-        assert kept.find(one, "q") is answer
-        assert kept.find(other, "q") is None
-        kept.keep(other, "r", answer)
-        assert [kept.find(one, "q"), kept.find(other, "q"), kept.find(other, "r")] == [None, None, answer]
+    def test_it_belongs_to_one_version(self) -> None:
+        kept, answer = KeptAnswers(), self.kept()
+        kept.keep("q", answer)
+        assert [kept.find(CatalogSnapshot(version), "q") for version in (0, 1, 2)] == [None, answer, None]
 
-    def test_who_comes_late_with_an_older_snapshot_takes_nothing_away(self) -> None:
-        kept, old, new = KeptAnswers(), CatalogSnapshot(1), CatalogSnapshot(2)
-        answer = self.kept()
-        kept.keep(new, "q", answer)
-        kept.keep(old, "q", self.kept())
-        assert (kept.find(new, "q"), kept.find(old, "q")) == (answer, None)
+    def test_the_answer_of_a_newer_version_stays(self) -> None:
+        kept, answer = KeptAnswers(), self.kept(2)
+        kept.keep("q", answer)
+        kept.keep("q", self.kept(1))
+        assert [kept.find(CatalogSnapshot(version), "q") for version in (1, 2)] == [None, answer]
 
     def test_the_number_of_answers_is_bounded(self) -> None:
         kept, snapshot = KeptAnswers(count=10), CatalogSnapshot(1)
         for number in range(95):
-            kept.keep(snapshot, number, self.kept())
+            kept.keep(number, self.kept())
+            kept.keep(number, self.kept())
         assert [number for number in range(95) if kept.find(snapshot, number)] == [90, 91, 92, 93, 94]
 
     def test_their_length_is_bounded(self) -> None:
         kept, snapshot = KeptAnswers(limit=1000), CatalogSnapshot(1)
         for number in range(10):
-            kept.keep(snapshot, number, self.kept(392))  # 400 bytes of JSON
+            kept.keep(number, self.kept(length=392))  # 400 bytes of JSON
+            kept.keep(number, self.kept(length=392))
         assert [number for number in range(10) if kept.find(snapshot, number)] == [8, 9]
-        kept.keep(snapshot, "long", self.kept(1000))
+        kept.keep("long", self.kept(length=1000))
         assert kept.find(snapshot, "long") is None
-        assert kept.find(snapshot, 9) is not None
+        assert kept.find(snapshot, 9)
