@@ -17,7 +17,8 @@ from spark_catalog.errors import (
 from spark_catalog.graph import Edge, Graph, Node
 from spark_catalog.read import GraphSnapshot, read_graph, read_table
 from spark_catalog.session import configure, start
-from spark_catalog.write import GraphWrite, GraphWriteResult, StagedTable, TableResult
+from spark_catalog.work import GraphWriteResult, StagedTable, TableResult
+from spark_catalog.write import GraphWrite
 
 __all__ = [
     "CatalogPins",

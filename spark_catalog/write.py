@@ -6,9 +6,8 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal, Self
 
@@ -47,87 +46,13 @@ from spark_catalog.staging import (
     StageTarget,
     check_columns,
     discard_files,
-    fragment_files,
     stage,
     stage_deletes,
     stage_upsert,
 )
+from spark_catalog.work import GraphWriteResult, Staged, StagedTable, TableResult, TableWork
 
 Isolation = Literal["snapshot", "serializable"]
-Staged = StagedFragments | StagedUpsert | StagedDeletes
-
-
-@dataclass(frozen=True, slots=True)
-class TableResult:
-    """What became of one table. `rows` were appended, overwritten, upserted or deleted by this write.
-
-    `version` is None only for a table that got nothing and has no version; `rebased` tells that others had committed
-    to it since this write began.
-    """
-
-    name: str
-    change: Change
-    version: int | None
-    rows: int
-    rebased: bool
-    new: bool
-
-
-@dataclass(frozen=True, slots=True)
-class GraphWriteResult:
-    """A published write. `milliseconds` has the phases "stage", "check" and "publish"."""
-
-    transaction_id: str | None
-    catalog_version: int | None
-    tables: Mapping[str, TableResult]
-    milliseconds: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class StagedTable:
-    """Told to `progress` when a staging job has finished; nothing is visible yet."""
-
-    name: str
-    change: Change
-    rows: int
-    files: int
-    seconds: float
-
-
-@dataclass(slots=True)
-class _Work:
-    """One table of a write. The jobs fill `staged`; files of whatever is in it are ours to delete."""
-
-    target: StageTarget
-    state: TableState
-    change: Change
-    declared: Node | Edge | None
-    on: tuple[str, ...] = ()
-    predicate: str = ""
-    new: bool = False
-    jobs: list[Future[Staged]] = field(default_factory=list)
-
-    @property
-    def staged(self) -> list[Staged]:
-        """What the jobs that succeeded have staged."""
-        done = [job for job in self.jobs if job.done() and not job.cancelled() and job.exception() is None]
-        return [job.result() for job in done]
-
-    @property
-    def new_files(self) -> tuple[str, ...]:
-        """The data files that hold staged rows."""
-        files: list[str] = []
-        for staged in self.staged:
-            if isinstance(staged, StagedFragments):
-                files += fragment_files(staged.fragments)
-            elif isinstance(staged, StagedUpsert):
-                files += staged.new_files
-        return tuple(files)
-
-    @property
-    def rows(self) -> int:
-        """Rows that the write appends, replaces or deletes."""
-        return sum(staged.rows for staged in self.staged)
 
 
 class GraphWrite:
@@ -180,7 +105,7 @@ class GraphWrite:
         self._progress = progress
         self._key = f"graph-write-{uuid.uuid4()}"
         self._lock = threading.Lock()
-        self._works: dict[str, _Work] = {}
+        self._works: dict[str, TableWork] = {}
         self._states: dict[str, TableState | None] = {}
         self._operations: tuple[Operation, ...] = ()
         self._milliseconds: dict[str, float] = {}
@@ -254,7 +179,7 @@ class GraphWrite:
         work = self._open_work(table, change, df, schema)
         self._submit(work, lambda: stage(df, work.target))
 
-    def _submit(self, work: _Work, job: Callable[[], Staged]) -> None:
+    def _submit(self, work: TableWork, job: Callable[[], Staged]) -> None:
         if self._pool is None:
             raise InvalidWrite("this write is over")
 
@@ -269,7 +194,7 @@ class GraphWrite:
 
     # -- what a call is about
 
-    def _open_work(self, name: str, change: Change, df: DataFrame | None, schema: pa.Schema | None = None) -> _Work:
+    def _open_work(self, name: str, change: Change, df: DataFrame | None, schema: pa.Schema | None = None) -> TableWork:
         """The table's part of this write, made by the first call on the table."""
         if self._pool is None:
             raise InvalidWrite("rows are staged inside the `with` block of a GraphWrite")
@@ -283,7 +208,7 @@ class GraphWrite:
             check_columns(name, df.columns, work.target.schema)
         return work
 
-    def _new_work(self, name: str, change: Change, df: DataFrame | None, schema: pa.Schema | None) -> _Work:
+    def _new_work(self, name: str, change: Change, df: DataFrame | None, schema: pa.Schema | None) -> TableWork:
         state = self._state(name)
         declared = self._declaration(name, state)
         exists = state is not None and state.version is not None
@@ -311,7 +236,7 @@ class GraphWrite:
         missing = [column for column in required if column not in target.schema.names]
         if missing:
             raise InvalidWrite(f"{name}: the declared graph needs columns {missing}, found {target.schema.names}")
-        return _Work(target, state, change, declared, new=self._states[name] is None)
+        return TableWork(target, state, change, declared, new=self._states[name] is None)
 
     def _state(self, name: str) -> TableState | None:
         """The table at the catalog version that this write began at."""
@@ -382,7 +307,7 @@ class GraphWrite:
             operations += self._transactions(work)
         return tuple(operations)
 
-    def _transactions(self, work: _Work) -> list[CommitTransaction]:
+    def _transactions(self, work: TableWork) -> list[CommitTransaction]:
         """The table's one transaction; none if nothing would change."""
         fragments = [f for staged in work.staged if isinstance(staged, StagedFragments) for f in staged.fragments]
         operation: TableOperation
