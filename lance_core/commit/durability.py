@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
@@ -44,19 +44,30 @@ def added_files(
     """
     keys = reachable_files(transaction, base, head)
     directories = unlisted_index_directories(transaction, base)
-    if store.local and _has_blobs(transaction, head):  # elsewhere nothing is left to do for what was written
+    if store.local and _may_have_blobs(transaction, head):  # elsewhere nothing is left to do for what was written
         directories += blob_directories(keys, base)
     for directory in directories:
         keys += [meta.path for meta in store.list(directory)]
     return keys
 
 
-def _has_blobs(transaction: pb.Transaction, head: ManifestFile | None) -> bool:
-    """Whether the table has, or gets, a column whose values may lie in files of their own."""
-    fields = [*transaction.overwrite.schema, *transaction.merge.schema]
-    if head is not None:
-        fields += head.outline.fields
-    return any(field.extension_name == BLOB_EXTENSION for field in fields)
+def _may_have_blobs(transaction: pb.Transaction, head: ManifestFile | None) -> bool:
+    """Whether the table may have, or gets, a column whose values may lie in files of their own."""
+    operation = transaction.WhichOneof("operation")
+    if head is None and operation != "overwrite":
+        return True
+    return (
+        (operation == "overwrite" and _has_blobs(transaction.overwrite.schema))
+        or (operation == "merge" and _has_blobs(transaction.merge.schema))
+        or (head is not None and _has_blobs(head.outline.fields))
+    )
+
+
+def _has_blobs(fields: Iterable[pb.Field]) -> bool:
+    for field in fields:
+        if field.extension_name == BLOB_EXTENSION:
+            return True
+    return False
 
 
 def write_before_publishing(

@@ -22,7 +22,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_core.errors import CorruptFile
 from lance_core.format.naming import parse_transaction_name
-from lance_core.format.outline import AnyManifest
+from lance_core.format.outline import AnyManifest, highest_fragment_id
 from lance_core.proto import lance_table_pb2 as pb
 
 M = TypeVar("M", bound=Message)
@@ -56,7 +56,16 @@ class ManifestFile:
     computes the hash when they are asked for.
     """
 
-    __slots__ = ("_data", "_identity", "_manifest", "indices", "outline", "transaction", "transaction_uuid")
+    __slots__ = (
+        "_data",
+        "_highest_fragment_id",
+        "_identity",
+        "_manifest",
+        "indices",
+        "outline",
+        "transaction",
+        "transaction_uuid",
+    )
 
     def __init__(
         self, data: bytes, outline: AnyManifest, transaction: pb.Transaction | None, indices: pb.IndexSection | None
@@ -67,6 +76,7 @@ class ManifestFile:
         self.indices = indices
         self._data: bytes | None = data
         self._identity: Identity | None = None
+        self._highest_fragment_id: int | None = None
         self._manifest = outline if isinstance(outline, pb.Manifest) else None
 
     @property
@@ -86,6 +96,17 @@ class ManifestFile:
             assert self._data is not None
             self._identity = Identity(self.transaction_uuid, len(self._data), hashlib.sha256(self._data).hexdigest())
         return self._identity
+
+    @property
+    def highest_fragment_id(self) -> int:
+        """The largest id among the fragments; -1 when there is none. Raises `CorruptFile` when one is none."""
+        if self._highest_fragment_id is None:
+            self._highest_fragment_id = highest_fragment_id(self.outline)
+        return self._highest_fragment_id
+
+    def note_highest_fragment_id(self, found: int) -> None:
+        """Spare this file the look at all its fragments, by who knows the highest id among them."""
+        self._highest_fragment_id = found
 
     @property
     def size(self) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lance_core.format.manifest import ManifestFile
-from lance_core.format.outline import AnyManifest, encoded_fragments, fragments_of, highest_fragment_id
+from lance_core.format.outline import AnyManifest, encoded_fragments, fragments_of
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import TOMBSTONE, TOP_LEVEL
 
@@ -41,7 +41,7 @@ def lineage_break(head: ManifestFile, proposed: ManifestFile) -> str | None:
     reason = _mark_gone_back(before, after)
     if reason is not None or operation in _DISCARDING:
         return reason
-    if operation == "append" and _continues(before, after):
+    if operation == "append" and _continues(head, proposed):
         return None
     return _fragment_break(head.manifest, proposed.manifest, _scope(proposed.transaction, operation))
 
@@ -137,19 +137,22 @@ def _mark_gone_back(before: AnyManifest, after: AnyManifest) -> str | None:
     return None
 
 
-def _continues(before: AnyManifest, after: AnyManifest) -> bool:
-    """Whether `after` has the fragments of `before`, in their order, and then new ones: what nearly every append is.
+def _continues(head: ManifestFile, proposed: ManifestFile) -> bool:
+    """Whether `proposed` has the fragments of `head`, in their order, and then new ones: what nearly every append is.
 
     A short cut, which compares them as they are encoded; what it does not recognize is compared one by one.
     """
-    kept = len(before.fragments)
-    if encoded_fragments(before) != encoded_fragments(after)[:kept]:
+    before, after = head.outline, proposed.outline
+    kept = encoded_fragments(before)
+    if kept != encoded_fragments(after)[: len(kept)]:
         return False
-    mark = highest_fragment_id(before)
-    if before.HasField("max_fragment_id"):
-        mark = max(mark, before.max_fragment_id)
-    added = [fragment.id for fragment in fragments_of(after, kept)]
-    return min(added, default=mark + 1) > mark and len(set(added)) == len(added)
+    highest = head.highest_fragment_id
+    mark = max(highest, before.max_fragment_id) if before.HasField("max_fragment_id") else highest
+    added = [fragment.id for fragment in fragments_of(after, len(kept))]
+    if added and (min(added) <= mark or len(set(added)) < len(added)):
+        return False
+    proposed.note_highest_fragment_id(max(added, default=highest))
+    return True
 
 
 def _fragment_break(before: pb.Manifest, after: pb.Manifest, scope: _Scope) -> str | None:

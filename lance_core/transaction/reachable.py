@@ -36,9 +36,14 @@ def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile |
 
 def unlisted_index_directories(transaction: pb.Transaction, base: str) -> list[str]:
     """Directories of index segments that `transaction` adds without saying which files they have (older writers)."""
-    created = [entry.uuid.uuid for entry in transaction.create_index.new_indices if not _has_files(entry)]
-    rewritten = [entry.new_id.uuid for entry in transaction.rewrite.rewritten_indices if not entry.new_index_files]
-    return [index_directory(base, uuid) for uuid in (*created, *rewritten)]
+    added: list[bytes] = []
+    match transaction.WhichOneof("operation"):
+        case "create_index":
+            added = [entry.uuid.uuid for entry in transaction.create_index.new_indices if not _has_files(entry)]
+        case "rewrite":
+            rewritten = transaction.rewrite.rewritten_indices
+            added = [entry.new_id.uuid for entry in rewritten if not entry.new_index_files]
+    return [index_directory(base, uuid) for uuid in added]
 
 
 def blob_directories(keys: Iterable[str], base: str) -> list[str]:
