@@ -64,10 +64,7 @@ def _may_have_blobs(transaction: pb.Transaction, head: ManifestFile | None) -> b
 
 
 def _has_blobs(fields: Iterable[pb.Field]) -> bool:
-    for field in fields:
-        if field.extension_name == BLOB_EXTENSION:
-            return True
-    return False
+    return any(field.extension_name == BLOB_EXTENSION for field in fields)
 
 
 def write_before_publishing(

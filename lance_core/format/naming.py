@@ -50,6 +50,7 @@ def manifest_name(version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
     return f"{version}.manifest" if scheme is NamingScheme.V1 else f"{_U64_MAX - version:020d}.manifest"
 
 
+@lru_cache(maxsize=1024)  # one name is met in every table
 def parse_manifest_name(name: str) -> tuple[int, NamingScheme] | None:
     """Inverse of `manifest_name`. None for every other name: staged and temporary files, the hint, detached ones."""
     match = _MANIFEST_NAME.fullmatch(name)

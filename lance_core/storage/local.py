@@ -64,17 +64,23 @@ class LocalStore(ObjectStore):
     def get(self, path: str) -> bytes:
         return self._read(path, 0, None)
 
+    def find(self, path: str) -> bytes | None:
+        try:
+            return self._take(path, 0, None)[0]
+        except OSError as error:
+            if error.errno in _VACANT:
+                return None
+            self._raise_read(path, error)
+
     def get_range(self, path: str, offset: int, length: int) -> bytes:
         return self._read(path, offset, length)
 
     def head(self, path: str) -> ObjectMeta:
-        try:
-            found = os.stat(self._file(path))
-        except OSError as error:
-            self._raise_read(path, error)
-        if not stat.S_ISREG(found.st_mode):
-            raise NotFound(f"{self._base}{path}: a directory, not an object")
-        return _meta(path, found)
+        return _meta(path, self._stat(path))
+
+    def require(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self._stat(path)
 
     def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
         data, found = self._open(path, 0, None)
@@ -197,9 +203,9 @@ class LocalStore(ObjectStore):
         return self._walk(f"{prefix}/" if prefix else "", start_after)
 
     def sync(self, paths: Iterable[str]) -> None:
-        files = [self._file(path) for path in paths]
         if self._durability is None:
             return
+        files = [self._file(path) for path in paths]
         try:
             self._durability.sync_files(files)
         except OSError as error:
@@ -241,15 +247,27 @@ class LocalStore(ObjectStore):
         if offset < 0 or (length is not None and length < 0):
             raise ValueError(f"{path}: expected a range, found offset {offset}, length {length}")
         try:
-            descriptor = os.open(self._file(path), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                found = os.fstat(descriptor)
-                size = found.st_size - offset
-                return _read_exactly(descriptor, offset, size if length is None else min(size, length)), found
-            finally:
-                os.close(descriptor)
+            return self._take(path, offset, length)
         except OSError as error:
             self._raise_read(path, error)
+
+    def _take(self, path: str, offset: int, length: int | None) -> tuple[bytes, os.stat_result]:
+        descriptor = os.open(self._file(path), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            found = os.fstat(descriptor)
+            size = found.st_size - offset
+            return _read_exactly(descriptor, offset, size if length is None else min(size, length)), found
+        finally:
+            os.close(descriptor)
+
+    def _stat(self, path: str) -> os.stat_result:
+        try:
+            found = os.stat(self._file(path))
+        except OSError as error:
+            self._raise_read(path, error)
+        if not stat.S_ISREG(found.st_mode):
+            raise NotFound(f"{self._base}{path}: a directory, not an object")
+        return found
 
     def _write(self, path: str, file: str, data: bytes, synced: bool) -> tuple[str, str]:
         """Write `data` to a temporary file beside `file`, as `_fill` does."""

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from lance_core.errors import OutcomeUnknown, StorageError
+from lance_core.errors import NotFound, OutcomeUnknown, StorageError
 from lance_core.storage.keys import check_key, quote_path
 
 T = TypeVar("T")
@@ -59,6 +59,13 @@ class ObjectStore(ABC):
     def get(self, path: str) -> bytes:
         """All bytes of an object, in one request, hit or miss. Raises `NotFound`."""
 
+    def find(self, path: str) -> bytes | None:
+        """All bytes of an object, in one request; None where there is none."""
+        try:
+            return self.get(path)
+        except NotFound:
+            return None
+
     @abstractmethod
     def get_range(self, path: str, offset: int, length: int) -> bytes:
         """At most `length` bytes from `offset`, in one request; shorter at the end. Raises `NotFound`."""
@@ -66,6 +73,10 @@ class ObjectStore(ABC):
     @abstractmethod
     def head(self, path: str) -> ObjectMeta:
         """Metadata of an object. Raises `NotFound`. Never answered from a cache."""
+
+    def require(self, paths: Sequence[str]) -> None:
+        """Raise `NotFound` for the first of these objects that is not there; one parallel step."""
+        self.map(self.head, paths)
 
     def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
         """All bytes of an object and its metadata, in one parallel step. Raises `NotFound`."""

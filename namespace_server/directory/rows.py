@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
@@ -123,7 +124,7 @@ class VersionEntry:
     @property
     def canonical_path(self) -> str:
         """The key under which Lance looks for this version."""
-        return manifest_path(self.base, self.version, NamingScheme(self.naming_scheme))
+        return _canonical_path(self.location, self.branch, self.version, self.naming_scheme)
 
     def matches_staged_path(self, path: str) -> bool:
         """Whether this version was staged under exactly this path."""
@@ -166,6 +167,11 @@ class RecordEntry:
     def object_id(self) -> str:
         """The key of the row."""
         return RECORD_PREFIX + self.batch_uuid
+
+
+@lru_cache(maxsize=8192)  # each step of a commit asks for it
+def _canonical_path(location: str, branch: str | None, version: int, scheme: str) -> str:
+    return manifest_path(branch_base(location, branch), version, NamingScheme(scheme))
 
 
 def place_of(item: VersionEntry | Participant) -> Place:

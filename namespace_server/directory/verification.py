@@ -147,38 +147,35 @@ class Verifier:
         return TableBranchAlreadyExistsError(f"{name} exists: {self._store.object_uri(key)}")
 
     def _staged(self, operation: CreateTableVersion, location: str) -> StagedManifest:
-        place = f"version {operation.version} of table {join(operation.id)}"
-        if operation.branch is not None:
-            place += f" on branch {operation.branch}"
         key = operation.manifest_path
         if key is None or not _is_staging_place(key, branch_base(location, operation.branch)):
-            raise InvalidInputError(
-                f"{place}: manifest_path {operation.path_as_sent!r} must be a staged manifest in the table's own "
-                "_versions directory, or lie under _staging"
+            raise _unusable(
+                operation,
+                f"manifest_path {operation.path_as_sent!r} must be a staged manifest in the table's own "
+                "_versions directory, or lie under _staging",
             )
         try:
             data, meta = self._store.get_with_meta(key)
         except NotFound as error:
-            raise InvalidInputError(f"{place}: no staged manifest at {operation.path_as_sent!r}") from error
+            raise _unusable(operation, f"no staged manifest at {operation.path_as_sent!r}") from error
         if operation.manifest_size is not None and operation.manifest_size != len(data):
-            raise InvalidInputError(
-                f"{place}: manifest_size says {operation.manifest_size} bytes, the file has {len(data)}"
-            )
+            raise _unusable(operation, f"manifest_size says {operation.manifest_size} bytes, the file has {len(data)}")
         age = datetime.now(UTC) - meta.last_modified
         if age > self._stage_max_age:
-            raise InvalidInputError(f"{place}: the manifest was staged {age} ago, stage again")
+            raise _unusable(operation, f"the manifest was staged {age} ago, stage again")
         try:
             file = parse_manifest_file(data, expected_version=operation.version, lazily=True)
             if file.operation != "append" or file.version == 1:
                 fragments_of(file.outline)  # of an append to a head, planning decodes what the head does not have
         except CorruptFile as error:
-            raise InvalidInputError(f"{place}: {operation.path_as_sent!r} cannot be used: {error}") from error
+            raise _unusable(operation, f"{operation.path_as_sent!r} cannot be used: {error}") from error
         if file.transaction is None:
-            raise InvalidInputError(f"{place}: the staged manifest carries no inline transaction")
+            raise _unusable(operation, "the staged manifest carries no inline transaction")
         if file.branch != operation.branch:
-            raise InvalidInputError(
-                f"{place}: the manifest belongs to branch {file.branch or 'main'}, "
-                f"the request names {operation.branch or 'main'}"
+            raise _unusable(
+                operation,
+                f"the manifest belongs to branch {file.branch or 'main'}, "
+                f"the request names {operation.branch or 'main'}",
             )
         return StagedManifest(key, data, file, meta.e_tag, age)
 
@@ -222,7 +219,7 @@ class Verifier:
 
     def _missing(self, operation: Operation, keys: Sequence[str]) -> LanceNamespaceError | None:
         try:
-            self._store.map(self._store.head, keys)
+            self._store.require(keys)
         except NotFound as error:
             return InvalidInputError(
                 f"table {join(operation.id)}: the file {error}, which its transaction adds, is not there; stage again"
@@ -269,17 +266,14 @@ class Verifier:
 
     def _read_upward(self, base: str, version: int, scheme: NamingScheme) -> list[FoundVersion]:
         found: list[FoundVersion] = []
-        while True:
-            key = manifest_path(base, version, scheme)
+        while (data := self._store.find(key := manifest_path(base, version, scheme))) is not None:
             try:
-                data = self._store.get(key)
                 found.append((scheme.value, parse_manifest_file(data, expected_version=version), None))
-            except NotFound:
-                return found
             except CorruptFile as error:
                 logger.error("foreign file %s is not adopted: %s", key, error)
-                return found
+                break
             version += 1
+        return found
 
 
 def key_above(snapshot: CatalogSnapshot, chain: Chain) -> str | None:
@@ -325,6 +319,13 @@ def _stored_branches(store: ObjectStore, location: str) -> list[str]:
     marker = "/_versions/"
     paths = (meta.path for meta in store.list(f"{location}/tree"))
     return sorted({path[len(prefix) : path.index(marker)] for path in paths if marker in path})
+
+
+def _unusable(operation: CreateTableVersion, reason: str) -> InvalidInputError:
+    place = f"version {operation.version} of table {join(operation.id)}"
+    if operation.branch is not None:
+        place += f" on branch {operation.branch}"
+    return InvalidInputError(f"{place}: {reason}")
 
 
 def _is_staging_place(key: str, base: str) -> bool:
