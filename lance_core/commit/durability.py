@@ -35,24 +35,31 @@ def put_again(store: ObjectStore, path: str, data: bytes, *, durable: bool = Tru
 
 
 def added_files(
-    store: ObjectStore, base: str, transaction: pb.Transaction, head: ManifestFile | None = None
+    store: ObjectStore,
+    base: str,
+    transaction: pb.Transaction,
+    head: ManifestFile | None = None,
+    made: ManifestFile | None = None,
 ) -> list[str]:
     """Keys of all that `transaction` adds to the table at `base` (S1).
 
     Lists index directories of older writers and, on a local disk, the blobs that lie beside data files. Without the
-    `head` that it is committed on, files that were there before may be among them.
+    `head` that it is committed on, files that were there before may be among them. `made` is the version that it makes,
+    if that is at hand already.
     """
     keys = reachable_files(transaction, base, head)
     directories = unlisted_index_directories(transaction, base)
-    if store.local and _may_have_blobs(transaction, head):  # elsewhere nothing is left to do for what was written
+    if store.local and _may_have_blobs(transaction, head, made):  # elsewhere nothing is left to do for what was written
         directories += blob_directories(keys, base)
     for directory in directories:
         keys += [meta.path for meta in store.list(directory)]
     return keys
 
 
-def _may_have_blobs(transaction: pb.Transaction, head: ManifestFile | None) -> bool:
+def _may_have_blobs(transaction: pb.Transaction, head: ManifestFile | None, made: ManifestFile | None) -> bool:
     """Whether the table may have, or gets, a column whose values may lie in files of their own."""
+    if made is not None:
+        return _has_blobs(made.outline.fields)
     operation = transaction.WhichOneof("operation")
     if head is None and operation != "overwrite":
         return True

@@ -113,42 +113,61 @@ class Verifier:
                         findings[number][index] = TableNotFoundError(f"table {join(operation.id)} does not exist")
                     else:
                         tasks.append(_Task(number, index, operation, location))
-        for task, finding in zip(tasks, self._store.map(self._look, tasks), strict=True):
-            if finding is not None:
-                findings[task.batch][task.index] = finding
-        self._make_durable(tasks, findings, snapshot)
+        durable: list[str] = []
+        for task, (finding, keys) in zip(tasks, self._store.map(partial(self._look, snapshot), tasks), strict=True):
+            findings[task.batch][task.index] = finding
+            durable += keys
+        self._store.sync(durable)
         return findings
 
-    def _look(self, task: _Task) -> Finding | None:
+    def _look(self, snapshot: CatalogSnapshot, task: _Task) -> tuple[Finding, Sequence[str]]:
+        """What there is to say of one operation, and what has to survive a power loss before the flip (S1)."""
         try:
             if isinstance(task.operation, CommitTransaction):
-                return self._place_of_branch(task.operation, task.location)
+                return self._transaction(task.operation, task.location, snapshot)
             if isinstance(task.operation, RegisterTable):
-                return self._dataset(task.operation)
-            return self._staged(task.operation, task.location)
+                return self._dataset(task.operation), ()
+            return self._staged(task.operation, task.location, snapshot)
         except LanceNamespaceError as error:
-            return error
+            return error, ()
         except StorageError as error:  # it is this operation's, and must not fail the batches beside it
-            return ServiceUnavailableError(f"table {join(task.operation.id)}: storage cannot be read: {error}")
+            return ServiceUnavailableError(f"table {join(task.operation.id)}: storage cannot be read: {error}"), ()
 
-    def _place_of_branch(self, operation: CommitTransaction, location: str) -> Finding | None:
+    def _transaction(
+        self, operation: CommitTransaction, location: str, snapshot: CatalogSnapshot
+    ) -> tuple[Finding, Sequence[str]]:
+        """The files that a transaction adds; on remote stores they are looked for later (`look_for_added`)."""
+        transaction = operation.transaction
+        if transaction.WhichOneof("operation") == "clone" and operation.branch is not None:
+            self._check_place_of_branch(operation, location, operation.branch)
+        base = branch_base(location, operation.branch)
+        added = added_files(self._store, base, transaction, self._known_head(operation, snapshot))
+        self._check_added(operation, added, sure=self._store.local)
+        return AddedFiles(location, tuple(added), seen=self._store.local), added
+
+    def _check_place_of_branch(self, operation: CommitTransaction, location: str, branch: str) -> None:
         """The name of a branch that a Clone begins is one that stock clients take, and nobody's yet (P4)."""
-        if operation.transaction.WhichOneof("operation") != "clone" or operation.branch is None:
-            return None
-        name = f"branch {operation.branch} of table {join(operation.id)}"
+        name = f"branch {branch} of table {join(operation.id)}"
         try:
-            key = branch_path(location, check_branch_name(operation.branch))
+            key = branch_path(location, check_branch_name(branch))
         except ValueError as error:
-            return InvalidInputError(f"{name}: {error}")
+            raise InvalidInputError(f"{name}: {error}") from error
         try:
             self._store.head(key)
         except NotFound:
-            return None
-        return TableBranchAlreadyExistsError(f"{name} exists: {self._store.object_uri(key)}")
+            return
+        raise TableBranchAlreadyExistsError(f"{name} exists: {self._store.object_uri(key)}")
 
-    def _staged(self, operation: CreateTableVersion, location: str) -> StagedManifest:
+    def _staged(
+        self, operation: CreateTableVersion, location: str, snapshot: CatalogSnapshot
+    ) -> tuple[Finding, Sequence[str]]:
+        """A staged manifest and all that its transaction adds (S1).
+
+        Whether that is there is asked where asking costs nothing, and for what was staged long ago (S3).
+        """
         key = operation.manifest_path
-        if key is None or not _is_staging_place(key, branch_base(location, operation.branch)):
+        base = branch_base(location, operation.branch)
+        if key is None or not _is_staging_place(key, base):
             raise _unusable(
                 operation,
                 f"manifest_path {operation.path_as_sent!r} must be a staged manifest in the table's own "
@@ -177,37 +196,26 @@ class Verifier:
                 f"the manifest belongs to branch {file.branch or 'main'}, "
                 f"the request names {operation.branch or 'main'}",
             )
-        return StagedManifest(key, data, file, meta.e_tag, age)
+        # Of the head one has to know what it has already: not for an append, which names nothing that was there before.
+        head = None if file.operation == "append" else self._known_head(operation, snapshot)
+        added = added_files(self._store, base, file.transaction, head, file)
+        self._check_added(operation, added, sure=self._store.local or age > _FRESH)
+        return StagedManifest(key, data, file, meta.e_tag, age), [key, *added]
 
-    def _make_durable(
-        self, tasks: Sequence[_Task], findings: list[dict[int, Finding]], snapshot: CatalogSnapshot
-    ) -> None:
-        """Everything that the flip makes reachable is there, and survives a power loss before it (S1).
+    def _known_head(self, operation: TableOperation, snapshot: CatalogSnapshot) -> ManifestFile | None:
+        entry = snapshot.head(operation.id, operation.branch)
+        return None if entry is None else self._known(entry)
 
-        Whether it is there is asked here where asking costs nothing, and for manifests that were staged long ago (S3);
-        for other transactions that are ours to build see `look_for_added`.
-        """
-        durable: list[str] = []
-        for task in tasks:
-            finding = findings[task.batch].get(task.index)
-            if isinstance(finding, LanceNamespaceError):
-                continue
-            added, head = self._added(task, finding, snapshot)
-            outside = next((key for key in added if not is_key(key)), None)
-            if outside is not None:
-                findings[task.batch][task.index] = InvalidInputError(
-                    f"table {join(task.operation.id)}: {outside!r}, which its transaction adds, is no file of the table"
-                )
-                continue
-            sure = self._store.local or (isinstance(finding, StagedManifest) and finding.age > _FRESH)
-            missing = self._missing(task.operation, added) if sure else None
-            if missing is not None:
-                findings[task.batch][task.index] = missing
-                continue
-            if isinstance(task.operation, CommitTransaction):
-                findings[task.batch][task.index] = AddedFiles(task.location, tuple(added), seen=sure)
-            durable += [*head, *added]
-        self._store.sync(durable)
+    def _check_added(self, operation: Operation, added: Sequence[str], *, sure: bool) -> None:
+        """What a transaction adds are files of the table, and they are there, if that is to be made `sure`."""
+        outside = next((key for key in added if not is_key(key)), None)
+        if outside is not None:
+            raise InvalidInputError(
+                f"table {join(operation.id)}: {outside!r}, which its transaction adds, is no file of the table"
+            )
+        missing = self._missing(operation, added) if sure else None
+        if missing is not None:
+            raise missing
 
     def look_for_added(self, operation: Operation, added: AddedFiles) -> Finding:
         """What becomes of a finding about files that nobody has looked for yet; many requests, one round trip.
@@ -227,21 +235,6 @@ class Verifier:
         except StorageError as error:
             return ServiceUnavailableError(f"table {join(operation.id)}: storage cannot be read: {error}")
         return None
-
-    def _added(self, task: _Task, finding: Finding | None, snapshot: CatalogSnapshot) -> tuple[list[str], list[str]]:
-        """The files that an operation's transaction adds, and the staged manifest that carries it."""
-        if isinstance(task.operation, RegisterTable):
-            return [], []
-        transaction = task.operation.transaction if isinstance(task.operation, CommitTransaction) else None
-        staged: list[str] = []
-        if isinstance(finding, StagedManifest):
-            transaction, staged = finding.file.transaction, [finding.key]
-        if transaction is None:
-            return [], staged
-        entry = snapshot.head(task.operation.id, task.operation.branch)
-        head = None if entry is None else self._known(entry)
-        base = branch_base(task.location, task.operation.branch)
-        return added_files(self._store, base, transaction, head), staged
 
     def _dataset(self, operation: RegisterTable) -> Finding:
         table = TableEntry(operation.id, operation.location, operation.properties)
