@@ -55,6 +55,8 @@ def _result(catalog: Catalog, operation: Operation, result: Result, snapshot: Ca
     entry = snapshot.version_entry(operation.id, operation.branch, version["version"])
     if entry is None:  # removed since, by a later batch: the answer of then
         return {**result, "version": {**version, "manifest_path": catalog.store.object_path(version["manifest_path"])}}
+    path = entry.canonical_path
     if not catalog.promoter.is_promoted(entry, snapshot):
         catalog.promoter.promote([entry], snapshot)
-    return {**result, "version": version_body(catalog.store, entry, catalog.promoter.known_path(entry, snapshot))}
+        path = catalog.promoter.known_path(entry, snapshot)
+    return {**result, "version": version_body(catalog.store, entry, path)}

@@ -134,6 +134,9 @@ class World(Protocol):
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the row is committed and its canonical file is known to be the row's."""
 
+    def awaits_promotion(self, entry: VersionEntry) -> bool:
+        """Whether the row is committed and its canonical file is not known to be the row's."""
+
     def is_committed(self, entry: VersionEntry) -> bool:
         """Whether the row is in the catalog already, not only in the overlay of this group."""
 
@@ -218,7 +221,7 @@ class Draft:
 
     def require_head_promoted(self, head: VersionEntry) -> None:
         """Raise NeedsPromotion for a committed head that has only its staged name (M1)."""
-        if not self.world.is_promoted(head) and self.world.is_committed(head):
+        if self.world.awaits_promotion(head):
             raise NeedsPromotion([head])
 
     def finish(self) -> Plan:

@@ -92,14 +92,14 @@ class _Editor:
 
     def put(self, changes: Changes) -> None:
         """Put rows, tables before their versions."""
-        versions: defaultdict[tuple[TableId, str | None], list[VersionEntry]] = defaultdict(list)
+        versions: defaultdict[tuple[TableId, str | None], list[tuple[VersionEntry, int]]] = defaultdict(list)
         records: list[RecordEntry] = []
         for object_id, entry in changes.puts.items():
             if self.strays and object_id in self.strays:
                 self.strays = self.strays.delete(object_id)
             if isinstance(entry, VersionEntry):
                 self._vacate(parse_id(object_id))
-                versions[entry.table_id, entry.branch].append(entry)
+                versions[entry.table_id, entry.branch].append((entry, self._serial(object_id)))
             elif isinstance(entry, RecordEntry):
                 records.append(entry)
             else:
@@ -207,23 +207,21 @@ class _Editor:
         if self.locations.get(table.entry.location) == path:
             self.locations = self.locations.delete(table.entry.location)
 
-    def _put_versions(self, table_id: TableId, branch: str | None, entries: list[VersionEntry]) -> None:
+    def _put_versions(self, table_id: TableId, branch: str | None, rows: list[tuple[VersionEntry, int]]) -> None:
         table = self.tables.get(table_id)
-        visible = [entry for entry in entries if table is not None and entry.location == table.entry.location]
-        if len(visible) < len(entries):
-            for entry in entries:
-                if entry not in visible:
-                    self._stray(entry.object_id, self._serial(entry.object_id))
+        location = None if table is None else table.entry.location
+        visible = [row for row in rows if row[0].location == location]
+        if len(visible) < len(rows):
+            for entry, serial in rows:
+                if entry.location != location:
+                    self._stray(entry.object_id, serial)
         if table is None or not visible:
             return
-        visible.sort(key=lambda entry: entry.version)
-        serials = [self._serial(entry.object_id) for entry in visible] if self.serials else [NOT_STORED] * len(visible)
+        if len(visible) > 1:
+            visible.sort(key=lambda row: row[0].version)
+        entries, serials = tuple(entry for entry, _ in visible), tuple(serial for _, serial in visible)
         chain = table.chain(branch)
-        chain = (
-            Chain(branch, (), tuple(visible), tuple(serials)).packed()
-            if chain is None
-            else chain.with_entries(visible, serials)
-        )
+        chain = Chain(branch, (), entries, serials).packed() if chain is None else chain.with_entries(entries, serials)
         self.tables = self.tables.set(table_id, table.with_chain(branch, chain))
 
     def _put_record(self, record: RecordEntry) -> None:

@@ -131,6 +131,10 @@ class PlanningWorld:
         """Whether the row is committed and its canonical file is known to be the row's."""
         return self._promoter.is_promoted(entry, self._snapshot) and self.is_committed(entry)
 
+    def awaits_promotion(self, entry: VersionEntry) -> bool:
+        """Whether the row is committed and its canonical file is not known to be the row's."""
+        return not self._promoter.is_promoted(entry, self._snapshot) and self.is_committed(entry)
+
     def is_committed(self, entry: VersionEntry) -> bool:
         """Whether the row is in the catalog already, not only in the overlay of this group."""
         return self._snapshot.version_entry(entry.table_id, entry.branch, entry.version) is not None

@@ -100,6 +100,7 @@ class Promoter:
 
     def _promote_chain(self, chain: Sequence[VersionEntry]) -> None:
         for entry in sorted(chain, key=_version_of):
+            place = place_of(entry)
             try:
                 state = self._promote_one(entry)
             except LanceCoreError as error:  # a repair also looks at the catalog, and at what others wrote
@@ -108,8 +109,8 @@ class Promoter:
             if state is State.UNPROMOTED:
                 return
             with self._lock:
-                self._promoted[place_of(entry)] = entry.sha256
-                self._pending.pop(place_of(entry), None)
+                self._promoted[place] = entry.sha256
+                self._pending.pop(place, None)
 
     def _promote_one(self, entry: VersionEntry) -> State:
         data = self._expected(entry)

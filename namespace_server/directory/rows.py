@@ -197,7 +197,8 @@ class Changes:
                 puts.pop(key, None)
             removes |= other.removes
             puts.update(other.puts)
-            removes.difference_update(other.puts)
+            if removes:
+                removes.difference_update(other.puts)
         return Changes(puts, frozenset(removes))
 
     def __bool__(self) -> bool:
@@ -287,10 +288,16 @@ def decode_properties(metadata: str | None) -> Mapping[str, str]:
 def split_version_id(path: str) -> tuple[str, int] | None:
     """The object id of the chain (`a$t` or `a$t$dev`) and the number, zero-padded or not. None for other ids."""
     chain, separator, digits = path.rpartition(DELIMITER)
-    if not separator or not digits.isascii() or not digits.isdigit() or len(digits) > 20:
+    version = parse_version(digits) if separator else None
+    return None if version is None else (chain, version)
+
+
+def parse_version(digits: str) -> int | None:
+    """The number of a version, zero-padded or not. None for what is none."""
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 20:
         return None
     version = int(digits)
-    return (chain, version) if 0 < version < 1 << 63 else None
+    return version if 0 < version < 1 << 63 else None
 
 
 def decode_version(path: str, metadata: str | None, tables: Mapping[TableId, str] | None = None) -> VersionEntry | None:

@@ -14,7 +14,7 @@ from namespace_server.directory.rows import (
     TableEntry,
     TableId,
     parse_id,
-    split_version_id,
+    parse_version,
     unescape_branch,
 )
 from namespace_server.directory.versions import NOT_STORED, Chain
@@ -90,7 +90,8 @@ class CatalogState(NamedTuple):
 
     def serials(self, object_id: str) -> tuple[int, ...]:
         """The serials of all rows on disk that have this object id: normally one or none."""
-        found = tuple(serial for serial in self.strays.get(object_id, ()) if serial != NOT_STORED)
+        strays: tuple[int, ...] = self.strays.get(object_id, ())
+        found = tuple(serial for serial in strays if serial != NOT_STORED) if strays else strays
         holder = self.resolve(object_id)
         serial: int | None
         if holder is None:
@@ -109,27 +110,30 @@ class CatalogState(NamedTuple):
             if record is not None:
                 return record
         path = parse_id(object_id)
-        table: StoredTable | None = self.tables.get(path)
-        if table is not None:
-            return table
-        namespace: StoredNamespace | None = self.namespaces.get(path)
-        return self.resolve_version(object_id) if namespace is None else namespace
+        found: StoredTable | StoredNamespace | None = self.tables.get(path) or self.namespaces.get(path)
+        return self._version_at(path) if found is None else found
 
     def resolve_version(self, object_id: str) -> VersionKey | None:
         """The version that an object id names, if it exists."""
-        split = split_version_id(object_id)
-        if split is None:
+        return self._version_at(parse_id(object_id))
+
+    def _version_at(self, path: TableId) -> VersionKey | None:
+        version = parse_version(path[-1])
+        chain = path[:-1]
+        if version is None or not chain:
             return None
-        path = parse_id(split[0])
-        readings: tuple[tuple[TableId, str | None], ...] = ((path, None),)
-        if len(path) > 1:
-            readings = ((path, None), (path[:-1], unescape_branch(path[-1])))
-        for table_id, branch in readings:
-            table = self.tables.get(table_id)
-            chain = None if table is None else table.chain(branch)
-            if chain is not None and chain.serial(split[1]) is not None:
-                return VersionKey(table_id, branch, split[1])
+        if self._has_version(chain, None, version):
+            return VersionKey(chain, None, version)
+        if chain[:-1] in self.tables:
+            branch = unescape_branch(chain[-1])
+            if self._has_version(chain[:-1], branch, version):
+                return VersionKey(chain[:-1], branch, version)
         return None
+
+    def _has_version(self, table_id: TableId, branch: str | None, version: int) -> bool:
+        table = self.tables.get(table_id)
+        chain = None if table is None else table.chain(branch)
+        return chain is not None and chain.serial(version) is not None
 
 
 class VersionKey(NamedTuple):
