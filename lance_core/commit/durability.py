@@ -9,6 +9,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from lance_core.errors import InvalidTransaction, NotFound, OutcomeUnknown
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.reachable import blob_directories, reachable_files, unlisted_index_directories
 
@@ -50,7 +51,7 @@ def added_files(
     keys = reachable_files(transaction, base, head)
     directories = unlisted_index_directories(transaction, base)
     if store.local and _may_have_blobs(transaction, head, made):  # elsewhere nothing is left to do for what was written
-        directories += blob_directories(keys, base)
+        directories += filter(is_key, blob_directories(keys, base))  # the others name no file, and are refused as such
     for directory in directories:
         keys += [meta.path for meta in store.list(directory)]
     return keys
