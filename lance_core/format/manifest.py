@@ -14,8 +14,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from copy import copy, deepcopy
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -34,8 +33,7 @@ _FILE_VERSION = (0, 2)
 _SECTION_OFFSETS = ("index_section", "transaction_section", "transaction_section_deprecated")
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """What distinguishes a manifest from every other one of the same number.
 
     `size` is in bytes, `sha256` the hexadecimal digest of the whole file. `transaction_uuid` is '' when the file

@@ -89,11 +89,11 @@ def put_fragment(manifest: AnyManifest, place: int, fragment: pb.DataFragment) -
         manifest.fragments[place].CopyFrom(fragment)
 
 
-def encoded_fragments(manifest: AnyManifest) -> list[bytes]:
-    """The fragments as they are encoded, which may differ between equal ones: it depends on the writer."""
+def encoded_fragments(manifest: AnyManifest, count: int) -> list[bytes]:
+    """The first fragments as they are encoded, which may differ between equal ones: it depends on the writer."""
     if isinstance(manifest, pb.ManifestOutline):
-        return list(manifest.fragments)
-    return [fragment.SerializeToString(deterministic=True) for fragment in manifest.fragments]
+        return manifest.fragments[:count]
+    return [fragment.SerializeToString(deterministic=True) for fragment in manifest.fragments[:count]]
 
 
 def add_fragments(manifest: AnyManifest, fragments: Iterable[pb.DataFragment]) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from lance_core.errors import NotFound, OutcomeUnknown, StorageError
 from lance_core.storage.keys import check_key, quote_path
@@ -18,8 +17,7 @@ Results: TypeAlias = list[R]
 """A list, under a name that the method `list` does not hide."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectMeta:
+class ObjectMeta(NamedTuple):
     """What a store says about one object.
 
     `path` is the key, `size` is in bytes, `last_modified` is UTC by the store's own clock. `e_tag` is the store's

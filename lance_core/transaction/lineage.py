@@ -143,12 +143,12 @@ def _continues(head: ManifestFile, proposed: ManifestFile) -> bool:
     A short cut, which compares them as they are encoded; what it does not recognize is compared one by one.
     """
     before, after = head.outline, proposed.outline
-    kept = encoded_fragments(before)
-    if kept != encoded_fragments(after)[: len(kept)]:
+    kept = len(before.fragments)
+    if encoded_fragments(before, kept) != encoded_fragments(after, kept):
         return False
     highest = head.highest_fragment_id
     mark = max(highest, before.max_fragment_id) if before.HasField("max_fragment_id") else highest
-    added = [fragment.id for fragment in fragments_of(after, len(kept))]
+    added = [fragment.id for fragment in fragments_of(after, kept)]
     if added and (min(added) <= mark or len(set(added)) < len(added)):
         return False
     proposed.note_highest_fragment_id(max(added, default=highest))

@@ -84,6 +84,8 @@ def _is_there(operation: CreateTableVersion, snapshot: CatalogSnapshot, finding:
 
 def _plan_operation(draft: Draft, index: int, operation: Operation) -> Result:
     match operation:
+        case CreateTableVersion():
+            return chains.create_version(draft, index, operation)
         case CreateNamespace():
             return objects.create_namespace(draft, operation)
         case DropNamespace():
@@ -96,8 +98,6 @@ def _plan_operation(draft: Draft, index: int, operation: Operation) -> Result:
             return objects.remove_table(draft, operation)
         case RenameTable():
             return objects.rename_table(draft, operation)
-        case CreateTableVersion():
-            return chains.create_version(draft, index, operation)
         case DeleteTableVersions():
             return chains.delete_versions(draft, operation)
         case CommitTransaction():

@@ -124,13 +124,11 @@ class Committer:
         `StorageError` only when nothing was decided because storage could not be read.
         """
         snapshot = self._table.current
-        if not all(self._knows(snapshot, batch) for batch in batches):
+        chains = [frozenset(chains_of(batch.operations)) for batch in batches]
+        if any(snapshot.table(table_id) is None for table_id, _ in set().union(*chains)):
             snapshot = self._table.refresh()
         findings = self._verifier.verify(batches, snapshot)
-        mine = [
-            Pending(batch, found, frozenset(chains_of(batch.operations)))
-            for batch, found in zip(batches, findings, strict=True)
-        ]
+        mine = [Pending(*each) for each in zip(batches, findings, chains, strict=True)]
         with self._queue_lock:
             self._queue.extend(mine)
         while not all(pending.decided.is_set() for pending in mine):
@@ -190,10 +188,6 @@ class Committer:
                 self._table.discard(flip)
                 _back_off(tries)
         raise CatalogBusy(attempt, self._tries)
-
-    @staticmethod
-    def _knows(snapshot: CatalogSnapshot, batch: Batch) -> bool:
-        return all(snapshot.table(table_id) is not None for table_id, _ in chains_of(batch.operations))
 
     def _take(self) -> list[Pending]:
         with self._queue_lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 from lance_namespace.errors import (
@@ -60,8 +60,7 @@ Finding = StagedManifest | AddedFiles | LanceNamespaceError | tuple[VersionEntry
 a dataset."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedVersion:
+class PlannedVersion(NamedTuple):
     """A version row to be, and its manifest: the bytes, and parsed."""
 
     entry: VersionEntry

@@ -133,8 +133,7 @@ class VersionEntry:
         return self.staged_digest is not None and self.staged_digest == digest_path(path)
 
 
-@dataclass(frozen=True, slots=True)
-class Participant:
+class Participant(NamedTuple):
     """A version that a batch published; its promotion is what an open record waits for."""
 
     table_id: TableId

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 
 from lance_namespace.errors import (
     InvalidInputError,
@@ -63,12 +64,11 @@ _FRESH = timedelta(hours=1)
 STAGING = "_staging"
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """One thing to look at: which batch and operation it is for, and where the table lies."""
+class _Task(NamedTuple):
+    """One thing to look at: the numbers of the batch and the operation that it is for, and where the table lies."""
 
     batch: int
-    index: int
+    number: int
     operation: CreateTableVersion | CommitTransaction | RegisterTable
     location: str
 
@@ -115,7 +115,7 @@ class Verifier:
                         tasks.append(_Task(number, index, operation, location))
         durable: list[str] = []
         for task, (finding, keys) in zip(tasks, self._store.map(partial(self._look, snapshot), tasks), strict=True):
-            findings[task.batch][task.index] = finding
+            findings[task.batch][task.number] = finding
             durable += keys
         self._store.sync(durable)
         return findings
