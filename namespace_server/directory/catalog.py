@@ -14,7 +14,7 @@ from typing import Any
 
 from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundError
 
-from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
+from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.branches import Branches
 from namespace_server.directory.committer import Committer, Pending
@@ -101,11 +101,7 @@ class Catalog:
 
     def is_vacant(self, key: str) -> bool:
         """Whether nothing stands under a key."""
-        try:
-            self.store.get(key)
-        except NotFound:
-            return True
-        return False
+        return self.store.find(key) is None
 
     def reconciled_snapshot(self, chain: Chain) -> CatalogSnapshot:
         """The newest snapshot, after adopting what others committed above the head of a chain (P5).

@@ -111,7 +111,7 @@ class ManifestTable:
         if by_listing or snapshot is None or time.monotonic() - snapshot.listed_at > self._listing_interval:
             snapshot = self._refresh_by_listing()
         for _ in range(_LOCAL_STEPS_BEFORE_LISTING if self._store.local else _STEPS_BEFORE_LISTING):
-            data = self._get(self._next_key(snapshot))
+            data = self._store.find(self._next_key(snapshot))
             if data is None:
                 return self._newer(snapshot)
             if not snapshot.version:
@@ -290,13 +290,7 @@ class ManifestTable:
         return key
 
     def _read(self, version: int, scheme: NamingScheme) -> bytes | None:
-        return self._get(manifest_path(self._path, version, scheme))
-
-    def _get(self, key: str) -> bytes | None:
-        try:
-            return self._store.get(key)
-        except NotFound:
-            return None
+        return self._store.find(manifest_path(self._path, version, scheme))
 
     def _read_of(self, newest: CatalogSnapshot, version: int) -> bytes | None:
         return self._read(version, _scheme_of(newest))
