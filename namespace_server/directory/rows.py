@@ -168,7 +168,7 @@ class RecordEntry:
         return RECORD_PREFIX + self.batch_uuid
 
 
-@lru_cache(maxsize=8192)  # each step of a commit asks for it
+@lru_cache(maxsize=2048)  # each step of a commit asks for it
 def _canonical_path(location: str, branch: str | None, version: int, scheme: str) -> str:
     return manifest_path(branch_base(location, branch), version, NamingScheme(scheme))
 

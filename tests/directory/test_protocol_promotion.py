@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+import lance
+import pyarrow as pa
 import pytest
 from lance_namespace.errors import (
     InvalidInputError,
@@ -210,6 +212,26 @@ class TestS1DurableBeforeTheFlip:
         durable = synced | {write.path for write in faults.writes[mark:] if write.number < flip.number}
         assert any(path.startswith("_staging/") for path in durable & synced)
         assert any(path.startswith("__manifest/data/") for path in synced)
+
+    @pytest.mark.parametrize("how", ["staged", "transaction"])
+    def test_blobs_are_synced_where_the_head_was_never_read(self, tmp_path: Path, how: str) -> None:
+        """Their names stand nowhere: that a column may have some says the staged manifest, or else the head."""
+        schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("b")])
+        batch = pa.table({"id": [1], "b": lance.blob_array([b"y" * 5_000_000])}, schema=schema)
+        ground = Ground(tmp_path / "root")
+        ground.make_namespace("g")
+        lance.write_dataset(batch, namespace_client=ground.namespace, table_id=T, data_storage_version="2.2")
+        old = set((tmp_path / "root").rglob("*.blob"))
+        faults = FaultStore(LocalStore(tmp_path / "root", "fsync"))
+        again = ground.again(faults)
+
+        again.batch(again.stage(T, batch) if how == "staged" else again.transaction(T, batch, read_version=1))
+
+        [new] = set((tmp_path / "root").rglob("*.blob")) - old
+        flip = next(write for write in faults.writes if is_flip(write))
+        assert str(new.relative_to(tmp_path / "root")) in {
+            path for number, path in faults.synced if number <= flip.number
+        }
 
     def test_the_staged_name_stays_until_its_promotion_is_durable(self, tmp_path: Path) -> None:
         faults = FaultStore(LocalStore(tmp_path / "root", "fsync"))
