@@ -13,7 +13,8 @@ import logging
 import queue
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
@@ -26,6 +27,9 @@ _Waiting = tuple[Call, "asyncio.Future[Answer]"]
 
 _QUIET_TURNS = 2
 _MOST_TURNS = 8
+_ANSWERING_TURNS = 1
+"""Turns of the loop until the answers to a group are written. Clearing up behind it before that would compete with them
+for the interpreter, and delay them by milliseconds."""
 
 
 class OutcomeLost(ServiceUnavailableError):
@@ -50,7 +54,7 @@ class CommitQueue:
         self._capacity = capacity
         self._group = group
         self._waiting: deque[_Waiting] = deque()
-        self._groups: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._work, name=f"commit-{number}", daemon=True) for number in range(workers)
         ]
@@ -89,8 +93,10 @@ class CommitQueue:
         self._open = False
         if self._accepted:
             await self._done.wait()
+        for _ in range(_ANSWERING_TURNS):
+            await asyncio.sleep(0)
         for _ in self._threads:
-            self._groups.put(None)
+            self._jobs.put(None)
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
 
@@ -109,17 +115,17 @@ class CommitQueue:
             return
         self._gathering = False
         self._idle -= 1
-        self._groups.put([self._waiting.popleft() for _ in range(min(found, self._group))])
+        group = [self._waiting.popleft() for _ in range(min(found, self._group))]
+        self._jobs.put(partial(self._commit_group, loop, group))
         self._gather()
 
     def _work(self) -> None:
-        while (group := self._groups.get()) is not None:
-            calls = [call for call, _ in group]
-            self._answer(group, self._commit(calls))
-            try:
-                self._catalog.settle(calls)
-            except Exception:  # noqa: BLE001 - whoever sweeps does it then; the next group must not suffer for it
-                _log.exception("nothing was cleared up behind %d commits", len(calls))
+        while (job := self._jobs.get()) is not None:
+            job()
+
+    def _commit_group(self, loop: asyncio.AbstractEventLoop, group: list[_Waiting]) -> None:
+        results = self._commit([call for call, _ in group])
+        loop.call_soon_threadsafe(self._answer, loop, group, results)
 
     def _commit(self, calls: list[Call]) -> Sequence[Answer | LanceNamespaceError]:
         try:
@@ -132,11 +138,9 @@ class CommitQueue:
             return [OutcomeLost(call) for call in calls]
         return results
 
-    def _answer(self, group: list[_Waiting], results: Sequence[Answer | LanceNamespaceError]) -> None:
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._settle, group, results)
-
-    def _settle(self, group: list[_Waiting], results: Sequence[Answer | LanceNamespaceError]) -> None:
+    def _answer(
+        self, loop: asyncio.AbstractEventLoop, group: list[_Waiting], results: Sequence[Answer | LanceNamespaceError]
+    ) -> None:
         self._accepted -= len(group)
         self._idle += 1
         if not (self._accepted or self._open):
@@ -149,3 +153,17 @@ class CommitQueue:
             else:
                 waiting.set_result(result)
         self._gather()
+        self._later(loop, _ANSWERING_TURNS, partial(self._clear_up, [call for call, _ in group]))
+
+    def _later(self, loop: asyncio.AbstractEventLoop, turns: int, job: Callable[[], None]) -> None:
+        """Hand over a job some turns of the loop from now."""
+        if turns:
+            loop.call_soon(self._later, loop, turns - 1, job)
+        else:
+            self._jobs.put(job)
+
+    def _clear_up(self, calls: list[Call]) -> None:
+        try:
+            self._catalog.settle(calls)
+        except Exception:  # noqa: BLE001 - whoever sweeps does it then; the next group must not suffer for it
+            _log.exception("nothing was cleared up behind %d commits", len(calls))

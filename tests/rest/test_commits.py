@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -48,6 +49,25 @@ class TestCommitQueue:
 
         asyncio.run(run())
         assert names(echo_catalog) == [[0], [1, 2, 3, 4]]
+
+    def test_who_waits_has_the_answer_before_anything_is_cleared_up(self, echo_catalog: Any) -> None:
+        events: list[str] = []
+        echo_catalog.settle = lambda calls: events.extend("cleared up" for _ in calls)
+
+        async def run() -> None:
+            commits = await self._started(echo_catalog)
+
+            async def client(n: int) -> None:
+                await commits.commit(call(echo_catalog, n))
+                time.sleep(0.001)  # noqa: ASYNC251 - time for the other thread to be the first
+                events.append("answered")
+
+            for _ in range(20):
+                await asyncio.gather(client(0), client(1))
+            await commits.close()
+
+        asyncio.run(run())
+        assert events == ["answered", "answered", "cleared up", "cleared up"] * 20
 
     def test_who_calls_again_upon_an_answer_is_in_the_next_group(self, echo_catalog: Any) -> None:
         async def run() -> None:
