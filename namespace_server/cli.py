@@ -317,8 +317,3 @@ def _open(settings: Settings) -> DirectoryNamespace:
 def _refusal(message: str) -> typer.Exit:
     typer.echo(f"lance-namespace: {message}", err=True)
     return typer.Exit(2)
-
-
-def main() -> None:
-    """Run the command line."""
-    cli()
