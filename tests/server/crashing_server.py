@@ -24,7 +24,7 @@ from lance_core.errors import OutcomeUnknown, StorageError
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.delegation import WrappedStore
 from lance_core.testing.faults import WRITES
-from namespace_server import cli
+from namespace_server.cli import cli
 from namespace_server.directory import namespace
 
 R = TypeVar("R")
@@ -94,7 +94,7 @@ def serve(order: dict[str, Any]) -> None:
     namespace.open_store = open_store  # type: ignore[assignment]
     os.dup2(log, 2)
     sys.argv = ["lance-namespace", "serve", "--root", order["root"], "--port", "0", "--durability", "none"]
-    cli.main()
+    cli()
 
 
 def main() -> None:
