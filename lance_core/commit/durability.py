@@ -61,14 +61,10 @@ def _may_have_blobs(transaction: pb.Transaction, head: ManifestFile | None, made
     """Whether the table may have, or gets, a column whose values may lie in files of their own."""
     if made is not None:
         return _has_blobs(made.outline.fields)
-    operation = transaction.WhichOneof("operation")
-    if head is None and operation != "overwrite":
+    if head is None and not transaction.HasField("overwrite"):
         return True
-    return (
-        (operation == "overwrite" and _has_blobs(transaction.overwrite.schema))
-        or (operation == "merge" and _has_blobs(transaction.merge.schema))
-        or (head is not None and _has_blobs(head.outline.fields))
-    )
+    known = () if head is None else head.outline.fields
+    return any(map(_has_blobs, (transaction.overwrite.schema, transaction.merge.schema, known)))
 
 
 def _has_blobs(fields: Iterable[pb.Field]) -> bool:

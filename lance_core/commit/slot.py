@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, StorageError
+from lance_core.errors import AlreadyExists, OutcomeUnknown, StorageError
 from lance_core.storage.port import ObjectStore
 
 
@@ -98,10 +98,10 @@ class _Claim:
     def read(self) -> SlotOutcome:
         """What the slot holds; pending when it is vacant or cannot be read."""
         try:
-            found = self.store.get(self.path)
-        except NotFound:
-            return _PENDING
+            found = self.store.find(self.path)
         except StorageError as error:
             self.trouble = error
+            return _PENDING
+        if found is None:
             return _PENDING
         return Won(None) if found == self.data else Lost(found)

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from pyroaring import BitMap
 
-from lance_core.errors import NotFound, UnsupportedFeature
+from lance_core.errors import UnsupportedFeature
 from lance_core.format.deletion import decode_deletion_file, deletion_file_path
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
@@ -47,9 +47,8 @@ class TableFiles:
 
     def manifest(self, version: int) -> ManifestFile:
         """A committed version, by its canonical name in either scheme. Raises `NotFound`, `CorruptFile`."""
-        try:
-            data = self.store.get(manifest_path(self.base, version, NamingScheme.V2))
-        except NotFound:
+        data = self.store.find(manifest_path(self.base, version, NamingScheme.V2))
+        if data is None:
             data = self.store.get(manifest_path(self.base, version, NamingScheme.V1))
         return parse_manifest_file(data, expected_version=version, lazily=True)
 

@@ -55,10 +55,10 @@ class Branches:
         parent = transaction.clone.ref_name or None
         above: tuple[tuple[int, str], ...] = ()
         if parent is not None:
-            try:
-                above = decode_branch(self._store.get(branch_path(first.location, parent))).identifier or ()
-            except NotFound:
+            data = self._store.find(branch_path(first.location, parent))
+            if data is None:
                 return False
+            above = decode_branch(data).identifier or ()
         forked = snapshot.version_entry(first.table_id, parent, first.version)
         contents = BranchContents(
             parent_version=first.version,

@@ -144,11 +144,8 @@ class Promoter:
         """The row's bytes from its staged name; None if they are there no more or are not the row's."""
         if entry.staged_path is None:
             return None
-        try:
-            data = self._store.get(entry.staged_path)
-        except NotFound:
-            return None
-        if not is_row(entry, data):
+        data = self._store.find(entry.staged_path)
+        if data is not None and not is_row(entry, data):
             logger.error("%s is not the manifest that was committed from it", entry.staged_path)
             return None
         return data
@@ -159,21 +156,15 @@ class Promoter:
         if data is not None:
             return data
         for path in (entry.canonical_path, entry.staged_path, entry.canonical_path):
-            if path is None:
-                continue
-            try:
-                data = self._store.get(path)
-            except NotFound:
-                continue
-            if is_row(entry, data):
+            data = None if path is None else self._store.find(path)
+            if data is not None and is_row(entry, data):
                 return data
         raise NotFound(f"version {entry.version} at {entry.canonical_path}")
 
     def look(self, entry: VersionEntry) -> State:
         """Judge a row whose staged file is of no help: promoted, waiting, or removed by a client's cleanup (M5)."""
-        try:
-            theirs = self._store.get(entry.canonical_path)
-        except NotFound:
+        theirs = self._store.find(entry.canonical_path)
+        if theirs is None:
             newest = max((found.version for found in list_versions(self._store, entry.base)), default=0)
             if newest > entry.version:
                 return State.GONE

@@ -24,6 +24,7 @@ from lance_namespace.errors import (
 from starlette.types import Receive, Send
 
 from lance_core.errors import ManifestNotSynchronized, OutcomeUnknown, StorageError
+from namespace_server.repeats import Header
 from namespace_server.rest.endpoints import Body, Endpoint
 from namespace_server.rest.errors import BodyTooLarge, MethodNotAllowed, body_of, status_of
 from namespace_server.rest.port import Answer
@@ -38,7 +39,6 @@ _JSON = (b"content-type", b"application/json")
 _EMPTY = (b"content-length", b"0")
 
 Headers = Mapping[bytes, bytes]
-Header = tuple[bytes, bytes]
 
 
 class ClientGone(Exception):

@@ -9,7 +9,7 @@ from functools import partial
 from lance_namespace.errors import UnsupportedOperationError
 from starlette.types import Receive, Scope, Send
 
-from namespace_server.repeats import REMEMBER, REPEAT
+from namespace_server.repeats import REMEMBER, REPEAT, Header
 from namespace_server.rest import batches, catalog, exchange, namespaces, tables, unsupported, versions
 from namespace_server.rest.commits import CommitQueue
 from namespace_server.rest.dispatch import PathTable
@@ -113,9 +113,7 @@ class CatalogService:
         call = self._namespace.prepare(operation, request, idempotency_key=key, principal=principal)
         return await self._commits.commit(call)
 
-    def _answer_again(
-        self, endpoint: Endpoint, question: exchange.Question
-    ) -> tuple[list[exchange.Header], bytes] | None:
+    def _answer_again(self, endpoint: Endpoint, question: exchange.Question) -> tuple[list[Header], bytes] | None:
         """Answer a read that was answered before, if what was said then still holds."""
         answer = self._namespace.recall(question, self._newest_of_round())
         return None if answer is None else exchange.render_success(answer, silent=endpoint.silent)

@@ -98,6 +98,14 @@ def client(url: str, connect: Callable[[str], Client]) -> Client:
     return connect(url)
 
 
+@pytest.fixture(params=["first", "later"])
+def knowing(request: pytest.FixtureRequest, client: Client, url: str, connect: Callable[[str], Client]) -> Client:
+    """A connection to a server that knows the request LIST; what it sends next is its first request, or a later one."""
+    for _ in range(2):
+        assert client.ask(LIST)[0] == 200
+    return connect(url) if request.param == "first" else client
+
+
 def undated(answer: Answer) -> Answer:
     status, headers, body = answer
     assert headers[b"date"].endswith(b"gmt")
@@ -211,27 +219,13 @@ class TestTheLongWay:
         assert b"describe_table" in client.ask(DESCRIBE)[2]
         assert (len(echo_catalog.questions), echo_catalog.looks) == (3, 1)
 
-    @pytest.mark.parametrize("first_on_its_connection", [True, False])
-    def test_a_body_that_looks_like_a_known_request_is_a_body(
-        self, first_on_its_connection: bool, client: Client, url: str, connect: Callable[[str], Client]
-    ) -> None:
-        for _ in range(2):
-            assert client.ask(LIST)[0] == 200
-        if first_on_its_connection:
-            client = connect(url)
+    def test_a_body_that_looks_like_a_known_request_is_a_body(self, knowing: Client) -> None:
         whole = post("/v1/table/a$t/describe", LIST)
-        status, _, body = client.ask(whole.removesuffix(LIST), LIST)
+        status, _, body = knowing.ask(whole.removesuffix(LIST), LIST)
         assert (status, orjson.loads(body)["code"]) == (400, 13)  # no JSON
 
-    @pytest.mark.parametrize("first_on_its_connection", [True, False])
-    def test_the_rest_of_a_head_that_looks_like_a_known_request_is_a_head(
-        self, first_on_its_connection: bool, client: Client, url: str, connect: Callable[[str], Client]
-    ) -> None:
-        for _ in range(2):
-            assert client.ask(LIST)[0] == 200
-        if first_on_its_connection:
-            client = connect(url)
-        status, _, body = client.ask(b"GET /v1/catalog HTTP/1.1\r\nx-note: ", LIST)
+    def test_the_rest_of_a_head_that_looks_like_a_known_request_is_a_head(self, knowing: Client) -> None:
+        status, _, body = knowing.ask(b"GET /v1/catalog HTTP/1.1\r\nx-note: ", LIST)
         assert (status, b"describe_catalog" in body) == (200, True)
 
     def test_the_end_of_a_refused_body_is_no_request(
