@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
@@ -19,9 +19,13 @@ class Won:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The slot holds somebody else's bytes, for ever: ours were not and will not be written."""
+    """The slot holds other bytes than ours, which will not be written any more.
+
+    `doubted`: an answer was lost before, so ours may have stood there and been removed since.
+    """
 
     data: bytes
+    doubted: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,4 +108,4 @@ class _Claim:
             return _PENDING
         if found is None:
             return _PENDING
-        return Won(None) if found == self.data else Lost(found)
+        return Won(None) if found == self.data else Lost(found, self.in_doubt)

@@ -26,7 +26,7 @@ from namespace_server.directory.chains import adopt_found
 from namespace_server.directory.draft import AddedFiles, Finding, NeedsPromotion, Plan
 from namespace_server.directory.errors import CatalogBusy, CommitOutcomeUnknown
 from namespace_server.directory.flips import Flip
-from namespace_server.directory.manifest_table import Committed, ManifestTable, UnknownOutcome
+from namespace_server.directory.manifest_table import Committed, Lost, ManifestTable, UnknownOutcome
 from namespace_server.directory.manifests import ManifestCache, PlanningWorld
 from namespace_server.directory.operations import Batch, TableOperation
 from namespace_server.directory.overlay import Overlay
@@ -185,7 +185,8 @@ class Committer:
                     return outcome.snapshot
                 if isinstance(outcome, UnknownOutcome):
                     raise CommitOutcomeUnknown(attempt, outcome.reason)
-                self._table.discard(flip)
+                if isinstance(outcome, Lost):
+                    self._table.discard(flip)
                 _back_off(tries)
         raise CatalogBusy(attempt, self._tries)
 
@@ -244,7 +245,8 @@ class Committer:
                 for pending in undecided:
                     pending.verdict = CommitOutcomeUnknown(pending.batch.uuid, outcome.reason)
                 break
-            self._table.discard(flip)
+            if isinstance(outcome, Lost):  # of a displaced flip everything stays (G9)
+                self._table.discard(flip)
             _back_off(tries)
             snapshot, found = self._table.refresh(), _NOTHING_FOUND
         return []

@@ -28,6 +28,7 @@ STRICT_FENCE: Final = 1 << 40
 MANAGED_METADATA: Final[Mapping[str, str]] = {MANAGED_KEY: "true", WRITER_FLAGS_KEY: str(FENCE)}
 
 CHANGES_PROPERTY: Final = "lance-namespace-server.changes"
+BASE_PROPERTY: Final = "lance-namespace-server.base"
 BATCHES_PROPERTY: Final = "lance-namespace-server.batches"
 MAX_INLINE_BYTES: Final = 32 * 1024
 MAX_MESSAGE: Final = 1_000
@@ -55,10 +56,11 @@ class OnDisk(Disk):
     """What the next flip needs of a version.
 
     `frame` is its manifest without the fragments and without what belongs to one version only, `layout` says where
-    its rows lie, `scheme` how its `_versions` directory names versions.
+    its rows lie, `scheme` how its `_versions` directory names versions, `attempt` is the uuid of the transaction that
+    made it: no other manifest has it (F2). It is '' where other writers left none inline.
     """
 
-    __slots__ = ("frame", "layout", "row_file", "scheme", "timestamp_ns")
+    __slots__ = ("attempt", "frame", "layout", "row_file", "scheme", "timestamp_ns")
 
     def __init__(
         self,
@@ -67,7 +69,9 @@ class OnDisk(Disk):
         scheme: NamingScheme,
         timestamp_ns: int,
         row_file: pb.DataFile | None = None,
+        attempt: str = "",
     ) -> None:
+        self.attempt = attempt
         self.frame = frame
         self.layout = layout
         self.scheme = scheme
@@ -153,12 +157,13 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
-def inline_properties(rows: Sequence[Row], changes: Changes, known: Iterable[str]) -> dict[str, str]:
+def inline_properties(rows: Sequence[Row], changes: Changes, known: Iterable[str], base: str) -> dict[str, str]:
     """The properties of a flip's transaction: its row changes while they are small, and the batches it commits.
 
-    `known` are the uuids of the records that the catalog has already.
+    `known` are the uuids of the records that the catalog has already, `base` is the attempt that made the version
+    which the changes apply to: a number is not an identity.
     """
-    properties: dict[str, str] = {}
+    properties: dict[str, str] = {BASE_PROPERTY: base}
     seen = set(known)
     batches = [
         [entry.batch_uuid, entry.message[:MAX_MESSAGE] if entry.message else entry.message]

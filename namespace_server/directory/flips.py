@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -62,13 +62,33 @@ class Flip:
         """The catalog version that this flip makes."""
         return self.base.version + 1
 
-    def snapshot(self) -> CatalogSnapshot:
-        """The catalog after the flip, addresses included, without reading anything."""
+    @property
+    def has_records(self) -> bool:
+        """Whether it puts records of its own attempt, which tell a version that has it from one that has not (F2)."""
+        return any(True for _ in self._own_records())
+
+    def is_part_of(self, snapshot: CatalogSnapshot) -> bool:
+        """Whether a version of the catalog holds a record that this very attempt put."""
+        return any(
+            (there := snapshot.record(record.batch_uuid)) is not None and there.attempt == self.attempt
+            for record in self._own_records()
+        )
+
+    def _own_records(self) -> Iterator[RecordEntry]:
+        for entry in self.changes.puts.values():
+            if isinstance(entry, RecordEntry) and entry.attempt == self.attempt:
+                yield entry
+
+    def snapshot(self, proved_at: float) -> CatalogSnapshot:
+        """The catalog after the flip, addresses included, without reading anything.
+
+        `proved_at`: when it was proved to be the newest version (G7).
+        """
         return CatalogSnapshot(
             self.version,
             self.disk.timestamp_ns // 1_000_000,
             self.disk.managed,
-            self.base.listed_at,
+            proved_at,
             apply_changes(self.base.state, self.changes, self.serials),
             self.disk,
         )
@@ -110,7 +130,7 @@ def prepare_flip(
     layout = arrangement.next_layout(draft.new, lambda at: draft.updated[at], len(rows))
     known = (entry.batch_uuid for entry in _stored_records(snapshot, changes))
     transaction = draft.transaction(frame, attempt)
-    transaction.transaction_properties.update(inline_properties(rows, changes, known))
+    transaction.transaction_properties.update(inline_properties(rows, changes, known, disk.attempt))
     timestamp_ns = max(now_ns, disk.timestamp_ns + 1)
     scheme = disk.scheme
     first = disk.layout.next_serial
@@ -122,7 +142,7 @@ def prepare_flip(
         manifest=encode_manifest_file(_manifest(frame, layout, timestamp_ns), transaction),
         files=tuple(draft.files),
         serials={row.object_id: first + at for at, row in enumerate(rows)},
-        disk=OnDisk(frame, layout, scheme, timestamp_ns, disk.describe_row_file()),
+        disk=OnDisk(frame, layout, scheme, timestamp_ns, disk.describe_row_file(), attempt),
     )
 
 

@@ -25,6 +25,7 @@ from lance_core.format.naming import NamingScheme, data_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.disk import (
+    BASE_PROPERTY,
     ROW_SCHEMA,
     OnDisk,
     batch_of,
@@ -73,7 +74,7 @@ class Follower:
                 found = self._load(file)
         state, layout = found
         timestamp_ns = file.timestamp_ns
-        disk = OnDisk(frame_of(file.manifest), layout, scheme, timestamp_ns)
+        disk = OnDisk(frame_of(file.manifest), layout, scheme, timestamp_ns, attempt=file.transaction_uuid)
         return CatalogSnapshot(file.version, timestamp_ns // 1_000_000, disk.managed, listed_at, state, disk)
 
     def read(self, message: pb.DataFragment, columns: Sequence[str] | None = None) -> pa.Table:
@@ -86,12 +87,16 @@ class Follower:
     def _take_inline(
         self, base: CatalogSnapshot, disk: OnDisk, file: ManifestFile
     ) -> tuple[CatalogState, Layout] | None:
-        """From the changes in the transaction. They are believed only if they explain every fragment."""
+        """From the changes in the transaction.
+
+        They are believed only if they were made to this very base and explain every fragment.
+        """
         inline = read_inline(file.transaction)
         if inline is None or file.transaction is None or file.operation != "update":
             return None
         rows, changes = inline
-        if file.transaction.read_version != base.version:
+        made_to = file.transaction.transaction_properties.get(BASE_PROPERTY, disk.attempt)
+        if file.transaction.read_version != base.version or made_to != disk.attempt:
             return None
         update = file.transaction.update
         gone = [serial for key in (*changes.puts, *changes.removes) for serial in base.state.serials(key)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import OrderedDict
@@ -13,22 +14,26 @@ from typing import Final
 import pyarrow as pa
 
 from lance_core.commit.slot import Lost as SlotLost
-from lance_core.commit.slot import Won, claim_slot
-from lance_core.errors import NotFound, ReferenceNotFound, StorageError
+from lance_core.commit.slot import Unknown as SlotUnknown
+from lance_core.commit.slot import claim_slot
+from lance_core.errors import CorruptFile, LanceCoreError, NotFound, ReferenceNotFound, StorageError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
-from lance_core.format.naming import NamingScheme, manifest_path, parse_manifest_name, versions_directory
+from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.disk import OnDisk, one_batch, read_batches
 from namespace_server.directory.flips import Flip, prepare_flip
 from namespace_server.directory.following import Follower
 from namespace_server.directory.fragments import Fragment
 from namespace_server.directory.loading import limit_arenas
+from namespace_server.directory.newest import NewestVersion, elapsed_clock
 from namespace_server.directory.rows import Changes
 from namespace_server.directory.snapshot import CatalogSnapshot
 
+logger = logging.getLogger(__name__)
+
 MANIFEST_TABLE: Final = "__manifest"
-LISTING_INTERVAL: Final = 900.0
-"""Seconds that a snapshot may be led on by probing alone. A quarter of the shortest retention (G3, F6)."""
+LISTING_INTERVAL: Final = 60.0
+"""Seconds that a snapshot may be led on by probing alone, by a clock that counts suspension (G8)."""
 
 _KEPT_SNAPSHOTS: Final = 16
 _STEPS_BEFORE_LISTING: Final = 4
@@ -52,13 +57,23 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
+class Displaced:
+    """The flip was written to a slot that a clean-up had made free, below the newest version (G7).
+
+    It is in no history of the catalog, and what it staged stays (G9). `newest` is the catalog as it is.
+    """
+
+    newest: CatalogSnapshot
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownOutcome:
     """The flip may be in the catalog, or may still come to be. Committing the same flip again may tell (F1)."""
 
     reason: str
 
 
-FlipOutcome = Committed | Lost | UnknownOutcome
+FlipOutcome = Committed | Lost | Displaced | UnknownOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +89,7 @@ class ManifestTable:
     """The dataset at key `path` of `store`. Thread-safe.
 
     `now` gives nanoseconds since the epoch. A snapshot is believed to be led to the newest version by probing for
-    `listing_interval` seconds after it was seen to be the newest by listing; then it is listed again (F6).
+    `listing_interval` seconds after it was proved to be the newest; then that is proved again (F6, G8).
     """
 
     def __init__(
@@ -91,6 +106,7 @@ class ManifestTable:
         self._now = now
         self._listing_interval = listing_interval
         self._follower = Follower(store, path)
+        self._newest = NewestVersion(store, path)
         self._lock = threading.Lock()
         self._current: CatalogSnapshot | None = None
         self._recent: OrderedDict[int, CatalogSnapshot] = OrderedDict()
@@ -104,30 +120,51 @@ class ManifestTable:
     def refresh(self, *, by_listing: bool = False) -> CatalogSnapshot:
         """The newest snapshot. One request when nothing changed: the next version is read, and is not there.
 
+        The next version is followed only from one that is still there and the same: where versions were removed, what
+        stands behind them is found by listing (G8). In a directory that is looked at too before a vacant name is
+        believed; elsewhere that is believed for `listing_interval` seconds.
+
         Raises `StorageError` when that cannot be told, `CorruptFile` or `UnsupportedFeature` for a newer version that
         cannot be used.
         """
         snapshot = self._current
-        if by_listing or snapshot is None or time.monotonic() - snapshot.listed_at > self._listing_interval:
-            snapshot = self._refresh_by_listing()
+        if by_listing or snapshot is None:
+            return self._refresh_by_listing()
+        asked_at = elapsed_clock()
+        if asked_at - snapshot.listed_at > self._listing_interval:
+            if not self._newest.is_newest(snapshot.version, _scheme_of(snapshot)):
+                return self._refresh_by_listing()
+            with self._lock:
+                if self._current is snapshot:
+                    self._current = _confirmed(snapshot, asked_at)
+                return self._current or snapshot
+        following = self._store.find(self._next_key(snapshot))
+        if following is None:
+            return self._newer(snapshot) if self._still_there(snapshot) else self._refresh_by_listing()
         for _ in range(_LOCAL_STEPS_BEFORE_LISTING if self._store.local else _STEPS_BEFORE_LISTING):
-            data = self._store.find(self._next_key(snapshot))
-            if data is None:
-                return self._newer(snapshot)
             if not snapshot.version:
                 break
-            snapshot = self._advance(snapshot.version + 1, data, _scheme_of(snapshot), snapshot.listed_at)
-        self._refresh_by_listing()
-        return self.refresh()
+            version, scheme = snapshot.version, _scheme_of(snapshot)
+            base, after = self._store.map(partial(self._read_of, snapshot), (version, version + 2))
+            if base is None or not _is_manifest_of(snapshot, base):
+                break
+            snapshot = self._advance(version + 1, following, scheme, snapshot.listed_at)
+            if after is None:
+                return self._newer(snapshot)
+            if snapshot.version != version + 1:  # others have led it on meanwhile
+                break
+            following = after
+        return self._refresh_by_listing()
 
     def at(self, version: int) -> CatalogSnapshot:
         """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not, or no longer, there."""
+        newest = self.current
         with self._lock:
             kept = self._recent.get(version)
             if kept is not None:
                 self._recent.move_to_end(version)
-                return kept
-        newest = self.current
+        if kept is not None and (kept is newest or self._newest.is_there(version, _scheme_of(newest))):
+            return kept
         if version > newest.version:
             newest = self.refresh()
         if version == newest.version:
@@ -189,6 +226,7 @@ class ManifestTable:
 
     def stage(self, flip: Flip) -> None:
         """Write what the flip makes reachable, durably, in one parallel step (S1). It may be repeated."""
+        self._newest.mark(flip.version)
         writes = [partial(self._store.put, path, data, durable=False) for path, data in flip.files]
         if len(writes) == 1:
             writes[0]()
@@ -200,20 +238,64 @@ class ManifestTable:
     def commit(self, flip: Flip) -> FlipOutcome:
         """Put the manifest of a staged flip, if its version is vacant: the commit point.
 
-        Only an occupied slot is an answer (F1). Raises `StorageError` when the store refused the write before any
-        answer was lost: nothing was written, and nothing will be.
+        Only an occupied slot is an answer (F1), and a slot that was won is a commit only if its version is the newest
+        afterwards, or the newest one holds the flip's records: it may have been vacant because a clean-up removed what
+        stood there (G7). Raises `StorageError` when the store refused the write before any answer was lost: nothing
+        was written, and nothing will be.
         """
         outcome = claim_slot(self._store, flip.path, flip.manifest)
-        if isinstance(outcome, Won):
-            snapshot = flip.snapshot()
-            with self._lock:
-                self._remember(snapshot)
-                if self._current is None or self._current.version < snapshot.version:
-                    self._current = snapshot
-            return Committed(snapshot)
+        if isinstance(outcome, SlotUnknown):
+            return UnknownOutcome(outcome.reason)
         if isinstance(outcome, SlotLost):
-            return Lost(outcome.data)
-        return UnknownOutcome(outcome.reason)
+            # After a lost answer ours may have stood there, been built on, and been removed since (G9).
+            return self._trace(flip, won=False) if outcome.doubted else Lost(outcome.data)
+        asked_at = elapsed_clock()
+        try:
+            proved = self._newest.is_newest(flip.version, flip.disk.scheme)
+        except StorageError as error:
+            return UnknownOutcome(f"{flip.path} is written, but cannot be proved to be the newest version: {error}")
+        return self._committed(flip, asked_at) if proved else self._trace(flip, won=True)
+
+    def _trace(self, flip: Flip, *, won: bool) -> FlipOutcome:
+        """What became of a flip whose version is, or may be, below the newest: that one tells."""
+        try:
+            newest = self._refresh_by_listing()
+        except LanceCoreError as error:
+            return UnknownOutcome(f"{flip.path} may be written, but the newest version cannot be read: {error}")
+        if (won and newest.version == flip.version) or flip.is_part_of(newest):
+            return self._committed(flip, newest.listed_at)
+        if newest.version < flip.version:
+            return UnknownOutcome(f"{flip.path} is written, but the newest version that is listed is {newest.version}")
+        if won:
+            logger.error(
+                "catalog version %d was removed and written again below version %d, the newest: the changes are "
+                "planned again on that",
+                flip.version,
+                newest.version,
+            )
+            self._withdraw(flip)
+        return Displaced(newest)
+
+    def _withdraw(self, flip: Flip) -> None:
+        """Remove a version that is in no history, so that none is read that never was.
+
+        Certain only of a flip whose own records the newest version lacks. By name: where a version once stood and was
+        superseded, none that counts is ever written again. The files that it names stay (G9).
+        """
+        if not flip.has_records:
+            return
+        try:
+            self._store.delete(flip.path)
+        except StorageError as error:
+            logger.error("%s is no version of the catalog and cannot be removed: %s", flip.path, error)
+
+    def _committed(self, flip: Flip, proved_at: float) -> Committed:
+        snapshot = flip.snapshot(proved_at)
+        with self._lock:
+            self._remember(snapshot)
+            if self._current is None or self._current.version < snapshot.version:
+                self._current = snapshot
+        return Committed(snapshot)
 
     def discard(self, flip: Flip) -> None:
         """Remove what a flip staged that is known to be lost, as far as the store lets us (G4)."""
@@ -224,8 +306,8 @@ class ManifestTable:
                 return
 
     def _refresh_by_listing(self) -> CatalogSnapshot:
-        listed_at = time.monotonic()
-        newest = self._list_newest()
+        listed_at = elapsed_clock()
+        newest = self._newest.find()
         if newest is None:
             with self._lock:
                 if self._current is None or not self._current.version:
@@ -235,25 +317,14 @@ class ManifestTable:
         with self._lock:
             known = self._current
             if known is not None and known.version >= version:
+                if known.version > version:
+                    logger.error("catalog version %d was removed; the newest on storage is %d", known.version, version)
                 self._current = _confirmed(known, listed_at)
                 return self._current
         data = self._read(version, scheme)
         if data is None:
             raise NotFound(f"version {version} of {self._path}: listed, but not there")
         return self._advance(version, data, scheme, listed_at)
-
-    def _list_newest(self) -> tuple[int, NamingScheme] | None:
-        """The newest version by listing. In a directory of V2 names that is the first key."""
-        newest: tuple[int, NamingScheme] | None = None
-        for meta in self._store.list(versions_directory(self._path)):
-            found = parse_manifest_name(meta.path.rpartition("/")[2])
-            if found is None:
-                continue
-            if found[1] is NamingScheme.V2:
-                return found
-            if newest is None or found[0] > newest[0]:
-                newest = found
-        return newest
 
     def _advance(self, version: int, data: bytes, scheme: NamingScheme, listed_at: float) -> CatalogSnapshot:
         file = parse_manifest_file(data, expected_version=version)
@@ -270,6 +341,14 @@ class ManifestTable:
         self, base: CatalogSnapshot | None, file: ManifestFile, scheme: NamingScheme, listed_at: float
     ) -> CatalogSnapshot:
         return self._follower.follow(base or CatalogSnapshot(), file, scheme, listed_at)
+
+    def _still_there(self, snapshot: CatalogSnapshot) -> bool:
+        """Whether the file of a version that is believed to be the newest is there; not asked of a bucket (G8)."""
+        return (
+            not (self._store.local and snapshot.version)
+            or self._current is not snapshot
+            or self._newest.is_there(snapshot.version, _scheme_of(snapshot))
+        )
 
     def _newer(self, snapshot: CatalogSnapshot) -> CatalogSnapshot:
         current = self._current
@@ -301,6 +380,15 @@ class ManifestTable:
 
 def _scheme_of(snapshot: CatalogSnapshot) -> NamingScheme:
     return snapshot.disk.scheme if isinstance(snapshot.disk, OnDisk) else NamingScheme.V2
+
+
+def _is_manifest_of(snapshot: CatalogSnapshot, data: bytes) -> bool:
+    """Whether these are the bytes that a snapshot was made from."""
+    try:
+        attempt = parse_manifest_file(data, lazily=True).transaction_uuid
+    except CorruptFile:
+        return False
+    return isinstance(snapshot.disk, OnDisk) and attempt == snapshot.disk.attempt
 
 
 def _confirmed(snapshot: CatalogSnapshot, listed_at: float) -> CatalogSnapshot:

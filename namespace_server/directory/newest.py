@@ -1,0 +1,95 @@
+"""Which version of `__manifest` is the newest.
+
+A vacant slot may be one that a clean-up has made free again, so that neither writing it nor finding it vacant says that
+the version before it is the newest (G7, G8). A listing says so. On a bucket that is one request. In a directory it
+costs as much as the directory has names, so there a proof that needs a bounded number of looks takes its place.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from lance_core.errors import NotFound
+from lance_core.format.naming import NamingScheme, manifest_path, parse_manifest_name, versions_directory
+from lance_core.storage.port import ObjectStore
+
+MARKS: Final = "_staging/high-water"
+"""The directory of the high-water marks: empty files whose names are numbers. Mark k: a version of at least
+k x `STRIDE` may have been written."""
+
+STRIDE: Final = 8
+_MARKS_KEPT: Final = 4
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def elapsed_clock() -> float:
+    """Seconds by a clock that never goes back and that counts the time in which the machine was suspended."""
+    return time.clock_gettime(_CLOCK)
+
+
+class NewestVersion:
+    """Finds the newest version of the dataset at key `root` of `store`, and proves of one that it is. Thread-safe."""
+
+    def __init__(self, store: ObjectStore, root: str) -> None:
+        self._store = store
+        self._root = root
+        self._marked = 0
+
+    def find(self) -> tuple[int, NamingScheme] | None:
+        """The newest version by listing, None if there is none. In a directory of V2 names that is the first key."""
+        newest: tuple[int, NamingScheme] | None = None
+        for meta in self._store.list(versions_directory(self._root)):
+            found = parse_manifest_name(meta.path.rpartition("/")[2])
+            if found is None:
+                continue
+            if found[1] is NamingScheme.V2:
+                return found
+            if newest is None or found[0] > newest[0]:
+                newest = found
+        return newest
+
+    def mark(self, version: int) -> None:
+        """Note that `version` is about to be written. Every flip does so before its slot is claimed."""
+        mark = version // STRIDE
+        if not self._store.local or mark <= self._marked:
+            return
+        marks = self._marks()
+        if not marks or marks[-1] < mark:
+            path = f"{MARKS}/{mark}"
+            self._store.put(path, b"", durable=False)
+            self._store.sync([path])
+            for old in marks[:-_MARKS_KEPT]:  # never the highest: a listing that runs meanwhile must find one
+                self._store.delete(f"{MARKS}/{old}")
+        self._marked = mark
+
+    def is_newest(self, version: int, scheme: NamingScheme) -> bool:
+        """Whether `version`, which is there, is certainly the newest. False also when only a listing can tell.
+
+        Asks storage at the time of the call, in one round trip. In a directory: a newer version of the same stride is
+        met going upward, because the newest one is never removed before there is a newer one; one beyond the stride
+        has left its mark. The version before must still be there, which also tells of newer versions that other
+        writers made without marks.
+        """
+        if not self._store.local:
+            found = self.find()
+            return found is not None and found[0] == version
+        for newer in range(version + 1, (version // STRIDE + 1) * STRIDE):
+            if self._store.find(manifest_path(self._root, newer, scheme)) is not None:
+                return False
+        marks = self._marks()
+        if marks and marks[-1] > version // STRIDE:
+            return False
+        return version == 1 or self.is_there(version - 1, scheme)
+
+    def is_there(self, version: int, scheme: NamingScheme) -> bool:
+        """Whether the file of a version is there."""
+        try:
+            self._store.require([manifest_path(self._root, version, scheme)])
+        except NotFound:
+            return False
+        return True
+
+    def _marks(self) -> list[int]:
+        names = (meta.path.rpartition("/")[2] for meta in self._store.list(MARKS))
+        return sorted(int(name) for name in names if name.isascii() and name.isdigit())
