@@ -238,8 +238,12 @@ def fake_gcs() -> Iterator[Emulator]:
                 self.answer(404, _refusal(404, "no such object"))
             elif self.command == "DELETE":
                 with service.lock:
-                    service.objects.pop(name, None)
-                self.answer(204, b"")
+                    wanted = query.get("ifGenerationMatch")
+                    there = service.objects.get(name)
+                    refused = wanted is not None and there is not None and str(there.generation) != wanted
+                    if not refused:
+                        service.objects.pop(name, None)
+                self.answer(*((412, _refusal(412, "conditionNotMet")) if refused else (204, b"")))
             elif query.get("alt") == "media":
                 self.send_media(service.objects[name].data)
             else:

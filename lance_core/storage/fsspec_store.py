@@ -95,6 +95,20 @@ class FsspecStore(ObjectStore):
         except NotFound:
             return
 
+    def delete_if(self, path: str, *, if_match: str | None) -> None:
+        key = self._key(path)
+        try:
+            self._ask(path, lambda: self._bucket.remove(key, if_match), writes=True, mismatch=PreconditionFailed)
+        except NotFound:
+            return
+        except PreconditionFailed:
+            # Some services answer a missing object like a changed one.
+            try:
+                self.head(path)
+            except NotFound:
+                return
+            raise
+
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
         check_prefix(prefix)
         objects = self._objects(prefix, start_after)

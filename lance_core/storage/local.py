@@ -19,6 +19,7 @@ from lance_core.storage.durability import Durability, sync_directory, sync_file
 from lance_core.storage.keys import check_key, check_prefix, is_key, is_name, quote_path
 from lance_core.storage.overlap import call_all
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
+from lance_core.storage.renaming import rename_to_vacant
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -128,19 +129,21 @@ class LocalStore(ObjectStore):
             found = os.stat(source)
         except OSError:
             found = None
-        if found is None or not stat.S_ISREG(found.st_mode) or found.st_size != len(data):
+        if found is None:
+            raise NotFound(f"{self._base}{staged}: nothing to publish")
+        if not stat.S_ISREG(found.st_mode) or found.st_size != len(data):
             # The staged name no longer holds the bytes that the caller verified, so they are written afresh (N5).
             return self.put_if_absent(target, data, durable=durable)
         synced = self._durability if durable else None
         try:
             self._sync_bytes(staged, source, synced)
-            self._link(source, file)
-        except NotFound:
-            return self.put_if_absent(target, data, durable=durable)
+            self._give_name(os.link, source, file)
+        except FileNotFoundError as error:
+            raise NotFound(f"{self._base}{staged}: nothing to publish") from error
         except FileExistsError as error:
             raise self._taken(target, file) from error
         except OSError as error:
-            if error.errno in _NOT_LINKABLE or error.errno == errno.ENOENT:
+            if error.errno in _NOT_LINKABLE:
                 # Kernels refuse links to other users' files (protected_hardlinks); some file systems have none.
                 return self.put_if_absent(target, data, durable=durable)
             self._raise_write(target, error)
@@ -153,16 +156,19 @@ class LocalStore(ObjectStore):
         synced = self._durability if durable else None
         self._sync_bytes(source, old, synced)
         try:
-            self._link(old, new)
+            moved = self._give_name(rename_to_vacant, old, new)
+            if not moved:
+                self._give_name(os.link, old, new)
         except FileExistsError as error:
             raise self._taken(target, new) from error
         except FileNotFoundError as error:
             raise NotFound(f"{self._base}{source}: nothing to rename") from error
         except OSError as error:
             self._raise_write(target, error)
-        # The new name must be durable before the old one goes: a power loss could keep the removal and lose the link.
+        # A new link must be durable before the old one goes: a power loss could keep the removal and lose the link.
         self._sync_name(target, new, synced)
-        _unlink(old)
+        if not moved and _same_file(old, new):
+            _unlink(old)
         self._prune(old)
 
     def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
@@ -299,16 +305,15 @@ class LocalStore(ObjectStore):
             except FileNotFoundError:
                 self._make_directory(os.path.dirname(temporary))
 
-    def _link(self, source: str, file: str) -> None:
+    def _give_name(self, call: Callable[[str, str], R], source: str, file: str) -> R:
+        """Link or rename a file, and create the directories on the way."""
         while True:
             try:
-                os.link(source, file)
+                return call(source, file)
             except FileNotFoundError:
                 if not os.path.lexists(source):
                     raise
                 self._make_directory(os.path.dirname(file))
-            else:
-                return
 
     def _make_directory(self, directory: str) -> None:
         """Create a directory and its missing parents. A concurrent `_prune` may remove them again at once."""

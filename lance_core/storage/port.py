@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from lance_core.errors import NotFound, OutcomeUnknown, StorageError
+from lance_core.errors import NotFound, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.keys import check_key, quote_path
 
 T = TypeVar("T")
@@ -108,7 +108,8 @@ class ObjectStore(ABC):
         """Give `data`, the bytes read from `staged`, the name `target` if that is vacant; `staged` stays.
 
         Never a store's copy (M2): a link on a local file system, put-if-absent of `data` elsewhere. Atomicity and
-        errors as `put_if_absent`.
+        errors as `put_if_absent`. Raises `NotFound` where a link is made and `staged` is not there any more: somebody
+        has dealt with it, and what `target` held may have been removed since.
         """
         check_key(staged)
         return self.put_if_absent(target, data, durable=durable)
@@ -116,12 +117,17 @@ class ObjectStore(ABC):
     def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
         """Move an object to a vacant key. Raises `AlreadyExists`, `NotFound` (source), `OutcomeUnknown`.
 
-        Of all concurrent callers with one target exactly one succeeds. A crash may leave both names.
+        Of all concurrent callers with one target exactly one succeeds. A crash may leave both names. What is removed
+        from `source` is what stands at `target` afterwards: raises `PreconditionFailed`, and removes nothing, when
+        `source` was replaced meanwhile (on a file system, what stands there at the moment of the rename is moved).
         """
         check_key(target)
+        found = self.head(source)
         self.put_if_absent(target, self.get(source), durable=durable)
         try:
-            self.delete(source)
+            self.delete_if(source, if_match=found.e_tag)
+        except PreconditionFailed:
+            raise
         except StorageError as error:
             raise OutcomeUnknown(f"{self.uri}/{source}: moved to {target}, but perhaps not removed") from error
 
@@ -143,6 +149,19 @@ class ObjectStore(ABC):
     @abstractmethod
     def delete(self, path: str) -> None:
         """Remove an object. A vacant key is success."""
+
+    def delete_if(self, path: str, *, if_match: str | None) -> None:
+        """Remove an object whose e_tag is `if_match`. A vacant key is success. Raises `PreconditionFailed`.
+
+        In one step where the service compares, in two elsewhere. None, where a store has no e_tags, matches all.
+        """
+        try:
+            found = self.head(path).e_tag
+        except NotFound:
+            return
+        if if_match is not None and found != if_match:
+            raise PreconditionFailed(f"{self.uri}/{path}: expected e_tag {if_match}, found {found}")
+        self.delete(path)
 
     @abstractmethod
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:

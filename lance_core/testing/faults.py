@@ -17,7 +17,7 @@ from lance_core.storage.wrappers.delegation import WrappedStore
 T = TypeVar("T")
 R = TypeVar("R")
 
-WRITES = frozenset({"put", "put_if_absent", "replace", "publish", "rename_if_absent", "copy", "delete"})
+WRITES = frozenset({"put", "put_if_absent", "replace", "publish", "rename_if_absent", "copy", "delete", "delete_if"})
 """The verbs that change what a store holds."""
 
 

@@ -62,6 +62,10 @@ class PowerStore(WrappedStore):
         super().delete(path)
         self._settle(path, False)
 
+    def delete_if(self, path: str, *, if_match: str | None) -> None:
+        super().delete_if(path, if_match=if_match)
+        self._settle(path, False)
+
     def sync(self, paths: Iterable[str]) -> None:
         wanted = list(paths)
         super().sync(wanted)

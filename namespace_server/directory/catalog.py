@@ -56,7 +56,7 @@ class Catalog:
         self.options = options or CatalogOptions()
         self.table = ManifestTable(store)
         self.manifests = ManifestCache(self.options.manifest_cache_bytes)
-        self.promoter = Promoter(store, self._repair)
+        self.promoter = Promoter(store, self._repair, self.table.refresh)
         self.upkeep = Upkeep(self.promoter.forget)
         self.foreign = ForeignFiles(store, self.table.refresh, self.promoter.read, self.upkeep.report)
         self.branches = Branches(store, self.promoter, self.manifests)
@@ -160,23 +160,35 @@ class Catalog:
     def sweep(self) -> None:
         """Finish what is open: promote, make durable, remove staged names, close and expire records (M7, M8, A2).
 
-        Raises nothing but what the operating system does to it; problems are logged and met again next time.
+        Raises nothing but what the operating system does to it; problems are logged and met again next time. What one
+        step cannot do keeps no other from being done.
         """
         try:
             snapshot = self.table.refresh()
-            records = [record for record in snapshot.open_records() if not self.upkeep.is_settled(record)]
-            self.upkeep.settle(self.promoter.settle(records, snapshot))
-            self._complete_branches(snapshot)
-            self._expire(snapshot)
-            for pending in self.commit(batches) if (batches := self.foreign.recommits(snapshot)) else ():
-                logger.warning("%s: %s", pending.batch.message, _outcome(pending))
-                error = pending.verdict if isinstance(pending.verdict, LanceNamespaceError) else None
-                self.foreign.conclude(pending.batch.uuid, error)
-            idle = time.monotonic() - self._last_commit > self.options.sweep_interval.total_seconds()
-            if snapshot.managed and (idle or self._closed):  # who ends in peace leaves nothing for others to finish
-                self.flip_upkeep()
         except (LanceCoreError, LanceNamespaceError) as error:
             logger.warning("sweep: %s", error)
+            return
+        steps = (self._settle_open, self._complete_branches, self._expire, self._recommit_foreign, self._flip_when_idle)
+        for step in steps:
+            try:
+                step(snapshot)
+            except (LanceCoreError, LanceNamespaceError) as error:
+                logger.warning("sweep: %s", error)
+
+    def _settle_open(self, snapshot: CatalogSnapshot) -> None:
+        records = [record for record in snapshot.open_records() if not self.upkeep.is_settled(record)]
+        self.upkeep.settle(self.promoter.settle(records, snapshot))
+
+    def _recommit_foreign(self, _snapshot: CatalogSnapshot) -> None:
+        for pending in self.commit(batches) if (batches := self.foreign.recommits()) else ():
+            logger.warning("%s: %s", pending.batch.message, _outcome(pending))
+            error = pending.verdict if isinstance(pending.verdict, LanceNamespaceError) else None
+            self.foreign.conclude(pending.batch.uuid, error)
+
+    def _flip_when_idle(self, snapshot: CatalogSnapshot) -> None:
+        idle = time.monotonic() - self._last_commit > self.options.sweep_interval.total_seconds()
+        if snapshot.managed and (idle or self._closed):  # a clean shutdown leaves nothing for others to finish
+            self.flip_upkeep()
 
     def close(self) -> None:
         """Stop the sweeper after a last sweep and release the store."""
@@ -218,7 +230,12 @@ class Catalog:
             with self._lock:
                 self._forming = found
         for table_id, branch in list(self._forming):
-            if self.branches.complete(snapshot, table_id, branch):
+            try:
+                complete = self.branches.complete(snapshot, table_id, branch)
+            except LanceCoreError as error:
+                logger.warning("branch %s of table %s: %s", branch, "$".join(table_id), error)
+                continue
+            if complete:
                 with self._lock:
                     self._forming.discard((table_id, branch))
 

@@ -15,13 +15,15 @@ from dataclasses import dataclass
 import orjson
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
-from lance_core.errors import AlreadyExists, CorruptFile, NotFound, StorageError
+from lance_core.errors import AlreadyExists, CorruptFile, LanceCoreError, NotFound, StorageError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import parse_manifest_name
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.lineage import lineage_break
 from lance_core.versions import ManifestLocation, list_versions
+from namespace_server.directory.newest import elapsed_clock
 from namespace_server.directory.operations import Batch, CommitTransaction, ObjectId
+from namespace_server.directory.promotion import is_row, is_whole
 from namespace_server.directory.rows import RecordEntry, VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
 from namespace_server.directory.verification import STAGING
@@ -29,6 +31,8 @@ from namespace_server.directory.verification import STAGING
 logger = logging.getLogger(__name__)
 
 _KEPT = f"{STAGING}/foreign"
+_LOOKING_INTERVAL = 60.0
+"""Seconds between two looks at what others have set aside, where a look is a request to a bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,10 @@ class ForeignFiles:
         self._read = read
         self._report = report
         self._pending = True
+        self._looked_at = 0.0
         self._sent: dict[str, SetAside] = {}
         self._reported: set[str] = set()
+        self._compared: set[str] = set()
 
     def repair(self, entry: VersionEntry, ours: bytes, theirs: bytes) -> None:
         """Put the row's manifest back in its place; what stood there, and what was built on it, is set aside.
@@ -103,20 +109,34 @@ class ForeignFiles:
             raise StorageError(f"{entry.canonical_path} changed while it was repaired")
         self._store.replace(entry.canonical_path, ours, if_match=meta.e_tag)
 
-    def recommits(self, snapshot: CatalogSnapshot) -> list[Batch]:
+    def recommits(self) -> list[Batch]:
         """Batches that commit again, as head + 1 and with their own uuids, the transactions of files set aside.
 
-        `conclude` takes the verdicts. What cannot be committed again is reported here.
+        `conclude` takes the verdicts. What cannot be committed again is reported here, and what turns out to be a
+        row's own manifest is put back (G22). A file that cannot be dealt with keeps no other one waiting.
         """
-        if not self._pending and not self._sent:
+        now = elapsed_clock()
+        if not (self._pending or self._sent or self._store.local or now - self._looked_at > _LOOKING_INTERVAL):
             return []
-        self._pending = False
+        self._pending, self._looked_at = False, now
         self._sent.clear()  # what was never concluded is met again here
         try:
-            return self._plan_recommits(snapshot)
-        except StorageError:
+            kept = self._list_kept()
+            snapshot = self._refresh()  # after the files: one that is a row's has its row by then
+        except LanceCoreError:
             self._pending = True
             raise
+        batches: list[Batch] = []
+        for item in kept:
+            try:
+                batch = self._deal_with(item, kept, snapshot)
+            except LanceCoreError as error:
+                self._pending = True
+                logger.error("%s is left aside for now: %s", item.kept_at, error)
+                continue
+            if batch is not None:
+                batches.append(batch)
+        return batches
 
     def conclude(self, batch_uuid: str, error: LanceNamespaceError | None) -> None:
         """Report what became of a recommit: committed if there is no `error`. Silence is tried again (F1)."""
@@ -126,25 +146,59 @@ class ForeignFiles:
             return
         self._write_report(item, None if error is None else str(error))
 
-    def _plan_recommits(self, snapshot: CatalogSnapshot) -> list[Batch]:
-        kept = self._list_kept()
-        batches: list[Batch] = []
-        for item in kept:
-            if item.uuid in self._reported or snapshot.record(item.uuid) is not None:
-                continue
-            file = _parsed(self._store.get(item.kept_at))
-            obstacle = self._find_obstacle(item, file, kept, snapshot)
-            place = _place_of(item, file, snapshot)
-            if obstacle is not None or place is None or file is None or file.transaction is None:
-                self._write_report(item, obstacle or "its table is not in the catalog any more")
-                continue
-            operation = CommitTransaction(place[0], place[1], file.transaction)
-            uid = str(uuid.uuid4())
-            self._sent[uid] = item
-            batches.append(
-                Batch(uid, (operation,), request_hash=uid, message=f"recommit of a foreign commit at {item.path}")
-            )
-        return batches
+    def _deal_with(self, item: SetAside, kept: Iterable[SetAside], snapshot: CatalogSnapshot) -> Batch | None:
+        """Put a file back, report it, or return the batch that commits its transaction again."""
+        if item.uuid in self._compared:
+            return None
+        data = self._store.find(item.kept_at)
+        if data is None:
+            return None
+        file = _parsed(data)
+        place = _place_of(item, file, snapshot)
+        if self._put_back(item, file, place, data, snapshot):
+            return None
+        if item.uuid in self._reported or snapshot.record(item.uuid) is not None:
+            self._compared.add(item.uuid)
+            return None
+        obstacle = self._find_obstacle(item, file, kept, snapshot)
+        if obstacle is not None or place is None or file is None or file.transaction is None:
+            self._write_report(item, obstacle or "its table is not in the catalog any more")
+            return None
+        operation = CommitTransaction(place[0], place[1], file.transaction)
+        uid = str(uuid.uuid4())
+        self._sent[uid] = item
+        return Batch(uid, (operation,), request_hash=uid, message=f"recommit of a foreign commit at {item.path}")
+
+    def _put_back(
+        self,
+        item: SetAside,
+        file: ManifestFile | None,
+        place: tuple[ObjectId, str | None] | None,
+        data: bytes,
+        snapshot: CatalogSnapshot,
+    ) -> bool:
+        """Give a file that is a row's manifest the row's name, whatever its own one says (G22).
+
+        A repairer that was held while another one finished moves what stands under a name by then, and may die before
+        it sees that. Nothing is done about a version that was superseded and whose files are gone: that was removed.
+        """
+        entry = None if place is None or file is None else snapshot.version_entry(*place, file.version)
+        head = None if place is None else snapshot.head(*place)
+        if entry is None or head is None or file is None or not is_row(entry, data):
+            return False
+        if entry.transaction_uuid not in {"", file.transaction_uuid}:
+            return False
+        if entry.version < head.version and not is_whole(self._store, entry.base, data):
+            return False
+        try:
+            self._store.put_if_absent(entry.canonical_path, data)
+        except AlreadyExists:
+            if self._store.get(entry.canonical_path) != data:
+                raise
+        else:
+            logger.error("%s was set aside although it is a committed version, and is put back", entry.canonical_path)
+        self._store.delete(item.kept_at)
+        return True
 
     def _find_obstacle(
         self, item: SetAside, file: ManifestFile | None, kept: Iterable[SetAside], snapshot: CatalogSnapshot
@@ -190,8 +244,12 @@ class ForeignFiles:
         _log(item)
 
     def _move(self, found: ManifestLocation, judged: bytes) -> None:
-        """Move a file aside; if it is another one by now, somebody repaired the name: move that back."""
+        """Move a file aside; if it is another one by now, somebody repaired the name: move that back.
+
+        Whatever cannot be finished here is found among the files set aside (G22).
+        """
         item = SetAside(str(uuid.uuid4()), found.path)
+        self._pending = True
         self._store.rename_if_absent(found.path, item.kept_at)
         data = self._store.get(item.kept_at)
         if data == judged:

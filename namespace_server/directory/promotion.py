@@ -10,15 +10,20 @@ import hashlib
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from operator import attrgetter
+from typing import Final, NamedTuple
 
 from lance_core.errors import AlreadyExists, LanceCoreError, NotFound
+from lance_core.format.deletion import deletion_file_path
+from lance_core.format.manifest import parse_manifest_file
+from lance_core.format.naming import NamingScheme, data_path, manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import list_versions
 from namespace_server.directory.draft import PlannedVersion
+from namespace_server.directory.newest import elapsed_clock
 from namespace_server.directory.rows import Participant, Place, RecordEntry, VersionEntry, place_of
 from namespace_server.directory.snapshot import CatalogSnapshot
 
@@ -26,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 Repair = Callable[[VersionEntry, bytes, bytes], None]
 _version_of = attrgetter("version")
+_AT_ONCE: Final = 1.0
+"""Seconds from a flip to the end of a promotion that followed it at once."""
 
 
 class State(Enum):
@@ -36,25 +43,42 @@ class State(Enum):
     GONE = "gone"
 
 
+class _Expected(NamedTuple):
+    """A version that a flip of this process has just committed, and when (see `elapsed_clock`)."""
+
+    planned: PlannedVersion
+    at: float
+
+
+class _Promotion(NamedTuple):
+    """What became of one row. `written` are the bytes that were given its canonical name by this call, if any."""
+
+    entry: VersionEntry
+    state: State
+    written: bytes | None = None
+
+
 class Promoter:
     """Promotes versions and remembers, while their records are open, which are done.
 
-    `repair(entry, ours, theirs)` is called when a foreign file stands under a row's canonical name (M6). Nothing
-    here decides a batch: a failure leaves the version to the next attempt.
+    `repair(entry, ours, theirs)` is called when a foreign file stands under a row's canonical name (M6). `refresh`
+    gives the newest snapshot. Nothing here decides a batch: a failure leaves the version to the next attempt.
     """
 
-    def __init__(self, store: ObjectStore, repair: Repair) -> None:
+    def __init__(self, store: ObjectStore, repair: Repair, refresh: Callable[[], CatalogSnapshot]) -> None:
         self._store = store
         self._repair = repair
+        self._refresh = refresh
         self._lock = threading.Lock()
         self._promoted: dict[Place, str] = {}
-        self._pending: dict[Place, PlannedVersion] = {}
+        self._pending: dict[Place, _Expected] = {}
 
     def expect(self, planned: Iterable[PlannedVersion]) -> None:
         """Remember the bytes of versions that a flip has just committed, until they are promoted."""
+        now = elapsed_clock()
         with self._lock:
             for version in planned:
-                self._pending[place_of(version.entry)] = version
+                self._pending[place_of(version.entry)] = _Expected(version, now)
 
     def is_promoted(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
         """Whether the canonical file of a committed row was seen to be the row's: promoted here, or record closed."""
@@ -81,7 +105,9 @@ class Promoter:
         for entry in wanted:
             if not self._is_done(entry):
                 chains[entry.location, entry.branch].append(entry)
-        self._store.map(self._promote_chain, list(chains.values()))
+        began = {place_of(entry): self._expected_at(entry) for chain in chains.values() for entry in chain}
+        promotions = self._store.map(self._promote_chain, list(chains.values()))
+        self._look_behind([chain for chain in promotions if self._may_be_late(chain, began)])
 
     def _with_those_below(self, entries: Sequence[VersionEntry], snapshot: CatalogSnapshot) -> list[VersionEntry]:
         tops = {(entry.location, entry.branch): 0 for entry in entries}
@@ -98,47 +124,100 @@ class Promoter:
         ]
         return list({place_of(entry): entry for entry in below}.values())
 
-    def _promote_chain(self, chain: Sequence[VersionEntry]) -> None:
+    def _promote_chain(self, chain: Sequence[VersionEntry]) -> list[_Promotion]:
+        done: list[_Promotion] = []
         for entry in sorted(chain, key=_version_of):
             place = place_of(entry)
             try:
-                state = self._promote_one(entry)
+                promotion = self._promote_one(entry)
             except LanceCoreError as error:  # a repair also looks at the catalog, and at what others wrote
                 logger.warning("promotion of %s is left to the sweep: %s", entry.canonical_path, error)
-                return
-            if state is State.UNPROMOTED:
-                return
+                return done
+            if promotion.state is State.UNPROMOTED:
+                return done
+            done.append(promotion)
             with self._lock:
                 self._promoted[place] = entry.sha256
                 self._pending.pop(place, None)
+        return done
 
-    def _promote_one(self, entry: VersionEntry) -> State:
+    def _promote_one(self, entry: VersionEntry) -> _Promotion:
         data = self._expected(entry)
         if data is None:
             data = self._recover(entry)
             if data is None:
-                return self.look(entry)
+                return _Promotion(entry, self.look(entry))
+            if self._is_gone(entry):
+                return _Promotion(entry, State.GONE)
         try:
             if entry.staged_path is None:
                 self._store.put_if_absent(entry.canonical_path, data, durable=False)
             else:
                 self._store.publish(entry.staged_path, entry.canonical_path, data, durable=False)
         except AlreadyExists:
-            self._compare(entry, data)
-        except NotFound:  # the staged name is gone: a client or another server was faster, or removed it
-            self._put(entry, data)
-        return State.PROMOTED
+            return self._compare(entry, data)
+        except NotFound:  # the staged name is gone: promoted by others, and perhaps removed since, or a client took it
+            if self._is_gone(entry):
+                return _Promotion(entry, State.GONE)
+            return self._put(entry, data)
+        return _Promotion(entry, State.PROMOTED, data)
 
-    def _put(self, entry: VersionEntry, data: bytes) -> None:
+    def _put(self, entry: VersionEntry, data: bytes) -> _Promotion:
         try:
             self._store.put_if_absent(entry.canonical_path, data, durable=True)
         except AlreadyExists:
-            self._compare(entry, data)
+            return self._compare(entry, data)
+        return _Promotion(entry, State.PROMOTED, data)
 
-    def _compare(self, entry: VersionEntry, ours: bytes) -> None:
+    def _compare(self, entry: VersionEntry, ours: bytes) -> _Promotion:
         theirs = self._store.get(entry.canonical_path)
-        if theirs != ours:
-            self._repair(entry, ours, theirs)
+        if theirs == ours:
+            return _Promotion(entry, State.PROMOTED)
+        self._repair(entry, ours, theirs)
+        return _Promotion(entry, State.PROMOTED, ours)
+
+    def _is_gone(self, entry: VersionEntry) -> bool:
+        """Whether a client's cleanup removed the version: its name is vacant and there is a higher one (M5)."""
+        found = {location.version for location in list_versions(self._store, entry.base)}
+        return entry.version not in found and max(found, default=0) > entry.version
+
+    def _may_be_late(self, chain: Sequence[_Promotion], began: Mapping[Place, float]) -> bool:
+        """Whether what was written may have come after others had promoted, superseded and removed it (G21).
+
+        In a directory every write is looked behind, for it costs next to nothing. On a bucket it is those that did not
+        follow their flip at once: to remove a version that was superseded in the same second is no clean-up.
+        """
+        now = elapsed_clock()
+        return any(
+            promotion.written is not None
+            and (self._store.local or now - began.get(place_of(promotion.entry), 0.0) > _AT_ONCE)
+            for promotion in chain
+        )
+
+    def _look_behind(self, chains: Sequence[Sequence[_Promotion]]) -> None:
+        """Take back what was written although it had been removed: it is superseded, and files of it are missing."""
+        if chains:
+            newest = self._refresh()
+            self._store.map(lambda chain: self._look_behind_chain(chain, newest), chains)
+
+    def _look_behind_chain(self, chain: Sequence[_Promotion], newest: CatalogSnapshot) -> None:
+        top = chain[-1].entry
+        superseded = chain[-1].written is None or self._is_superseded(top, newest)
+        for promotion in chain:
+            entry, data = promotion.entry, promotion.written
+            if data is None or not superseded or is_whole(self._store, entry.base, data):
+                continue
+            # By name: what stands there, by whom it was written, is a version that was removed.
+            self._store.delete(entry.canonical_path)
+            logger.warning("%s was removed before it was promoted here, and is again", entry.canonical_path)
+
+    def _is_superseded(self, entry: VersionEntry, newest: CatalogSnapshot) -> bool:
+        table_id = newest.table_at(entry.location)
+        top = None if table_id is None else newest.top(table_id, entry.branch)
+        if top is not None and top[0] > entry.version:
+            return True
+        following = manifest_path(entry.base, entry.version + 1, NamingScheme(entry.naming_scheme))
+        return self._store.find(following) is not None
 
     def _recover(self, entry: VersionEntry) -> bytes | None:
         """The row's bytes from its staged name; None if they are there no more or are not the row's."""
@@ -183,15 +262,25 @@ class Promoter:
         """
         published = [(record, open_versions(record, snapshot)) for record in records]
         self.promote([row for _, rows in published for row in rows])
-        done: list[RecordEntry] = []
-        promoted: list[VersionEntry] = []
-        for record, rows in published:
-            if all(map(self._is_done, rows)):
-                done.append(record)
-                promoted += rows
-        self._sync([row.canonical_path for row in promoted])
-        self._store.map(self._store.delete, [row.staged_path for row in promoted if row.staged_path])
-        return done
+        done = [(record, rows) for record, rows in published if all(map(self._is_done, rows))]
+        try:
+            self._clear([row for _, rows in done for row in rows])
+        except LanceCoreError:
+            return [record for record, rows in done if self._clears(record, rows)]
+        return [record for record, _ in done]
+
+    def _clears(self, record: RecordEntry, rows: Sequence[VersionEntry]) -> bool:
+        """Clear up behind one record; what cannot be done for it keeps no other one open."""
+        try:
+            self._clear(rows)
+        except LanceCoreError as error:
+            logger.warning("record %s stays open: %s", record.batch_uuid, error)
+            return False
+        return True
+
+    def _clear(self, rows: Sequence[VersionEntry]) -> None:
+        self._sync([row.canonical_path for row in rows])
+        self._store.map(self._store.delete, [row.staged_path for row in rows if row.staged_path])
 
     def _sync(self, paths: Sequence[str]) -> None:
         """Make promoted manifests durable, those that a client's cleanup has left; it never removes a head."""
@@ -225,8 +314,14 @@ class Promoter:
         return self._promoted.get(place_of(entry)) == entry.sha256
 
     def _expected(self, entry: VersionEntry) -> bytes | None:
-        planned = self._pending.get(place_of(entry))
-        return planned.data if planned is not None and planned.entry.sha256 == entry.sha256 else None
+        expected = self._pending.get(place_of(entry))
+        if expected is None or expected.planned.entry.sha256 != entry.sha256:
+            return None
+        return expected.planned.data
+
+    def _expected_at(self, entry: VersionEntry) -> float:
+        expected = self._pending.get(place_of(entry))
+        return expected.at if expected is not None and expected.planned.entry.sha256 == entry.sha256 else 0.0
 
 
 def open_versions(record: RecordEntry, snapshot: CatalogSnapshot) -> list[VersionEntry]:
@@ -251,6 +346,20 @@ def _open_path(entry: VersionEntry, snapshot: CatalogSnapshot) -> str | None:
 
 def _staged_at(entry: VersionEntry, path: str | None) -> VersionEntry:
     return entry if path is None or path == entry.staged_path else replace(entry, staged_path=path)
+
+
+def is_whole(store: ObjectStore, base: str, data: bytes) -> bool:
+    """Whether all data and deletion files that a manifest names below its own root, the key `base`, are there."""
+    paths: list[str] = []
+    for fragment in parse_manifest_file(data).manifest.fragments:
+        paths += [data_path(base, file.path) for file in fragment.files if not file.HasField("base_id")]
+        if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
+            paths.append(deletion_file_path(base, fragment.id, fragment.deletion_file))
+    try:
+        store.require(paths)
+    except NotFound:
+        return False
+    return True
 
 
 def is_row(entry: VersionEntry, data: bytes) -> bool:

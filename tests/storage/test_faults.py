@@ -49,6 +49,7 @@ def work(store: ObjectStore) -> None:
     store.sync(["d", "c"])
     store.get("d")
     store.delete("c")
+    store.delete_if("e", if_match=store.head("e").e_tag)
 
 
 LOG = [
@@ -59,6 +60,7 @@ LOG = [
     ("rename_if_absent", "d"),
     ("copy", "e"),
     ("delete", "c"),
+    ("delete_if", "e"),
 ]
 
 

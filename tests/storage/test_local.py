@@ -233,6 +233,41 @@ def test_where_links_are_refused_the_bytes_are_written(store: LocalStore, monkey
         store.publish("staged", "t/1", b"x")
 
 
+@pytest.fixture
+def no_exclusive_rename(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system whose rename cannot refuse a taken name, as some network file systems."""
+    monkeypatch.setattr("lance_core.storage.local.rename_to_vacant", lambda _source, _target: False)
+
+
+def test_a_move_is_one_step(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes the old name while the mover is held is not removed with it."""
+    store.put("a/source", b"x")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", None)
+        store.rename_if_absent("a/source", "b/target")
+    assert (store.find("a/source"), store.get("b/target")) == (None, b"x")
+    store.put("a/source", b"y")
+    with pytest.raises(AlreadyExists):
+        store.rename_if_absent("a/source", "b/target")
+    assert (store.get("a/source"), store.get("b/target")) == (b"y", b"x")
+
+
+@pytest.mark.usefixtures("no_exclusive_rename")
+def test_a_move_in_two_steps_removes_no_other_file(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.put("a/source", b"x")
+    link = os.link
+
+    def and_replace(source: str, target: str) -> None:
+        link(source, target)
+        store.put("a/source", b"y")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", and_replace)
+        store.rename_if_absent("a/source", "b/target")
+    assert (store.get("a/source"), store.get("b/target")) == (b"y", b"x")
+
+
+@pytest.mark.usefixtures("no_exclusive_rename")
 def test_a_crash_in_a_move_leaves_both_names(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     class Killed(BaseException):
         pass
@@ -351,6 +386,7 @@ def test_a_copy_that_fails_leaves_nothing(store: LocalStore, tmp_path: Path, mon
     assert store.get("a/target") == b"before"
 
 
+@pytest.mark.usefixtures("no_exclusive_rename")
 def test_a_move_makes_the_new_name_durable_before_the_old_one_goes(
     store: LocalStore, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

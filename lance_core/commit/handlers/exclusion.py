@@ -25,3 +25,4 @@ class ExclusiveStore(WrappedStore):
 
     publish = ObjectStore.publish  # not that of the store inside, which knows nothing of the handler
     rename_if_absent = ObjectStore.rename_if_absent
+    delete_if = ObjectStore.delete_if  # in two steps: the service inside may know no conditions

@@ -95,9 +95,12 @@ class AzureBucket(Bucket):
         url: str = self._container.get_blob_client(key).url
         return url
 
-    async def remove(self, key: str) -> None:
+    async def remove(self, key: str, condition: str | None = None) -> None:
         await self._connect()
-        await self._container.get_blob_client(key).delete_blob(**_SINGLE_SEND)
+        conditions: dict[str, Any] = {}
+        if condition is not None:
+            conditions = {"etag": condition, "match_condition": MatchConditions.IfNotModified}
+        await self._container.get_blob_client(key).delete_blob(**conditions, **_SINGLE_SEND)
 
     async def page(self, prefix: str, start_after: str | None, token: str | None) -> Page:  # noqa: ARG002
         await self._connect()

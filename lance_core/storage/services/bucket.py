@@ -78,8 +78,8 @@ class Bucket(ABC):
         """
 
     @abstractmethod
-    async def remove(self, key: str) -> None:
-        """Delete an object. May fail with `Verdict.MISSING`."""
+    async def remove(self, key: str, condition: str | None = None) -> None:
+        """Delete an object. `condition`: None, or the e_tag that must be there. May fail with `Verdict.MISSING`."""
 
     @abstractmethod
     async def page(self, prefix: str, start_after: str | None, token: str | None) -> Page:

@@ -67,8 +67,9 @@ class GcsBucket(Bucket):
                 return
             token = {"rewriteToken": answer["rewriteToken"]}
 
-    async def remove(self, key: str) -> None:
-        await self._request("DELETE", "b/{}/o/{}", self.name, key)
+    async def remove(self, key: str, condition: str | None = None) -> None:
+        conditions = {} if condition is None else {"ifGenerationMatch": condition.strip('"')}
+        await self._request("DELETE", "b/{}/o/{}", self.name, key, **conditions)
 
     async def page(self, prefix: str, start_after: str | None, token: str | None) -> Page:
         where = {"startOffset": start_after, "pageToken": token}

@@ -137,9 +137,10 @@ class S3Bucket(Bucket):
                 await client.abort_multipart_upload(**upload)
             raise
 
-    async def remove(self, key: str) -> None:
+    async def remove(self, key: str, condition: str | None = None) -> None:
         client = await self._client()
-        await client.delete_object(Bucket=self.name, Key=key)
+        conditions = {} if condition is None else {"IfMatch": condition}
+        await client.delete_object(Bucket=self.name, Key=key, **conditions)
 
     async def page(self, prefix: str, start_after: str | None, token: str | None) -> Page:
         client = await self._client()

@@ -62,6 +62,9 @@ class WrappedStore(ObjectStore):
     def delete(self, path: str) -> None:
         self._call("delete", path, lambda: self.inner.delete(path))
 
+    def delete_if(self, path: str, *, if_match: str | None) -> None:
+        self._call("delete_if", path, lambda: self.inner.delete_if(path, if_match=if_match))
+
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
         return self._call("list", prefix, lambda: self.inner.list(prefix, start_after=start_after))
 
