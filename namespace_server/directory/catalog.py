@@ -28,6 +28,7 @@ from namespace_server.directory.rows import VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
 from namespace_server.directory.upkeep import Upkeep
 from namespace_server.directory.verification import Chain, Verifier
+from namespace_server.directory.witness import Witness
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +72,7 @@ class Catalog:
             tries=self.options.tries,
             upkeep=self.upkeep,
         )
+        self._witness = Witness(store)
         self._forming: set[tuple[ObjectId, str]] | None = None
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -168,7 +170,14 @@ class Catalog:
         except (LanceCoreError, LanceNamespaceError) as error:
             logger.warning("sweep: %s", error)
             return
-        steps = (self._settle_open, self._complete_branches, self._expire, self._recommit_foreign, self._flip_when_idle)
+        steps: Sequence[Callable[[CatalogSnapshot], None]] = (
+            self._witness.compare,
+            self._settle_open,
+            self._complete_branches,
+            self._expire,
+            self._recommit_foreign,
+            self._flip_when_idle,
+        )
         for step in steps:
             try:
                 step(snapshot)

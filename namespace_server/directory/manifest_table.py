@@ -20,7 +20,7 @@ from lance_core.errors import CorruptFile, LanceCoreError, NotFound, ReferenceNo
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.disk import OnDisk, one_batch, read_batches
+from namespace_server.directory.disk import BASE_PROPERTY, OnDisk, one_batch, read_batches
 from namespace_server.directory.flips import Flip, prepare_flip
 from namespace_server.directory.following import Follower
 from namespace_server.directory.fragments import Fragment
@@ -169,12 +169,11 @@ class ManifestTable:
             newest = self.refresh()
         if version == newest.version:
             return newest
-        data = self._read(version, _scheme_of(newest)) if 0 < version < newest.version else None
-        if data is None:
+        file = self._read_kept(newest, version) if 0 < version < newest.version else None
+        if file is None:
             raise ReferenceNotFound(
                 f"catalog version {version}: expected one of the kept versions up to {newest.version}"
             )
-        file = parse_manifest_file(data, expected_version=version)
         try:
             snapshot = self._follower.follow(newest, file, _scheme_of(newest), newest.listed_at)
         except NotFound as error:
@@ -182,6 +181,20 @@ class ManifestTable:
         with self._lock:
             self._remember(snapshot)
         return snapshot
+
+    def _read_kept(self, newest: CatalogSnapshot, version: int) -> ManifestFile | None:
+        """The manifest of an earlier version; None if it, or what proves that it was committed, is not there.
+
+        The next version names the attempt that made it. Without that it may be one that was written where a clean-up
+        had removed another one, by a process that died before it saw that (G7).
+        """
+        data, after = self._store.map(partial(self._read_of, newest), (version, version + 1))
+        if data is None or after is None:
+            return None
+        file = parse_manifest_file(data, expected_version=version)
+        following = parse_manifest_file(after, expected_version=version + 1).transaction
+        made_to = None if following is None else following.transaction_properties.get(BASE_PROPERTY)
+        return file if made_to in {None, file.transaction_uuid} else None
 
     def history(self, limit: int, before: int | None = None) -> list[HistoryEntry]:
         """Up to `limit` kept versions, newest first, only those below `before` if it is given."""

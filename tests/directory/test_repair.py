@@ -8,7 +8,6 @@ disappear (13), and nobody is stuck (12).
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import lance
@@ -20,28 +19,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.testing.faults import Crashed, Fault, FaultStore
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, rows
-
-TABLE = ["g", "person"]
-Meddle = Callable[[Ground], None]
-
-
-def _usurp(ground: Ground, *, then: Meddle) -> None:
-    """Version 2 is flipped by us, with ids 3 and 4; its name is taken by somebody else, with id 10."""
-    transaction = ground.transaction(TABLE, rows(3, 5))
-    store = FaultStore(LocalStore(ground.root, "none"))
-    store.fail(Fault.CRASH_AFTER, when=lambda write: write.path.startswith("__manifest/_versions/"))
-    with pytest.raises(Crashed):
-        ground.again(store).batch(transaction)
-    ground.foreign_append(TABLE, rows(10, 11))
-    then(ground)
-
-
-def _append(ground: Ground) -> None:
-    ground.foreign_append(TABLE, rows(11, 12))
-
-
-def _delete(ground: Ground) -> None:
-    lance.dataset(str(ground.root / ground.location(TABLE))).delete("id = 10")
+from tests.directory.usurping import TABLE, append_above, delete_above, usurp
 
 
 def _reports(ground: Ground) -> list[dict[str, object]]:
@@ -53,7 +31,7 @@ def _reports(ground: Ground) -> list[dict[str, object]]:
 def test_a_crash_at_any_write_of_the_repair(tmp_path: Path, ground: Ground, fault: Fault) -> None:
     ground.make_table(*TABLE)
     ground.catalog.sweep()
-    _usurp(ground, then=_append)
+    usurp(ground, then=append_above)
     number = 0
     while True:
         root = tmp_path / f"{number}"
@@ -85,7 +63,7 @@ def _names(ground: Ground, *versions: int) -> set[str]:
 def test_what_was_built_on_the_usurper_is_not_applied_to_ours(ground: Ground) -> None:
     """Its fragments have the numbers of ours: applying its deletion would remove what the catalog committed."""
     ground.make_table(*TABLE)
-    _usurp(ground, then=_delete)
+    usurp(ground, then=delete_above)
 
     again = ground.again()
     again.catalog.sweep()
@@ -114,7 +92,7 @@ def test_nothing_is_adopted_above_a_name_that_is_usurped(ground: Ground, operati
     ground.batch(ground.transaction(TABLE, rows(3, 5)))
     allow()
     ground.foreign_append(TABLE, rows(10, 11))
-    _delete(ground)
+    delete_above(ground)
 
     ground.read(operation, id=TABLE)
 

@@ -1,0 +1,199 @@
+"""A process is held before any of its storage calls while others work and clean up, and then goes on, or dies (G7-G9,
+G21, G22).
+
+Each scene is run once to count its calls, then once per call. What the others do while it is held is what a minute
+brings on a busy root: commits, sweeps, compaction, and stock pylance's own clean-up of the tables and of `__manifest`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import lance
+import pytest
+from lance_namespace.errors import LanceNamespaceError
+
+from lance_core.storage.local import LocalStore
+from lance_core.testing.faults import Crashed, Fault, FaultStore
+from tests.directory.invariants import check_progress, check_quiet
+from tests.directory.tables import Ground, rows
+from tests.directory.usurping import TABLE, append_above, usurp
+
+PERSON, KNOWS = TABLE, ["g", "knows"]
+KEY = "held"
+
+
+def clean(ground: Ground, *tables: list[str]) -> None:
+    """Stock pylance's clean-up of everything that is superseded."""
+    for place in ("__manifest", *map(ground.location, tables)):
+        lance.dataset(str(ground.root / place)).cleanup_old_versions(older_than=timedelta(0))
+
+
+def work_and_clean(ground: Ground) -> None:
+    """Batches over both tables, sweeps, a compaction, and clean-ups of all of it."""
+    for number in range(2):
+        table = ground.transaction(PERSON, rows(300 + number, 301 + number))
+        other = ground.transaction(KNOWS, rows(400 + number, 401 + number))
+        ground.batch(table, other)
+        ground.catalog.sweep()
+    lance.dataset(namespace_client=ground.namespace, table_id=PERSON).optimize.compact_files()
+    ground.catalog.sweep()
+    clean(ground, PERSON, KNOWS)
+    ground.batch(ground.transaction(PERSON, rows(302, 303)), ground.transaction(KNOWS, rows(402, 403)))
+    ground.catalog.flip_upkeep()
+
+
+def work_only(ground: Ground) -> None:
+    """A repair by another process, and batches on what it repaired."""
+    ground.catalog.sweep()
+    ground.catalog.sweep()
+    ground.batch(ground.transaction(PERSON, rows(300, 301)))
+    ground.catalog.sweep()
+    ground.catalog.flip_upkeep()
+
+
+@dataclass
+class Run:
+    """One try at a scene: what the held process does, what the others do, and what has to hold."""
+
+    root: Path
+    meanwhile: Callable[[Ground], None]
+    calls: int = 0
+
+    def hold(self, act: Callable[[Ground], None], at: int, *, die: bool) -> None:
+        """Let a process `act`, held before call `at`; others work meanwhile. `die`: that call is its last."""
+        store = FaultStore(LocalStore(self.root, "none"))
+        ground = Ground(self.root, store)
+        ground.catalog.snapshot()
+
+        def arrive(verb: str, path: str) -> None:
+            number, self.calls = self.calls, self.calls + 1
+            if number == at:
+                self.meanwhile(Ground(self.root))
+                if die:
+                    store.fail(Fault.CRASH_AFTER)
+            elif number > at and die:
+                store.crashed = True
+
+        store.before(arrive)
+        with suppress(Crashed):
+            act(ground)
+
+    def check(self, *tables: list[str]) -> None:
+        """All is as after quiet recovery: two processes sweep, rows of removed versions go, a fresh write works."""
+        for _ in range(2):
+            ground = Ground(self.root)
+            ground.catalog.sweep()
+            for table in tables:
+                ground.read("list_table_versions", id=table)
+            ground.catalog.flip_upkeep()
+        newest = ground.catalog.snapshot().version
+        check_quiet(self.root, since=newest, cleaned=True)
+        for table in tables:
+            dataset = ground.open(table)
+            for version in dataset.versions():
+                dataset.checkout_version(version["version"]).to_table()
+        check_progress(self.root, cleaned=True)
+
+
+def held_everywhere(
+    tmp_path: Path,
+    root: Path,
+    act: Callable[[Ground], None],
+    meanwhile: Callable[[Ground], None],
+    check: Callable[[Run], None],
+    *,
+    die: bool,
+) -> int:
+    """Run a scene held before each of its calls in turn; returns how many there are."""
+    at = 0
+    while True:
+        place = tmp_path / f"held-{at}"
+        shutil.copytree(root, place)
+        run = Run(place, meanwhile)
+        run.hold(act, at, die=die)
+        if run.calls <= at:
+            return at
+        try:
+            check(run)
+        except BaseException as error:
+            error.add_note(f"held before call {at} of {run.calls}")
+            raise
+        shutil.rmtree(place)
+        at += 1
+
+
+@pytest.fixture
+def two_tables(ground: Ground) -> Ground:
+    for table in (PERSON, KNOWS):
+        ground.make_table(*table)
+    ground.write(PERSON, rows(3, 4))
+    ground.catalog.sweep()
+    ground.catalog.flip_upkeep()
+    return ground
+
+
+@pytest.mark.parametrize("die", [False, True])
+def test_a_batch_held_anywhere_is_applied_once_or_not_at_all(tmp_path: Path, two_tables: Ground, die: bool) -> None:
+    answers: list[Exception | None] = []
+    operations = [
+        two_tables.transaction(PERSON, rows(100, 101)),
+        two_tables.transaction(KNOWS, rows(200, 201)),
+        {"declare_table": {"id": ["g", "made"]}},
+    ]
+
+    def act(ground: Ground) -> None:
+        answers.clear()
+        try:
+            ground.batch(*operations, key=KEY)
+            answers.append(None)
+        except LanceNamespaceError as error:
+            answers.append(error)
+
+    def check(run: Run) -> None:
+        ground = Ground(run.root)
+        ground.catalog.sweep()
+        person, knows = ground.ids(PERSON), ground.ids(KNOWS)
+        applied = {
+            100 in person,
+            200 in knows,
+            ground.catalog.snapshot().record_by_key(KEY) is not None,
+            ground.catalog.snapshot().table(("g", "made")) is not None,
+        }
+        assert len(applied) == 1, "1: half of it is there"
+        if answers:
+            assert applied == {answers.pop() is None}, "3: the answer was another one"
+        expected = sorted([0, 1, 2, 3, 300, 301, 302, *([100] if applied == {True} else [])])
+        assert sorted(set(person)) == expected, "3: rows are lost"
+        assert sorted(set(knows)) == sorted([0, 1, 2, 400, 401, 402, *([200] if applied == {True} else [])])
+        assert len(set(person)) == len(person), "3: applied twice"
+        if applied == {True}:  # it has no version, and no name for a fresh writer's table
+            ground.call("drop_table", id=["g", "made"])
+        run.check(PERSON, KNOWS)
+
+    calls = held_everywhere(tmp_path, two_tables.root, act, work_and_clean, check, die=die)
+    assert calls > 20
+
+
+@pytest.mark.parametrize("die", [False, True])
+def test_a_repair_held_anywhere_loses_nothing(tmp_path: Path, ground: Ground, die: bool) -> None:
+    ground.make_table(*PERSON)
+    ground.catalog.sweep()
+    usurp(ground, then=append_above)
+
+    def act(ground: Ground) -> None:
+        ground.catalog.sweep()
+
+    def check(run: Run) -> None:
+        for _ in range(2):
+            Ground(run.root).catalog.sweep()
+        assert Ground(run.root).ids(PERSON) == [0, 1, 2, 3, 4, 10, 11, 300]
+        run.check(PERSON)
+
+    calls = held_everywhere(tmp_path, ground.root, act, work_only, check, die=die)
+    assert calls > 10

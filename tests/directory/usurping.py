@@ -1,0 +1,34 @@
+"""Stock writers who know nothing of the catalog and take a name that it has given to a version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import lance
+import pytest
+
+from lance_core.storage.local import LocalStore
+from lance_core.testing.faults import Crashed, Fault, FaultStore
+from tests.directory.tables import Ground, rows
+
+TABLE = ["g", "person"]
+Meddle = Callable[[Ground], None]
+
+
+def usurp(ground: Ground, *, then: Meddle) -> None:
+    """Version 2 is flipped by us, with ids 3 and 4; its name is taken by somebody else, with id 10."""
+    transaction = ground.transaction(TABLE, rows(3, 5))
+    store = FaultStore(LocalStore(ground.root, "none"))
+    store.fail(Fault.CRASH_AFTER, when=lambda write: write.path.startswith("__manifest/_versions/"))
+    with pytest.raises(Crashed):
+        ground.again(store).batch(transaction)
+    ground.foreign_append(TABLE, rows(10, 11))
+    then(ground)
+
+
+def append_above(ground: Ground) -> None:
+    ground.foreign_append(TABLE, rows(11, 12))
+
+
+def delete_above(ground: Ground) -> None:
+    lance.dataset(str(ground.root / ground.location(TABLE))).delete("id = 10")
