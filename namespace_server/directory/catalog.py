@@ -177,6 +177,7 @@ class Catalog:
             self._expire,
             self._recommit_foreign,
             self._flip_when_idle,
+            lambda _: self._witness.compare(self.table.current),  # with what these have flipped
         )
         for step in steps:
             try:

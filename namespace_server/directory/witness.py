@@ -22,7 +22,7 @@ WITNESS: Final = "_staging/newest.json"
 
 
 class Witness:
-    """Reads and writes the note. It lags behind by one sweep at most and decides nothing."""
+    """Reads and writes the note. It lags behind by an interval of the sweep at most and decides nothing."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store

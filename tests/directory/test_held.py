@@ -197,3 +197,31 @@ def test_a_repair_held_anywhere_loses_nothing(tmp_path: Path, ground: Ground, di
 
     calls = held_everywhere(tmp_path, ground.root, act, work_only, check, die=die)
     assert calls > 10
+
+
+@pytest.mark.parametrize("die", [False, True])
+def test_a_promotion_held_anywhere_brings_no_removed_version_back(
+    tmp_path: Path, two_tables: Ground, die: bool
+) -> None:
+    """A process finishes what another one had flipped; others finish it first, compact, and clean up (G21)."""
+    store = FaultStore(LocalStore(two_tables.root, "none"))
+    store.fail(Fault.CRASH_AFTER, when=lambda write: write.path.startswith("__manifest/_versions/"))
+    operations = two_tables.transaction(PERSON, rows(4, 6)), two_tables.transaction(KNOWS, rows(4, 6))
+    with pytest.raises(Crashed):
+        two_tables.again(store).batch(*operations)
+
+    def act(ground: Ground) -> None:
+        ground.catalog.sweep()
+
+    def check(run: Run) -> None:
+        run.check(PERSON, KNOWS)
+        ground = Ground(run.root)
+        assert sorted(set(ground.ids(PERSON))) == [0, 1, 2, 3, 4, 5, 300, 301, 302]
+        assert sorted(set(ground.ids(KNOWS))) == [0, 1, 2, 4, 5, 400, 401, 402]
+
+    def meanwhile(ground: Ground) -> None:
+        ground.catalog.sweep()
+        work_and_clean(ground)
+
+    calls = held_everywhere(tmp_path, two_tables.root, act, meanwhile, check, die=die)
+    assert calls > 8

@@ -1,0 +1,332 @@
+"""Which version of `__manifest` is the newest (G7, G8): what is believed, and what is proved."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from datetime import timedelta
+from pathlib import Path
+
+import lance
+import pytest
+
+from lance_core.errors import ReferenceNotFound, StorageError
+from lance_core.format.naming import NamingScheme, manifest_name
+from lance_core.storage.local import LocalStore
+from lance_core.storage.memory import MemoryStore
+from lance_core.storage.port import ObjectStore
+from lance_core.storage.wrappers.counting import CountingStore
+from lance_core.testing.faults import Fault, FaultStore
+from namespace_server.directory.manifest_table import Committed, Displaced, ManifestTable, UnknownOutcome
+from namespace_server.directory.newest import MARKS, STRIDE, NewestVersion
+from namespace_server.directory.rows import NamespaceEntry, RecordEntry
+from tests.directory.flipping import flip
+from tests.directory.reference import put
+from tests.directory.tables import Ground, rows
+
+
+def name(version: int) -> str:
+    return f"__manifest/_versions/{manifest_name(version)}"
+
+
+def space(label: str) -> NamespaceEntry:
+    return NamespaceEntry((label,))
+
+
+def recorded(table: ManifestTable, label: str):
+    """A flip that makes a namespace and keeps the record of it, as batches do."""
+    attempt = str(uuid.uuid4())
+    changes = put([space(label), RecordEntry(str(uuid.uuid4()), "closed", attempt=attempt)])
+    return table.prepare(table.refresh(), changes, attempt=attempt)
+
+
+def as_bucket(store: MemoryStore) -> ObjectStore:
+    bucket = CountingStore(store)
+    bucket.local = False
+    return bucket
+
+
+def as_directory(store: MemoryStore) -> ObjectStore:
+    return store
+
+
+KINDS = pytest.mark.parametrize("view", [as_bucket, as_directory])
+
+
+@KINDS
+@pytest.mark.parametrize("versions", [2, STRIDE - 1, STRIDE, 3 * STRIDE])
+@pytest.mark.parametrize("left", ["the newest", "the one before too", "one in two"])
+def test_a_slot_that_was_made_free_is_no_commit(view, versions: int, left: str) -> None:
+    """A server is held at its flip; others commit any number of versions, of which a clean-up removes some."""
+    inner = MemoryStore()
+    table = ManifestTable(view(inner))
+    flip(table, put([space("first")]))
+    store = FaultStore(inner)
+    store.local = view(inner).local
+    held = ManifestTable(store)
+    prepared = recorded(held, "held")
+    held.stage(prepared)
+
+    def work(verb: str, path: str) -> None:
+        if verb != "put_if_absent":
+            return
+        go_on()
+        for number in range(versions):
+            flip(table, put([space(f"n{number}")]))
+        newest = table.current.version
+        kept = {newest} if left == "the newest" else {1, newest}
+        kept |= {*range(newest, 2, -2)} if left == "one in two" else set()
+        for version in range(1, newest):
+            if version not in kept:
+                inner.delete(name(version))
+
+    go_on = store.before(work)
+    outcome = held.commit(prepared)
+
+    assert isinstance(outcome, Displaced)
+    assert outcome.newest.version == versions + 1
+    assert inner.find(name(2)) is None or left == "one in two"
+    again = recorded(held, "held")
+    held.stage(again)
+    assert isinstance(held.commit(again), Committed)
+    assert set(ManifestTable(inner).refresh().child_namespaces(())) == {
+        "first",
+        "held",
+        *(f"n{number}" for number in range(versions)),
+    }
+
+
+@KINDS
+def test_a_flip_that_others_have_built_on_already_is_a_commit(view) -> None:
+    inner = MemoryStore()
+    store = FaultStore(inner)
+    store.local = view(inner).local
+    table, other = ManifestTable(store), ManifestTable(view(inner))
+    flip(table, put([space("first")]))
+    prepared = recorded(table, "mine")
+    table.stage(prepared)
+
+    def build_on(verb: str, path: str) -> None:
+        if inner.find(name(2)) is not None:
+            go_on()
+            flip(other, put([space("theirs")]))
+            inner.delete(name(1))
+
+    go_on = store.before(build_on)
+    outcome = table.commit(prepared)
+
+    assert isinstance(outcome, Committed)
+    assert outcome.snapshot.version == 2
+    assert set(table.refresh().child_namespaces(())) == {"first", "mine", "theirs"}
+
+
+def test_after_a_lost_answer_other_bytes_in_the_slot_do_not_say_that_ours_were_never_there() -> None:
+    """G9: ours was committed, built on and removed, and another process wrote the number again."""
+    inner = MemoryStore()
+    store = FaultStore(inner)
+    table, other = ManifestTable(store), ManifestTable(inner)
+    flip(table, put([space("first")]))
+    prepared = recorded(table, "mine")
+    table.stage(prepared)
+    store.fail(Fault.LOST_ANSWER, when=lambda write: write.path == name(2))
+
+    def overtake(verb: str, path: str) -> None:
+        if verb == "get" and path == name(2):
+            go_on()
+            flip(other, put([space("theirs")]))
+            inner.delete(name(2))
+            inner.put(name(2), b"of a process that died")
+
+    go_on = store.before(overtake)
+    outcome = table.commit(prepared)
+
+    assert isinstance(outcome, Committed)
+    assert all(inner.find(path) is not None for path, _ in prepared.files)
+    assert set(table.current.child_namespaces(())) == {"first", "mine", "theirs"}
+
+
+def test_what_cannot_be_proved_is_unknown() -> None:
+    store = FaultStore(MemoryStore())
+    table = ManifestTable(store)
+    flip(table, put([space("first")]))
+    prepared = recorded(table, "mine")
+    table.stage(prepared)
+
+    def refuse(verb: str, path: str) -> None:
+        if store.inner.find(name(2)) is not None:
+            raise StorageError("not now")
+
+    go_on = store.before(refuse)
+    assert isinstance(table.commit(prepared), UnknownOutcome)
+    go_on()
+    assert isinstance(table.commit(prepared), Committed)
+
+
+@KINDS
+def test_what_stands_after_a_removed_version_is_not_followed(view) -> None:
+    """G8: version 2 was removed and written again by a process that died before it saw that."""
+    inner = MemoryStore()
+    table, idle = ManifestTable(view(inner)), ManifestTable(view(inner))
+    flip(table, put([space("first")]))
+    idle.refresh()
+    stale = recorded(idle, "phantom")
+    idle.stage(stale)
+    for number in range(3):
+        flip(table, put([space(f"n{number}")]))
+    for version in (1, 2, 3):
+        inner.delete(name(version))
+    inner.put(name(2), stale.manifest)
+
+    assert idle.refresh().version == 4
+    assert "phantom" not in idle.current.child_namespaces(())
+    with pytest.raises(ReferenceNotFound):
+        idle.at(2)
+
+
+def test_changes_are_taken_inline_only_by_the_version_that_they_were_made_to() -> None:
+    """A server that believes in a version that never was finds its way back by comparing rows."""
+    inner = MemoryStore()
+    table, misled = ManifestTable(inner), ManifestTable(inner)
+    flip(table, put([space("first"), space("second")]))
+    misled.refresh()
+    phantom = misled.prepare(misled.current, put([space("phantom")]), attempt=str(uuid.uuid4()))
+    flip(table, put([space("real")]))
+    real = inner.get(name(2))
+    misled.stage(phantom)
+    inner.put(name(2), phantom.manifest)
+    assert set(misled.refresh().child_namespaces(())) == {"first", "second", "phantom"}
+    flip(table, put([space("after")]))
+
+    assert set(misled.refresh().child_namespaces(())) == {"first", "second", "real", "after"}
+    with pytest.raises(ReferenceNotFound):
+        ManifestTable(inner).at(2)
+    inner.put(name(2), real)
+    assert set(ManifestTable(inner).at(2).child_namespaces(())) == {"first", "second", "real"}
+
+
+def test_a_directory_is_seen_to_have_been_cleaned_up_at_once(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path, "none")
+    table, idle = ManifestTable(store), ManifestTable(store)
+    flip(table, put([space("first")]))
+    idle.refresh()
+    for number in range(3):
+        flip(table, put([space(f"n{number}")]))
+    for version in (1, 2, 3):
+        store.delete(name(version))
+
+    assert idle.refresh().version == 4
+
+
+def test_a_bucket_is_listed_again_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that counts suspension."""
+    inner = MemoryStore()
+    table, idle = ManifestTable(as_bucket(inner)), ManifestTable(as_bucket(inner))
+    flip(table, put([space("first")]))
+    now = idle.refresh().listed_at
+    for number in range(3):
+        flip(table, put([space(f"n{number}")]))
+    for version in (1, 2, 3):
+        inner.delete(name(version))
+
+    monkeypatch.setattr("namespace_server.directory.manifest_table.elapsed_clock", lambda: now + 59)
+    assert idle.refresh().version == 1
+    monkeypatch.setattr("namespace_server.directory.manifest_table.elapsed_clock", lambda: now + 61)
+    assert idle.refresh().version == 4
+
+
+def test_the_proof_in_a_directory_needs_a_bounded_number_of_looks(tmp_path: Path) -> None:
+    """A listing costs as much as there are versions, 4 ms for 10,000; only the marks are listed."""
+    store = FaultStore(LocalStore(tmp_path, "none"))
+    counting = CountingStore(store)
+    table = ManifestTable(counting)
+    costs = []
+    listed: set[str] = set()
+
+    def see(verb: str, path: str) -> None:
+        if verb == "list":
+            listed.add(path)
+
+    table.refresh()
+    store.before(see)
+    for number in range(5 * STRIDE):
+        prepared = recorded(table, f"n{number}")
+        table.stage(prepared)
+        with counting.measure() as cost:
+            assert isinstance(table.commit(prepared), Committed)
+        costs.append(cost.requests)
+    assert listed == {MARKS}
+    assert max(costs[-STRIDE:]) == max(costs[STRIDE : 2 * STRIDE]) <= STRIDE + 3
+    assert len(list(store.list(MARKS))) <= STRIDE
+
+
+def test_the_marks_never_go_back(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path, "none")
+    ahead, behind = (NewestVersion(store, "__manifest") for _ in range(2))
+    for version in range(1, 20 * STRIDE):
+        ahead.mark(version)
+        behind.mark(max(version - 5 * STRIDE, 1))
+        marks = [int(meta.path.rpartition("/")[2]) for meta in store.list(MARKS)]
+        assert max(marks, default=0) == version // STRIDE
+    assert not NewestVersion(store, "__manifest").is_newest(STRIDE, NamingScheme.V2)
+
+
+def test_a_pinned_version_that_a_clean_up_removed_is_not_answered_from_memory(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path, "none")
+    table = ManifestTable(store)
+    for label in "abc":
+        flip(table, put([space(label)]))
+    assert table.at(2).version == 2
+    store.delete(name(2))
+    for each in (table, ManifestTable(store)):
+        with pytest.raises(ReferenceNotFound):
+            each.at(2)
+
+
+def test_the_loss_of_the_newest_version_is_told_at_the_next_start(
+    ground: Ground, caplog: pytest.LogCaptureFixture
+) -> None:
+    ground.make_table("g", "t")
+    ground.catalog.sweep()
+    newest = ground.catalog.snapshot().version
+    (ground.root / name(newest)).unlink()
+
+    with caplog.at_level(logging.ERROR):
+        ground.again().catalog.sweep()
+        assert f"version {newest} was committed" in caplog.text
+        caplog.clear()
+        again = ground.again()
+        while again.catalog.snapshot().version <= newest:
+            again.make_namespace(f"n{again.catalog.snapshot().version}")
+        again.catalog.sweep()
+        ground.again().catalog.sweep()
+        assert "went back" not in caplog.text
+
+
+def test_a_running_server_says_that_its_newest_version_was_removed(
+    ground: Ground, caplog: pytest.LogCaptureFixture
+) -> None:
+    ground.make_table("g", "t")
+    newest = ground.catalog.snapshot().version
+    (ground.root / name(newest)).unlink()
+
+    with caplog.at_level(logging.ERROR):
+        assert ground.head(["g", "t"]) == 1
+    assert f"catalog version {newest} was removed" in caplog.text
+
+
+def test_stock_clean_up_of_the_catalog_costs_neither_server_a_commit(ground: Ground) -> None:
+    """K1 with the real thing: two servers, one of which looked before the clean-up."""
+    other = ground.again()
+    other.catalog.snapshot()
+    for number in range(10):
+        ground.make_namespace(f"a{number}")
+    lance.dataset(str(ground.root / "__manifest")).cleanup_old_versions(older_than=timedelta(0))
+    other.make_namespace("from_b")
+    ground.make_namespace("from_a")
+    ground.make_table("g", "t")
+    other.batch(other.transaction(["g", "t"], rows(3, 4)))
+
+    fresh = ground.again().catalog.snapshot()
+    expected = {"from_a", "from_b", "g", *(f"a{number}" for number in range(10))}
+    assert set(fresh.child_namespaces(())) == expected
+    assert ground.ids(["g", "t"]) == [0, 1, 2, 3]
