@@ -10,7 +10,7 @@ import hashlib
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from operator import attrgetter
@@ -51,7 +51,9 @@ class _Expected(NamedTuple):
 
 
 class _Promotion(NamedTuple):
-    """What became of one row. `written` are the bytes that were given its canonical name by this call, if any."""
+    """What became of one row. `written` are the bytes that were given its canonical name by this call, if any, or by
+    another one that may have died before it looked behind them.
+    """
 
     entry: VersionEntry
     state: State
@@ -143,21 +145,25 @@ class Promoter:
 
     def _promote_one(self, entry: VersionEntry) -> _Promotion:
         data = self._expected(entry)
+        doubtful = False
         if data is None:
             data = self._recover(entry)
             if data is None:
                 return _Promotion(entry, self.look(entry))
-            if self._is_gone(entry):
+            found = self._versions_of(entry)
+            if _is_gone(entry, found):
                 return _Promotion(entry, State.GONE)
+            doubtful = _is_out_of_place(entry, found)
         try:
             if entry.staged_path is None:
                 self._store.put_if_absent(entry.canonical_path, data, durable=False)
             else:
                 self._store.publish(entry.staged_path, entry.canonical_path, data, durable=False)
         except AlreadyExists:
-            return self._compare(entry, data)
+            promotion = self._compare(entry, data)
+            return promotion._replace(written=data) if doubtful else promotion
         except NotFound:  # the staged name is gone: promoted by others, and perhaps removed since, or a client took it
-            if self._is_gone(entry):
+            if _is_gone(entry, self._versions_of(entry)):
                 return _Promotion(entry, State.GONE)
             return self._put(entry, data)
         return _Promotion(entry, State.PROMOTED, data)
@@ -176,10 +182,9 @@ class Promoter:
         self._repair(entry, ours, theirs)
         return _Promotion(entry, State.PROMOTED, ours)
 
-    def _is_gone(self, entry: VersionEntry) -> bool:
-        """Whether a client's cleanup removed the version: its name is vacant and there is a higher one (M5)."""
-        found = {location.version for location in list_versions(self._store, entry.base)}
-        return entry.version not in found and max(found, default=0) > entry.version
+    def _versions_of(self, entry: VersionEntry) -> set[int]:
+        """The canonical names of its chain."""
+        return {location.version for location in list_versions(self._store, entry.base)}
 
     def _may_be_late(self, chain: Sequence[_Promotion], began: Mapping[Place, float]) -> bool:
         """Whether what was written may have come after others had promoted, superseded and removed it (G21).
@@ -346,6 +351,17 @@ def _open_path(entry: VersionEntry, snapshot: CatalogSnapshot) -> str | None:
 
 def _staged_at(entry: VersionEntry, path: str | None) -> VersionEntry:
     return entry if path is None or path == entry.staged_path else replace(entry, staged_path=path)
+
+
+def _is_gone(entry: VersionEntry, found: Collection[int]) -> bool:
+    """Whether a client's cleanup removed a version: its name is vacant and there is a higher one (M5)."""
+    return entry.version not in found and max(found, default=0) > entry.version
+
+
+def _is_out_of_place(entry: VersionEntry, found: Collection[int]) -> bool:
+    """Whether a version that was superseded stands alone: where its neighbours were removed, it was as well."""
+    neighbours = {entry.version - 1, entry.version + 1} - {0}
+    return max(found, default=0) > entry.version and not neighbours.issubset(found)
 
 
 def is_whole(store: ObjectStore, base: str, data: bytes) -> bool:

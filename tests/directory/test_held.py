@@ -199,9 +199,26 @@ def test_a_repair_held_anywhere_loses_nothing(tmp_path: Path, ground: Ground, di
     assert calls > 10
 
 
+def finish_and_clean(ground: Ground) -> None:
+    """All of it, after a sweep that promotes, removes the staged names and closes the record."""
+    ground.catalog.sweep()
+    work_and_clean(ground)
+
+
+def hurry(ground: Ground) -> None:
+    """The same, but nothing is swept: what was promoted to be answered is superseded while its record is open."""
+    for table, first in ((PERSON, 300), (KNOWS, 400)):
+        ground.read("list_table_versions", id=table)
+        for number in range(3):
+            ground.write(table, rows(first + number, first + number + 1))
+        lance.dataset(namespace_client=ground.namespace, table_id=table).optimize.compact_files()
+    clean(ground, PERSON, KNOWS)
+
+
 @pytest.mark.parametrize("die", [False, True])
+@pytest.mark.parametrize("meanwhile", [finish_and_clean, hurry])
 def test_a_promotion_held_anywhere_brings_no_removed_version_back(
-    tmp_path: Path, two_tables: Ground, die: bool
+    tmp_path: Path, two_tables: Ground, meanwhile: Callable[[Ground], None], die: bool
 ) -> None:
     """A process finishes what another one had flipped; others finish it first, compact, and clean up (G21)."""
     store = FaultStore(LocalStore(two_tables.root, "none"))
@@ -219,9 +236,18 @@ def test_a_promotion_held_anywhere_brings_no_removed_version_back(
         assert sorted(set(ground.ids(PERSON))) == [0, 1, 2, 3, 4, 5, 300, 301, 302]
         assert sorted(set(ground.ids(KNOWS))) == [0, 1, 2, 4, 5, 400, 401, 402]
 
-    def meanwhile(ground: Ground) -> None:
-        ground.catalog.sweep()
-        work_and_clean(ground)
-
     calls = held_everywhere(tmp_path, two_tables.root, act, meanwhile, check, die=die)
     assert calls > 8
+
+
+def test_a_staged_name_that_is_left_brings_no_removed_version_back(two_tables: Ground) -> None:
+    """M5: the record is open, the manifest is staged, the version was promoted, superseded and removed."""
+    two_tables.batch(two_tables.transaction(PERSON, rows(4, 6)))
+    two_tables.write(PERSON, rows(6, 7))
+    clean(two_tables, PERSON)
+    assert two_tables.catalog.snapshot().open_records()
+
+    two_tables.again().catalog.sweep()
+
+    assert two_tables.canonical(PERSON) == [4]
+    assert two_tables.ids(PERSON) == list(range(7))
