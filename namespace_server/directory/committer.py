@@ -23,7 +23,7 @@ from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.batch import plan_batch, replay, require_managed
 from namespace_server.directory.chains import adopt_found
-from namespace_server.directory.draft import AddedFiles, Finding, NeedsPromotion, Plan
+from namespace_server.directory.draft import AddedFiles, Finding, NeedsPromotion, Plan, VacantLocation
 from namespace_server.directory.errors import CatalogBusy, CommitOutcomeUnknown
 from namespace_server.directory.flips import Flip
 from namespace_server.directory.manifest_table import Committed, ManifestTable, UnknownOutcome
@@ -351,7 +351,7 @@ class Committer:
         """Write what the flip makes reachable and look at storage beside it, in one parallel step.
 
         Returns the newest snapshot, what stands above the heads under canonical names (P5, P9), and whether a file
-        that a transaction adds turned out to be missing.
+        that a transaction adds turned out to be missing, or a location that a client chose to be in use.
         """
         chains = {chain for pending in group for chain in pending.chains}
         objects = [item for verdict in attempt.verdicts if isinstance(verdict, Plan) for item in verdict.staged]
@@ -359,20 +359,21 @@ class Committer:
         if flip is not None:
             writes.append(partial(self._table.stage, flip))
         looks: list[Callable[[], Any]] = [self._table.refresh, partial(self._verifier.probe, attempt.snapshot, chains)]
-        looks.append(partial(self._look_for_added, group))
+        looks.append(partial(self._look_later, group))
         newest, above, missing, *_ = self._store.gather([*looks, *writes])
         self._store.sync([key for key, _ in objects])
         return newest, above, missing
 
-    def _look_for_added(self, group: Sequence[Pending]) -> bool:
+    def _look_later(self, group: Sequence[Pending]) -> bool:
+        """Ask storage what verification left open; True when a batch turned out to be refused."""
         unseen = [
             (pending, index, finding)
             for pending in group
             for index, finding in pending.findings.items()
-            if isinstance(finding, AddedFiles) and not finding.seen
+            if isinstance(finding, AddedFiles | VacantLocation) and not finding.seen
         ]
         looked = self._store.map(
-            lambda item: self._verifier.look_for_added(item[0].batch.operations[item[1]], item[2]), unseen
+            lambda item: self._verifier.look_later(item[0].batch.operations[item[1]], item[2]), unseen
         )
         for (pending, index, _), finding in zip(unseen, looked, strict=True):
             pending.findings[index] = finding
