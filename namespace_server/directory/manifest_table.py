@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from lance_core.commit.slot import Lost as SlotLost
 from lance_core.commit.slot import Won, claim_slot
-from lance_core.errors import NotFound, ReferenceNotFound, StorageError
+from lance_core.errors import CorruptFile, ReferenceNotFound, StorageError, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path, parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.disk import OnDisk, one_batch, read_batches
+from namespace_server.directory.errors import CatalogDamaged, CatalogTooNew
 from namespace_server.directory.flips import Flip, prepare_flip
-from namespace_server.directory.following import Follower
+from namespace_server.directory.following import NO_FILE, Follower
 from namespace_server.directory.fragments import Fragment
 from namespace_server.directory.loading import limit_arenas
 from namespace_server.directory.rows import Changes
@@ -104,8 +105,8 @@ class ManifestTable:
     def refresh(self, *, by_listing: bool = False) -> CatalogSnapshot:
         """The newest snapshot. One request when nothing changed: the next version is read, and is not there.
 
-        Raises `StorageError` when that cannot be told, `CorruptFile` or `UnsupportedFeature` for a newer version that
-        cannot be used.
+        Raises `StorageError` when that cannot be told, `CatalogDamaged` or `CatalogTooNew` for a newer version that
+        cannot be used. It is read anew by the next call, so that a file that was put back is found.
         """
         snapshot = self._current
         if by_listing or snapshot is None or time.monotonic() - snapshot.listed_at > self._listing_interval:
@@ -121,7 +122,10 @@ class ManifestTable:
         return self.refresh()
 
     def at(self, version: int) -> CatalogSnapshot:
-        """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not, or no longer, there."""
+        """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not, or no longer, there.
+
+        Raises `CatalogDamaged` and `CatalogTooNew` as `refresh` does.
+        """
         with self._lock:
             kept = self._recent.get(version)
             if kept is not None:
@@ -137,11 +141,13 @@ class ManifestTable:
             raise ReferenceNotFound(
                 f"catalog version {version}: expected one of the kept versions up to {newest.version}"
             )
-        file = parse_manifest_file(data, expected_version=version)
+        file = self._parse(version, _scheme_of(newest), data)
         try:
-            snapshot = self._follower.follow(newest, file, _scheme_of(newest), newest.listed_at)
-        except NotFound as error:
-            raise ReferenceNotFound(f"catalog version {version} is no longer kept: {error}") from error
+            snapshot = self._follow(newest, file, _scheme_of(newest), newest.listed_at)
+        except CatalogDamaged as error:
+            if error.found != NO_FILE:
+                raise
+            raise ReferenceNotFound(f"catalog version {version} is no longer kept: {error.key} is gone") from error
         with self._lock:
             self._remember(snapshot)
         return snapshot
@@ -157,7 +163,7 @@ class ManifestTable:
             for data, version in zip(self._store.map(partial(self._read_of, newest), versions), versions, strict=True):
                 if data is None:
                     return found
-                file = parse_manifest_file(data, expected_version=version)
+                file = self._parse(version, _scheme_of(newest), data)
                 batches = read_batches(file.transaction)
                 found.append(HistoryEntry(version, file.timestamp_ns // 1_000_000, batches))
             top = bottom
@@ -174,18 +180,22 @@ class ManifestTable:
     ) -> Flip:
         """Build the flip that makes `changes` on `snapshot`, which must be no overlay. Writes nothing.
 
-        `attempt` is a fresh uuid (F2). See `prepare_flip` for the rest.
+        `attempt` is a fresh uuid (F2). Raises `CatalogTooNew` for a root that this release must not write. See
+        `prepare_flip` for the rest.
         """
-        return prepare_flip(
-            self._path,
-            snapshot,
-            changes,
-            attempt=attempt,
-            now_ns=self._now(),
-            read=self._read_fragment,
-            table_metadata=table_metadata,
-            strict=strict,
-        )
+        try:
+            return prepare_flip(
+                self._path,
+                snapshot,
+                changes,
+                attempt=attempt,
+                now_ns=self._now(),
+                read=self._read_fragment,
+                table_metadata=table_metadata,
+                strict=strict,
+            )
+        except UnsupportedFeature as error:
+            raise CatalogTooNew(f"the catalog cannot be changed by this release: {error}") from error
 
     def stage(self, flip: Flip) -> None:
         """Write what the flip makes reachable, durably, in one parallel step (S1). It may be repeated."""
@@ -239,7 +249,8 @@ class ManifestTable:
                 return self._current
         data = self._read(version, scheme)
         if data is None:
-            raise NotFound(f"version {version} of {self._path}: listed, but not there")
+            key = manifest_path(self._path, version, scheme)
+            raise CatalogDamaged(key, f"version {version} of the catalog, as listed", NO_FILE)
         return self._advance(version, data, scheme, listed_at)
 
     def _list_newest(self) -> tuple[int, NamingScheme] | None:
@@ -256,7 +267,7 @@ class ManifestTable:
         return newest
 
     def _advance(self, version: int, data: bytes, scheme: NamingScheme, listed_at: float) -> CatalogSnapshot:
-        file = parse_manifest_file(data, expected_version=version)
+        file = self._parse(version, scheme, data)
         with self._lock:
             base = self._current
             if base is not None and base.version >= version:
@@ -269,7 +280,17 @@ class ManifestTable:
     def _follow(
         self, base: CatalogSnapshot | None, file: ManifestFile, scheme: NamingScheme, listed_at: float
     ) -> CatalogSnapshot:
-        return self._follower.follow(base or CatalogSnapshot(), file, scheme, listed_at)
+        try:
+            return self._follower.follow(base or CatalogSnapshot(), file, scheme, listed_at)
+        except UnsupportedFeature as error:
+            raise CatalogTooNew(f"the catalog cannot be read by this release: {error}") from error
+
+    def _parse(self, version: int, scheme: NamingScheme, data: bytes) -> ManifestFile:
+        try:
+            return parse_manifest_file(data, expected_version=version)
+        except CorruptFile as error:
+            key = manifest_path(self._path, version, scheme)
+            raise CatalogDamaged(key, f"version {version} of the catalog", f"{len(data)} bytes: {error}") from error
 
     def _newer(self, snapshot: CatalogSnapshot) -> CatalogSnapshot:
         current = self._current
