@@ -140,7 +140,7 @@ class Committer:
             if any(snapshot.table(table_id) is None for table_id, _ in set().union(*chains)):
                 snapshot = self._table.refresh()
             findings = self._verifier.verify(batches, snapshot)
-        except Exception as error:  # noqa: BLE001 - whatever it is, nothing was sent yet
+        except Exception as error:  # noqa: BLE001 - nothing was sent yet
             _log_failure(len(batches), error)
             return [
                 Pending(batch, {}, named, nothing_done(batch.uuid, error))
@@ -421,7 +421,7 @@ def _mark(group: Sequence[Pending], *, sent: bool) -> None:
 
 
 def _log_failure(batches: int, error: Exception) -> None:
-    """What somebody has to repair is said in a line; the rest with its trace."""
+    """One line for damage that the message explains, a trace for everything else."""
     known = isinstance(error, CatalogDamaged | CatalogTooNew)
     logger.error("a group of %d batches was not committed: %s", batches, error, exc_info=None if known else error)
 

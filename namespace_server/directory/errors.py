@@ -8,7 +8,7 @@ Codes and statuses are those of the Lance namespace spec (0-23). Three kinds car
     ├── CommitOutcomeUnknown    the batch may or may not be committed; `detail` is its uuid; repeat it as it is
     └── CatalogBusy             nothing was committed, by us, so far; repeat the batch
     InternalError (18)
-    └── CatalogDamaged          `key`: the file of the catalog that is damaged or missing; somebody has to restore it
+    └── CatalogDamaged          `key`: the file of the catalog that is damaged or missing, and has to be restored
     UnsupportedOperationError (0)
     └── CatalogTooNew           the catalog has a feature that this release must not read or write
 """
@@ -85,7 +85,7 @@ class CatalogDamaged(InternalError, CorruptFile):
     """A file of the catalog's own dataset is missing, or is not what its name says. The catalog cannot be read.
 
     `key` is relative to the root. The text names no directory of the machine: it goes to clients. The code is 18 and
-    not 17: to repeat the request does not help before somebody has restored the file. Then the next request works.
+    not 17: to repeat the request does not help before the file is restored. Then the next request works.
     """
 
     def __init__(self, key: str, expected: str, found: str, *, outcome: str = "") -> None:
@@ -109,7 +109,7 @@ class CatalogTooNew(UnsupportedOperationError, UnsupportedFeature):
 def nothing_done(batch_uuid: str, error: Exception) -> LanceNamespaceError:
     """What to answer for a batch after an exception before its commit step: it is not committed, and will not be.
 
-    The texts of the store's errors stay in the log: they may name what is no client's business.
+    The texts of the store's errors stay in the log: they may name directories or credentials.
     """
     outcome = f"batch {batch_uuid}: nothing was done: "
     if isinstance(error, CatalogDamaged):

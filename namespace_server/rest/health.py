@@ -46,7 +46,7 @@ async def live(service: Service, response: Response) -> Live:
 async def ready(service: Service, response: Response) -> Ready:
     """Whether the catalog can be read; `ServiceUnavailableError` (17) if not.
 
-    What namespace errors say may be said to everybody: a damaged file is named by its key below the root.
+    Texts of namespace errors are public: a damaged file is named by its key below the root.
     """
     try:
         version = await service.ready()
