@@ -51,7 +51,7 @@ async def ready(service: Service, response: Response) -> Ready:
     try:
         version = await service.ready()
     except LanceNamespaceError as error:
-        raise ServiceUnavailableError(f"not ready: {error}") from error
+        raise ServiceUnavailableError(f"the catalog cannot be read: {error}") from error
     except Exception as error:
         raise ServiceUnavailableError(f"the catalog cannot be read: {type(error).__name__}") from error
     response.headers[CATALOG_VERSION.decode()] = str(version)
