@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import tomllib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -102,6 +103,7 @@ def serve(
         namespace, settings.authenticator, max_body=settings.max_body_bytes, queue_capacity=settings.queue_capacity
     )
     _log.info("serving %s", settings.root)
+    threading.Thread(target=_check_readable, args=(namespace,), name="first-look", daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
         # uvicorn raises the signal again when everything has ended well, which would make it look like an accident.
         signal.signal(number, lambda *_: None)
@@ -113,6 +115,17 @@ def serve(
     gc.set_threshold(100_000, 20, 50)
     # uvicorn ends with status 3 by itself when it cannot start.
     Server(configure(app, host=settings.host, port=settings.port)).run()
+
+
+def _check_readable(namespace: DirectoryNamespace) -> None:
+    """Say at the start what every request would be told. The server goes on: the catalog may become readable.
+
+    A store that does not answer must not hold the start up, so this runs beside it.
+    """
+    try:
+        namespace.newest()
+    except (LanceNamespaceError, LanceCoreError) as error:
+        _log.critical("the catalog cannot be read, requests are answered with errors until it can: %s", error)
 
 
 @cli.command()

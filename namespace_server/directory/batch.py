@@ -91,7 +91,7 @@ def _plan_operation(draft: Draft, index: int, operation: Operation) -> Result:
         case DropNamespace():
             return objects.drop_namespace(draft, operation)
         case DeclareTable():
-            return objects.declare_table(draft, operation)
+            return objects.declare_table(draft, index, operation)
         case RegisterTable():
             return objects.register_table(draft, index, operation)
         case DeregisterTable() | DropTable():

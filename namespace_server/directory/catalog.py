@@ -24,7 +24,7 @@ from namespace_server.directory.manifest_table import ManifestTable
 from namespace_server.directory.manifests import ManifestCache
 from namespace_server.directory.operations import AssertTableVersion, Batch, CommitTransaction, ObjectId
 from namespace_server.directory.promotion import Promoter
-from namespace_server.directory.rows import VersionEntry
+from namespace_server.directory.rows import TOMBSTONES, VersionEntry
 from namespace_server.directory.snapshot import CatalogSnapshot
 from namespace_server.directory.upkeep import Upkeep
 from namespace_server.directory.verification import Chain, Verifier
@@ -250,18 +250,25 @@ class Catalog:
                     self._forming.discard((table_id, branch))
 
     def _expire(self, snapshot: CatalogSnapshot) -> None:
-        """Old records of finished batches go, and the oldest beyond the limit; a minute apart, for it looks at all."""
+        """Old records of finished batches go, and the oldest beyond the limit; a minute apart, for it looks at all.
+
+        Tombstones go when every manifest that was staged for their tables is too old to be published (S2, G15).
+        """
         if time.monotonic() - self._last_expiry < 60:
             return
         self._last_expiry = time.monotonic()
         self.promoter.forget_closed(snapshot)
-        closed = [record for record in snapshot.records() if record.state == "closed"]
+        records = list(snapshot.records())
+        closed = [record for record in records if record.state == "closed"]
         closed.sort(key=lambda record: (record.timestamp_ms, record.batch_uuid))
         before = time.time_ns() // 1_000_000 - self.options.record_retention // timedelta(milliseconds=1)
         surplus = len(closed) - self.options.record_limit
         self.upkeep.remove(
             record for number, record in enumerate(closed) if record.timestamp_ms < before or number < surplus
         )
+        kept = max(self.options.record_retention, 2 * self.options.stage_max_age)
+        before = time.time_ns() // 1_000_000 - kept // timedelta(milliseconds=1)
+        self.upkeep.remove(record for record in records if record.state in TOMBSTONES and record.timestamp_ms < before)
 
     def start(self) -> None:
         """Begin to sweep in the background (M7), unless that is switched off. Every call of a catalog does so."""

@@ -19,14 +19,27 @@ from typing import Any
 
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
-from lance_core.errors import LanceCoreError
+from lance_core.errors import LanceCoreError, StorageError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.batch import plan_batch, replay, require_managed
 from namespace_server.directory.chains import adopt_found
-from namespace_server.directory.draft import AddedFiles, Finding, NeedsPromotion, Plan
-from namespace_server.directory.errors import CatalogBusy, CommitOutcomeUnknown
+from namespace_server.directory.draft import AddedFiles, Finding, NeedsPromotion, Plan, VacantLocation
+from namespace_server.directory.errors import (
+    CatalogBusy,
+    CatalogDamaged,
+    CatalogTooNew,
+    CommitOutcomeUnknown,
+    nothing_done,
+)
 from namespace_server.directory.flips import Flip
-from namespace_server.directory.manifest_table import Committed, Lost, ManifestTable, UnknownOutcome
+from namespace_server.directory.manifest_table import (
+    Committed,
+    Displaced,
+    FlipOutcome,
+    Lost,
+    ManifestTable,
+    UnknownOutcome,
+)
 from namespace_server.directory.manifests import ManifestCache, PlanningWorld
 from namespace_server.directory.operations import Batch, TableOperation
 from namespace_server.directory.overlay import Overlay
@@ -46,13 +59,18 @@ _NOTHING_FOUND: Found = {}
 
 @dataclass(slots=True)
 class Pending:
-    """A batch on its way. `verdict` is final once `decided` is set; `snapshot` is where it was decided."""
+    """A batch on its way. `verdict` is final once `decided` is set; `snapshot` is where it was decided.
+
+    `sent` says that the commit step of a flip with it began and did not certainly fail: from then on only the catalog
+    can say what became of it (F1).
+    """
 
     batch: Batch
     findings: dict[int, Finding]
     chains: frozenset[Chain]
     verdict: Verdict | None = None
     snapshot: CatalogSnapshot | None = None
+    sent: bool = False
     decided: threading.Event = field(default_factory=threading.Event)
 
 
@@ -120,14 +138,21 @@ class Committer:
     def commit(self, batches: Sequence[Batch]) -> list[Pending]:
         """Commit batches; returns when each has its verdict and what it published is promoted as far as possible.
 
-        Batches are independent: each is all or nothing, and one's rejection never fails another. Raises
-        `StorageError` only when nothing was decided because storage could not be read.
+        Batches are independent: each is all or nothing, and one's rejection never fails another. A batch that could not
+        be planned because the catalog or a store could not be read is told that nothing was done (A3).
         """
-        snapshot = self._table.current
         chains = [frozenset(chains_of(batch.operations)) for batch in batches]
-        if any(snapshot.table(table_id) is None for table_id, _ in set().union(*chains)):
-            snapshot = self._table.refresh()
-        findings = self._verifier.verify(batches, snapshot)
+        try:
+            snapshot = self._table.current
+            if any(snapshot.table(table_id) is None for table_id, _ in set().union(*chains)):
+                snapshot = self._table.refresh()
+            findings = self._verifier.verify(batches, snapshot)
+        except Exception as error:  # noqa: BLE001 - nothing was sent yet
+            _log_failure(len(batches), error)
+            return [
+                Pending(batch, {}, named, nothing_done(batch.uuid, error))
+                for batch, named in zip(batches, chains, strict=True)
+            ]
         mine = [Pending(*each) for each in zip(batches, findings, chains, strict=True)]
         with self._queue_lock:
             self._queue.extend(mine)
@@ -197,14 +222,19 @@ class Committer:
     def _lead(self, group: list[Pending]) -> list[Plan]:
         """Decide a group; returns the plans that this flip committed.
 
-        A batch that has to wait for the promotion of another one of the group is left without a verdict.
+        A batch that has to wait for the promotion of another one of the group is left without a verdict. After an
+        exception only those are unknown whose commit step had begun.
         """
         try:
             return self._decide(group)
-        except LanceCoreError as error:
-            logger.exception("a group of %d batches was not committed", len(group))
+        except Exception as error:  # noqa: BLE001 - every batch of the group must be told
+            _log_failure(len(group), error)
             for pending in group:
-                pending.verdict = pending.verdict or ServiceUnavailableError(f"storage cannot be used: {error}")
+                pending.verdict = pending.verdict or (
+                    CommitOutcomeUnknown(pending.batch.uuid, "the committer failed")
+                    if pending.sent
+                    else nothing_done(pending.batch.uuid, error)
+                )
             return []
         except BaseException:
             for pending in group:
@@ -236,7 +266,7 @@ class Committer:
             if flip is None:
                 _decide_all(undecided, attempt, snapshot)
                 break
-            outcome = self._table.commit(flip)
+            outcome = self._send(flip, undecided)
             if isinstance(outcome, Committed):
                 self._upkeep.done(outcome.snapshot)
                 return self._committed(undecided, attempt, outcome.snapshot)
@@ -250,6 +280,18 @@ class Committer:
             _back_off(tries)
             snapshot, found = self._table.refresh(), _NOTHING_FOUND
         return []
+
+    def _send(self, flip: Flip, group: Sequence[Pending]) -> FlipOutcome:
+        """The commit step of a flip. A batch counts as sent unless the flip is in no history, or the store refused it."""
+        _mark(group, sent=True)
+        try:
+            outcome = self._table.commit(flip)
+        except StorageError:
+            _mark(group, sent=False)
+            raise
+        if isinstance(outcome, Lost | Displaced):
+            _mark(group, sent=False)
+        return outcome
 
     def _committed(self, group: Sequence[Pending], attempt: _Attempt, snapshot: CatalogSnapshot) -> list[Plan]:
         _decide_all(group, attempt, snapshot)
@@ -353,7 +395,7 @@ class Committer:
         """Write what the flip makes reachable and look at storage beside it, in one parallel step.
 
         Returns the newest snapshot, what stands above the heads under canonical names (P5, P9), and whether a file
-        that a transaction adds turned out to be missing.
+        that a transaction adds turned out to be missing, or a location that a client chose to be in use.
         """
         chains = {chain for pending in group for chain in pending.chains}
         objects = [item for verdict in attempt.verdicts if isinstance(verdict, Plan) for item in verdict.staged]
@@ -361,24 +403,36 @@ class Committer:
         if flip is not None:
             writes.append(partial(self._table.stage, flip))
         looks: list[Callable[[], Any]] = [self._table.refresh, partial(self._verifier.probe, attempt.snapshot, chains)]
-        looks.append(partial(self._look_for_added, group))
+        looks.append(partial(self._look_later, group))
         newest, above, missing, *_ = self._store.gather([*looks, *writes])
         self._store.sync([key for key, _ in objects])
         return newest, above, missing
 
-    def _look_for_added(self, group: Sequence[Pending]) -> bool:
+    def _look_later(self, group: Sequence[Pending]) -> bool:
+        """Ask storage what verification left open; True when a batch turned out to be refused."""
         unseen = [
             (pending, index, finding)
             for pending in group
             for index, finding in pending.findings.items()
-            if isinstance(finding, AddedFiles) and not finding.seen
+            if isinstance(finding, AddedFiles | VacantLocation) and not finding.seen
         ]
         looked = self._store.map(
-            lambda item: self._verifier.look_for_added(item[0].batch.operations[item[1]], item[2]), unseen
+            lambda item: self._verifier.look_later(item[0].batch.operations[item[1]], item[2]), unseen
         )
         for (pending, index, _), finding in zip(unseen, looked, strict=True):
             pending.findings[index] = finding
         return any(isinstance(finding, LanceNamespaceError) for finding in looked)
+
+
+def _mark(group: Sequence[Pending], *, sent: bool) -> None:
+    for pending in group:
+        pending.sent = sent
+
+
+def _log_failure(batches: int, error: Exception) -> None:
+    """One line for damage that the message explains, a trace for everything else."""
+    known = isinstance(error, CatalogDamaged | CatalogTooNew)
+    logger.error("a group of %d batches was not committed: %s", batches, error, exc_info=None if known else error)
 
 
 def _names(batch: Batch) -> tuple[str, ...]:

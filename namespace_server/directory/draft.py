@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
+from uuid import NAMESPACE_OID, uuid5
 
 import orjson
 from lance_namespace.errors import (
@@ -33,6 +34,8 @@ from namespace_server.directory.rows import (
 from namespace_server.directory.snapshot import CatalogSnapshot
 
 Result = dict[str, Any]
+TABLES_PER_TOMBSTONE: Final = 1_000
+"""So many tables are named in one record; a larger cascade writes several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +58,17 @@ class AddedFiles:
     seen: bool
 
 
-Finding = StagedManifest | AddedFiles | LanceNamespaceError | tuple[VersionEntry, ...]
-"""What storage says about one operation: its staged manifest, its files, why these cannot be used, or the versions of
-a dataset."""
+@dataclass(frozen=True, slots=True)
+class VacantLocation:
+    """The location that a client chose for a new table holds no version of a dataset; `seen` once that was found."""
+
+    location: str
+    seen: bool
+
+
+Finding = StagedManifest | AddedFiles | VacantLocation | LanceNamespaceError | tuple[VersionEntry, ...]
+"""What storage says about one operation: its staged manifest, its files, its location, why these cannot be used, or the
+versions of a dataset."""
 
 
 class PlannedVersion(NamedTuple):
@@ -167,6 +178,7 @@ class Draft:
         self.published: list[PlannedVersion] = []
         self.staged: list[tuple[str, bytes]] = []
         self._overlay = Overlay(base)
+        self._tombstones = 0
 
     @property
     def work(self) -> CatalogSnapshot:
@@ -180,6 +192,29 @@ class Draft:
     def change(self, puts: Sequence[Entry] = (), removes: Sequence[str] = ()) -> None:
         """Put and remove entries, visible to the operations that follow."""
         self._overlay.add(changes_of(puts, removes), None)
+
+    def bury(self, tables: Sequence[TableEntry], state: Literal["dropped", "deregistered"]) -> None:
+        """Put the tombstones of tables that this batch removes, visible to the operations that follow (G15).
+
+        To be called before their rows are removed. The uuids follow from the batch's own, so that planning it again
+        makes the same records.
+        """
+        for start in range(0, len(tables), TABLES_PER_TOMBSTONE):
+            chunk = tables[start : start + TABLES_PER_TOMBSTONE]
+            heads = ((table, self.work.top(table.id)) for table in chunk)
+            tombstone = RecordEntry(
+                str(uuid5(NAMESPACE_OID, f"{self.batch.uuid}/tombstone/{self._tombstones}")),
+                state,
+                principal=self.batch.principal,
+                timestamp_ms=self.world.now_ms,
+                attempt=self.world.attempt,
+                participants=tuple(
+                    Participant(table.id, None, 0 if head is None else head[0], table.location, None)
+                    for table, head in heads
+                ),
+            )
+            self._tombstones += 1
+            self.change([tombstone])
 
     def publish(self, planned: PlannedVersion) -> Result:
         """Put a version row whose manifest this batch publishes, and answer it."""

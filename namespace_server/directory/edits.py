@@ -10,6 +10,7 @@ from typing import Final
 from immutables import Map
 
 from namespace_server.directory.rows import (
+    TOMBSTONES,
     Changes,
     NamespaceEntry,
     Place,
@@ -60,6 +61,7 @@ class _Editor:
         self.records = state.records
         self.keys = state.keys
         self.requests = state.requests
+        self.used = state.used
         self.open_records = state.open_records
         self.opened: dict[Place, tuple[str, str | None]] = {}
         self.closed: list[RecordEntry] = []
@@ -143,6 +145,7 @@ class _Editor:
             self.records,
             self.keys,
             self.requests,
+            self.used,
             self.open_records,
             self._open_places() if self.opened or self.closed else self.before.open_places,
             self.strays,
@@ -237,6 +240,8 @@ class _Editor:
         if record.state == "open":
             self.open_records = self.open_records.set(uid, None)
             self.opened.update({place_of(party): (uid, party.staged_path) for party in record.participants})
+        elif record.state in TOMBSTONES:
+            self.used = self.used.update({party.location: uid for party in record.participants})
 
     def _remove_record(self, record: RecordEntry) -> None:
         self.records = self.records.delete(record.batch_uuid)
@@ -248,6 +253,12 @@ class _Editor:
             self.keys = self.keys.delete(record.idempotency_key)
         if record.request_hash and self.requests.get(record.request_hash) == record.batch_uuid:
             self.requests = self.requests.delete(record.request_hash)
+        if record.state in TOMBSTONES:
+            with self.used.mutate() as used:
+                for party in record.participants:
+                    if used.get(party.location) == record.batch_uuid:
+                        del used[party.location]
+                self.used = used.finish()
         if record.batch_uuid in self.open_records:
             self.open_records = self.open_records.delete(record.batch_uuid)
             self.closed.append(record)

@@ -1,12 +1,16 @@
 """What the catalog raises: the published namespace errors, with what a client needs to act on them.
 
-Codes and statuses are those of the Lance namespace spec (0-23). Two kinds carry more than a message:
+Codes and statuses are those of the Lance namespace spec (0-23). Three kinds carry more than a message:
 
     ConcurrentModificationError (14)
     └── BatchConflict           `failures`: which operation met which version, and what to do
     ServiceUnavailableError (17)
     ├── CommitOutcomeUnknown    the batch may or may not be committed; `detail` is its uuid; repeat it as it is
     └── CatalogBusy             nothing was committed, by us, so far; repeat the batch
+    InternalError (18)
+    └── CatalogDamaged          `key`: the file of the catalog that is damaged or missing, and has to be restored
+    UnsupportedOperationError (0)
+    └── CatalogTooNew           the catalog has a feature that this release must not read or write
 """
 
 from __future__ import annotations
@@ -14,7 +18,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lance_namespace.errors import ConcurrentModificationError, ServiceUnavailableError
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    LanceNamespaceError,
+    ServiceUnavailableError,
+    UnsupportedOperationError,
+)
+
+from lance_core.errors import CorruptFile, LanceCoreError, UnsupportedFeature
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +79,43 @@ class CatalogBusy(ServiceUnavailableError):
     def __init__(self, batch_uuid: str, tries: int) -> None:
         super().__init__(f"batch {batch_uuid}: other writers won {tries} times in a row; repeat it unchanged")
         self.detail = batch_uuid
+
+
+class CatalogDamaged(InternalError, CorruptFile):
+    """A file of the catalog's own dataset is missing, or is not what its name says. The catalog cannot be read.
+
+    `key` is relative to the root. The text names no directory of the machine: it goes to clients. The code is 18 and
+    not 17: to repeat the request does not help before the file is restored. Then the next request works.
+    """
+
+    def __init__(self, key: str, expected: str, found: str, *, outcome: str = "") -> None:
+        super().__init__(
+            f"{outcome}the catalog is damaged: {key}: expected {expected}, found {found}; restore this file of the "
+            "catalog's root from a backup, a restart is not needed"
+        )
+        self.key = key
+        self.expected = expected
+        self.found = found
+
+    def with_outcome(self, outcome: str) -> CatalogDamaged:
+        """The same, with what became of a change in front."""
+        return CatalogDamaged(self.key, self.expected, self.found, outcome=outcome)
+
+
+class CatalogTooNew(UnsupportedOperationError, UnsupportedFeature):
+    """A version of the catalog is well-formed, and has a feature that this release must not read or write."""
+
+
+def nothing_done(batch_uuid: str, error: Exception) -> LanceNamespaceError:
+    """What to answer for a batch after an exception before its commit step: it is not committed, and will not be.
+
+    The texts of the store's errors stay in the log: they may name directories or credentials.
+    """
+    outcome = f"batch {batch_uuid}: nothing was done: "
+    if isinstance(error, CatalogDamaged):
+        return error.with_outcome(outcome)
+    if isinstance(error, CatalogTooNew):
+        return CatalogTooNew(f"{outcome}{error}")
+    if isinstance(error, LanceCoreError):
+        return ServiceUnavailableError(f"{outcome}the catalog's storage cannot be used ({type(error).__name__})")
+    return InternalError(f"{outcome}it cannot be planned ({type(error).__name__})")

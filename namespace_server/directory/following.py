@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from lance_core.data import read_rows
-from lance_core.errors import NotFound, UnsupportedFeature
+from lance_core.errors import CorruptFile, NotFound, UnsupportedFeature
 from lance_core.format.deletion import decode_deletion_file, deletion_file_path
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, data_path
@@ -35,6 +35,7 @@ from namespace_server.directory.disk import (
     read_inline,
 )
 from namespace_server.directory.edits import apply_changes
+from namespace_server.directory.errors import CatalogDamaged
 from namespace_server.directory.fragments import KEPT_ROWS, Fragment, Layout, follow, new_fragment
 from namespace_server.directory.loading import Loader, building_large
 from namespace_server.directory.rows import TABLE, TABLE_VERSION, Changes, Entry, Row, decode_row
@@ -44,6 +45,7 @@ from namespace_server.directory.state import CatalogState
 COMPARED_ROWS: Final = 20_000
 """So many rows are compared one by one; more are loaded afresh, with the whole catalog."""
 
+NO_FILE: Final = "no file"
 _GROUP_BYTES: Final = 64 << 20
 
 
@@ -59,8 +61,8 @@ class Follower:
     ) -> CatalogSnapshot:
         """The snapshot of `file`, made from that of any other version.
 
-        Raises `UnsupportedFeature` for a version that we must not read, `NotFound` when files of it are gone,
-        `CorruptFile` when they are damaged.
+        Raises `UnsupportedFeature` for a version that we must not read, `CatalogDamaged` when files of it are gone or
+        damaged.
         """
         check_catalog_readable(file.manifest)
         found = None
@@ -81,8 +83,21 @@ class Follower:
         """All physical rows of a fragment, in the columns of the directory format or some of them."""
         if len(message.files) != 1:
             raise UnsupportedFeature(f"fragment {message.id} of the catalog has {len(message.files)} files, expected 1")
-        data = self._store.get(data_path(self._root, message.files[0].path))
-        return _shaped(read_rows(data, columns), columns)
+        key = data_path(self._root, message.files[0].path)
+        size = message.files[0].file_size_bytes
+        expected = f"the rows of fragment {message.id}" + (f", {size} bytes" if size else "")
+        data = self._fetch(key, expected)
+        try:
+            rows = read_rows(data, columns)
+        except CorruptFile as error:  # its text names a temporary file
+            raise CatalogDamaged(key, expected, f"{len(data)} bytes that are no data file") from error
+        return _shaped(rows, columns)
+
+    def _fetch(self, key: str, expected: str) -> bytes:
+        try:
+            return self._store.get(key)
+        except NotFound as error:
+            raise CatalogDamaged(key, expected, NO_FILE) from error
 
     def _take_inline(
         self, base: CatalogSnapshot, disk: OnDisk, file: ManifestFile
@@ -132,7 +147,7 @@ class Follower:
             return None
         try:
             return self._compare_rows(base.state, disk.layout, plan)
-        except (NotFound, UnsupportedFeature):
+        except (CatalogDamaged, UnsupportedFeature):
             # What the old version had may have been removed with it; the new one is read as a whole.
             return None
 
@@ -181,8 +196,12 @@ class Follower:
         if not message.HasField("deletion_file"):
             return BitMap()
         path = deletion_file_path(self._root, message.id, message.deletion_file)
-        data = self._store.get(path)
-        return decode_deletion_file(message.deletion_file, data, physical_rows=message.physical_rows)
+        expected = f"the {message.deletion_file.num_deleted_rows} deleted rows of fragment {message.id}"
+        data = self._fetch(path, expected)
+        try:
+            return decode_deletion_file(message.deletion_file, data, physical_rows=message.physical_rows)
+        except CorruptFile as error:
+            raise CatalogDamaged(path, expected, f"{len(data)} bytes: {error}") from error
 
     def _load(self, file: ManifestFile) -> tuple[CatalogState, Layout]:
         """Everything, a bounded number of bytes at a time."""

@@ -21,6 +21,7 @@ from lance_core.format.naming import parse_manifest_name
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.lineage import lineage_break
 from lance_core.versions import ManifestLocation, list_versions
+from namespace_server.directory.errors import CatalogDamaged
 from namespace_server.directory.newest import elapsed_clock
 from namespace_server.directory.operations import Batch, CommitTransaction, ObjectId
 from namespace_server.directory.promotion import is_row, is_whole
@@ -141,7 +142,7 @@ class ForeignFiles:
     def conclude(self, batch_uuid: str, error: LanceNamespaceError | None) -> None:
         """Report what became of a recommit: committed if there is no `error`. Silence is tried again (F1)."""
         item = self._sent.pop(batch_uuid)
-        if isinstance(error, ServiceUnavailableError):
+        if isinstance(error, ServiceUnavailableError | CatalogDamaged):
             self._pending = True
             return
         self._write_report(item, None if error is None else str(error))

@@ -20,6 +20,7 @@ from namespace_server.directory.edits import apply_changes
 from namespace_server.directory.rows import (
     RECORD_PREFIX,
     TABLE_VERSION,
+    TOMBSTONES,
     Changes,
     Entry,
     NamespaceEntry,
@@ -101,6 +102,14 @@ class Loader:
             ),
             Map(
                 {stored.entry.request_hash: stored.entry.batch_uuid for stored in records if stored.entry.request_hash}
+            ),
+            Map(
+                {
+                    party.location: stored.entry.batch_uuid
+                    for stored in records
+                    if stored.entry.state in TOMBSTONES
+                    for party in stored.entry.participants
+                }
             ),
             Map({record.batch_uuid: None for record in waiting}),
             Map(

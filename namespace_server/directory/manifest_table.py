@@ -16,13 +16,14 @@ import pyarrow as pa
 from lance_core.commit.slot import Lost as SlotLost
 from lance_core.commit.slot import Unknown as SlotUnknown
 from lance_core.commit.slot import claim_slot
-from lance_core.errors import CorruptFile, LanceCoreError, NotFound, ReferenceNotFound, StorageError
+from lance_core.errors import CorruptFile, LanceCoreError, ReferenceNotFound, StorageError, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.disk import BASE_PROPERTY, OnDisk, one_batch, read_batches
+from namespace_server.directory.errors import CatalogDamaged, CatalogTooNew
 from namespace_server.directory.flips import Flip, prepare_flip
-from namespace_server.directory.following import Follower
+from namespace_server.directory.following import NO_FILE, Follower
 from namespace_server.directory.fragments import Fragment
 from namespace_server.directory.loading import limit_arenas
 from namespace_server.directory.newest import NewestVersion, elapsed_clock
@@ -124,8 +125,8 @@ class ManifestTable:
         stands behind them is found by listing (G8). In a directory that is looked at too before a vacant name is
         believed; elsewhere that is believed for `listing_interval` seconds.
 
-        Raises `StorageError` when that cannot be told, `CorruptFile` or `UnsupportedFeature` for a newer version that
-        cannot be used.
+        Raises `StorageError` when that cannot be told, `CatalogDamaged` or `CatalogTooNew` for a newer version that
+        cannot be used. It is read anew by the next call, so that a file that was put back is found.
         """
         snapshot = self._current
         if by_listing or snapshot is None:
@@ -148,7 +149,10 @@ class ManifestTable:
             base, after = self._store.map(partial(self._read_of, snapshot), (version, version + 2))
             if base is None or not _is_manifest_of(snapshot, base):
                 break
-            snapshot = self._advance(version + 1, following, scheme, snapshot.listed_at)
+            try:
+                snapshot = self._advance(version + 1, following, scheme, snapshot.listed_at)
+            except CatalogDamaged:  # a newer one may be whole
+                break
             if after is None:
                 return self._newer(snapshot)
             if snapshot.version != version + 1:  # others have led it on meanwhile
@@ -157,7 +161,10 @@ class ManifestTable:
         return self._refresh_by_listing()
 
     def at(self, version: int) -> CatalogSnapshot:
-        """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not, or no longer, there."""
+        """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not, or no longer, there.
+
+        Raises `CatalogDamaged` and `CatalogTooNew` as `refresh` does.
+        """
         newest = self.current
         with self._lock:
             kept = self._recent.get(version)
@@ -175,9 +182,11 @@ class ManifestTable:
                 f"catalog version {version}: expected one of the kept versions up to {newest.version}"
             )
         try:
-            snapshot = self._follower.follow(newest, file, _scheme_of(newest), newest.listed_at)
-        except NotFound as error:
-            raise ReferenceNotFound(f"catalog version {version} is no longer kept: {error}") from error
+            snapshot = self._follow(newest, file, _scheme_of(newest), newest.listed_at)
+        except CatalogDamaged as error:
+            if error.found != NO_FILE:
+                raise
+            raise ReferenceNotFound(f"catalog version {version} is no longer kept: {error.key} is gone") from error
         with self._lock:
             self._remember(snapshot)
         return snapshot
@@ -191,8 +200,8 @@ class ManifestTable:
         data, after = self._store.map(partial(self._read_of, newest), (version, version + 1))
         if data is None or after is None:
             return None
-        file = parse_manifest_file(data, expected_version=version)
-        following = parse_manifest_file(after, expected_version=version + 1).transaction
+        file = self._parse(version, _scheme_of(newest), data)
+        following = self._parse(version + 1, _scheme_of(newest), after).transaction
         made_to = None if following is None else following.transaction_properties.get(BASE_PROPERTY)
         return file if made_to in {None, file.transaction_uuid} else None
 
@@ -207,7 +216,7 @@ class ManifestTable:
             for data, version in zip(self._store.map(partial(self._read_of, newest), versions), versions, strict=True):
                 if data is None:
                     return found
-                file = parse_manifest_file(data, expected_version=version)
+                file = self._parse(version, _scheme_of(newest), data)
                 batches = read_batches(file.transaction)
                 found.append(HistoryEntry(version, file.timestamp_ns // 1_000_000, batches))
             top = bottom
@@ -224,18 +233,22 @@ class ManifestTable:
     ) -> Flip:
         """Build the flip that makes `changes` on `snapshot`, which must be no overlay. Writes nothing.
 
-        `attempt` is a fresh uuid (F2). See `prepare_flip` for the rest.
+        `attempt` is a fresh uuid (F2). Raises `CatalogTooNew` for a root that this release must not write. See
+        `prepare_flip` for the rest.
         """
-        return prepare_flip(
-            self._path,
-            snapshot,
-            changes,
-            attempt=attempt,
-            now_ns=self._now(),
-            read=self._read_fragment,
-            table_metadata=table_metadata,
-            strict=strict,
-        )
+        try:
+            return prepare_flip(
+                self._path,
+                snapshot,
+                changes,
+                attempt=attempt,
+                now_ns=self._now(),
+                read=self._read_fragment,
+                table_metadata=table_metadata,
+                strict=strict,
+            )
+        except UnsupportedFeature as error:
+            raise CatalogTooNew(f"the catalog cannot be changed by this release: {error}") from error
 
     def stage(self, flip: Flip) -> None:
         """Write what the flip makes reachable, durably, in one parallel step (S1). It may be repeated."""
@@ -336,11 +349,12 @@ class ManifestTable:
                 return self._current
         data = self._read(version, scheme)
         if data is None:
-            raise NotFound(f"version {version} of {self._path}: listed, but not there")
+            key = manifest_path(self._path, version, scheme)
+            raise CatalogDamaged(key, f"version {version} of the catalog, as listed", NO_FILE)
         return self._advance(version, data, scheme, listed_at)
 
     def _advance(self, version: int, data: bytes, scheme: NamingScheme, listed_at: float) -> CatalogSnapshot:
-        file = parse_manifest_file(data, expected_version=version)
+        file = self._parse(version, scheme, data)
         with self._lock:
             base = self._current
             if base is not None and base.version >= version:
@@ -353,7 +367,17 @@ class ManifestTable:
     def _follow(
         self, base: CatalogSnapshot | None, file: ManifestFile, scheme: NamingScheme, listed_at: float
     ) -> CatalogSnapshot:
-        return self._follower.follow(base or CatalogSnapshot(), file, scheme, listed_at)
+        try:
+            return self._follower.follow(base or CatalogSnapshot(), file, scheme, listed_at)
+        except UnsupportedFeature as error:
+            raise CatalogTooNew(f"the catalog cannot be read by this release: {error}") from error
+
+    def _parse(self, version: int, scheme: NamingScheme, data: bytes) -> ManifestFile:
+        try:
+            return parse_manifest_file(data, expected_version=version)
+        except CorruptFile as error:
+            key = manifest_path(self._path, version, scheme)
+            raise CatalogDamaged(key, f"version {version} of the catalog", f"{len(data)} bytes: {error}") from error
 
     def _still_there(self, snapshot: CatalogSnapshot) -> bool:
         """Whether the file of a version that is believed to be the newest is there; not asked of a bucket (G8)."""

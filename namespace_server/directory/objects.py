@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 from lance_namespace.errors import (
     InvalidInputError,
@@ -27,7 +28,7 @@ from namespace_server.directory.operations import (
     RegisterTable,
     RenameTable,
 )
-from namespace_server.directory.rows import NamespaceEntry, TableEntry
+from namespace_server.directory.rows import DEREGISTERED, DROPPED, NamespaceEntry, RecordEntry, TableEntry
 
 
 def create_namespace(draft: Draft, operation: CreateNamespace) -> Result:
@@ -38,7 +39,7 @@ def create_namespace(draft: Draft, operation: CreateNamespace) -> Result:
             return _with_properties({}, existing.properties)
         if operation.mode is CreateMode.CREATE or not operation.id:
             raise NamespaceAlreadyExistsError(f"namespace {join(operation.id) or 'root'} exists")
-        draft.change(removes=_below(draft, operation.id))
+        _drop_below(draft, operation.id)
     elif draft.work.table(operation.id) is not None:
         raise TableAlreadyExistsError(f"namespace {join(operation.id)}: a table has that name")
     draft.require_parent(operation.id)
@@ -53,28 +54,44 @@ def drop_namespace(draft: Draft, operation: DropNamespace) -> Result:
         if operation.skip_missing:
             return {}
         raise NamespaceNotFoundError(f"namespace {join(operation.id)} does not exist")
-    below = _below(draft, operation.id)
-    if below and not operation.cascade:
-        held = len(draft.work.child_namespaces(operation.id)) + len(draft.work.child_tables(operation.id))
+    held = len(draft.work.child_namespaces(operation.id)) + len(draft.work.child_tables(operation.id))
+    if held and not operation.cascade:
         raise NamespaceNotEmptyError(f"namespace {join(operation.id)} holds {held} objects")
-    draft.change(removes=[*below, join(operation.id)])
+    _drop_below(draft, operation.id)
+    draft.change(removes=[join(operation.id)])
     return _with_properties({}, existing.properties)
 
 
-def _below(draft: Draft, namespace_id: ObjectId) -> list[str]:
+def _drop_below(draft: Draft, namespace_id: ObjectId) -> None:
+    """Drop all that lies below a namespace, with a tombstone for each table."""
+    work = draft.work
     removed: list[str] = []
-    for name in draft.work.child_tables(namespace_id):
-        removed += draft.work.object_ids((*namespace_id, name))
-    for name in draft.work.child_namespaces(namespace_id):
-        child = (*namespace_id, name)
-        removed += [*_below(draft, child), join(child)]
-    return removed
+    tables: list[TableEntry] = []
+    parents = [namespace_id]
+    while parents:
+        parent = parents.pop()
+        for name in work.child_tables(parent):
+            table = work.table((*parent, name))
+            if table is not None:
+                tables.append(table)
+                removed += work.object_ids(table.id)
+        for name in work.child_namespaces(parent):
+            parents.append((*parent, name))
+            removed.append(join((*parent, name)))
+    draft.bury(tables, DROPPED)
+    draft.change(removes=removed)
 
 
-def declare_table(draft: Draft, operation: DeclareTable) -> Result:
+def declare_table(draft: Draft, index: int, operation: DeclareTable) -> Result:
     """Name and location are the table's from the flip on."""
     _require_vacant(draft, operation.id)
     _require_unused_location(draft, operation.id, operation.location)
+    tombstone = draft.work.tombstone_at(operation.location)
+    if tombstone is not None:
+        raise _used(operation.id, operation.location, tombstone)
+    finding = draft.findings.get(index)
+    if isinstance(finding, LanceNamespaceError):
+        raise finding
     draft.change([TableEntry(operation.id, operation.location, operation.properties)])
     return _with_properties({"location": operation.location, "managed_versioning": True}, operation.properties)
 
@@ -83,25 +100,38 @@ def register_table(draft: Draft, index: int, operation: RegisterTable) -> Result
     """The versions found on storage become rows in the same flip."""
     if operation.overwrite and draft.work.table(operation.id) is not None:
         draft.require_promoted(draft.rows_of(operation.id))
-        draft.change(removes=list(draft.work.object_ids(operation.id)))
+        _remove(draft, draft.table(operation.id), DEREGISTERED)
     _require_vacant(draft, operation.id)
     _require_unused_location(draft, operation.id, operation.location)
+    tombstone = draft.work.tombstone_at(operation.location)
+    if tombstone is not None and tombstone.state == DROPPED:
+        raise _used(operation.id, operation.location, tombstone)
     versions = draft.findings.get(index, ())
     if isinstance(versions, LanceNamespaceError):
         raise versions
     if not isinstance(versions, tuple):
         raise TypeError("a registration was verified as something else")
-    draft.change([TableEntry(operation.id, operation.location, operation.properties), *versions])
+    removes = [] if tombstone is None else [tombstone.object_id]  # it names this table alone
+    draft.change([TableEntry(operation.id, operation.location, operation.properties), *versions], removes)
     return _with_properties({"location": operation.location}, operation.properties)
 
 
 def remove_table(draft: Draft, operation: DeregisterTable | DropTable) -> Result:
-    """Drop and deregister differ in what may happen to the files later; deregister promotes first (P6)."""
+    """Drop and deregister differ in what may happen to the files later; deregister promotes first (P6).
+
+    Both write a tombstone: `register_table` takes the location of a deregistered table again, nothing else does (G15).
+    """
     table = draft.table(operation.id)
     if isinstance(operation, DeregisterTable):
         draft.require_promoted(draft.rows_of(operation.id))
-    draft.change(removes=list(draft.work.object_ids(operation.id)))
+    _remove(draft, table, DEREGISTERED if isinstance(operation, DeregisterTable) else DROPPED)
     return _with_properties({"id": list(operation.id), "location": table.location}, table.properties)
+
+
+def _remove(draft: Draft, table: TableEntry, state: Literal["dropped", "deregistered"]) -> None:
+    """Remove all rows of a table and put its tombstone."""
+    draft.bury([table], state)
+    draft.change(removes=list(draft.work.object_ids(table.id)))
 
 
 def rename_table(draft: Draft, operation: RenameTable) -> Result:
@@ -130,6 +160,15 @@ def _require_unused_location(draft: Draft, table_id: ObjectId, location: str) ->
     holder = draft.work.table_at(location)
     if holder is not None:
         raise InvalidInputError(f"table {join(table_id)}: location {location!r} belongs to table {join(holder)}")
+
+
+def _used(table_id: ObjectId, location: str, tombstone: RecordEntry) -> InvalidInputError:
+    before = next((join(party.table_id) for party in tombstone.participants if party.location == location), "unknown")
+    way_out = "register_table takes it into the catalog again" if tombstone.state == DEREGISTERED else "choose another"
+    return InvalidInputError(
+        f"table {join(table_id)}: location {location!r} was that of table {before}, which was {tombstone.state}; "
+        f"expected a location that no table had before, {way_out}"
+    )
 
 
 def _with_properties(result: Result, properties: Mapping[str, str]) -> Result:

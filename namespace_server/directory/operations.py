@@ -44,11 +44,15 @@ class DropNamespace:
 
 @dataclass(frozen=True, slots=True)
 class DeclareTable:
-    """Reserve a name and a location, which is never used by another incarnation of a table (N1)."""
+    """Reserve a name and a location, which is never used by another incarnation of a table (N1).
+
+    `chosen` says that the client chose the location.
+    """
 
     id: ObjectId
     location: str
     properties: Mapping[str, str]
+    chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

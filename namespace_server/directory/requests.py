@@ -170,7 +170,7 @@ def declare_table(request: Request, paths: PathResolver) -> DeclareTable:
             raise InvalidInputError(f"table {names.join(target)}: location {wanted!r} lies outside the catalog root")
         names.check_location(key, target)
         location = key
-    return DeclareTable(target, location, string_map(request, "properties"))
+    return DeclareTable(target, location, string_map(request, "properties"), chosen=wanted is not None)
 
 
 def register_table(request: Request, _paths: PathResolver) -> RegisterTable:

@@ -29,7 +29,7 @@ TableId = tuple[str, ...]
 Place = tuple[str, str | None, int]
 """Location, branch and version. A branch that a client deletes and makes again uses its places a second time, so a
 place alone does not name a manifest: what is remembered of one is compared by hash or staged path."""
-RecordState = Literal["open", "closed", "collected", "foreign"]
+RecordState = Literal["open", "closed", "collected", "foreign", "dropped", "deregistered"]
 
 NAMESPACE: Final = "namespace"
 TABLE: Final = "table"
@@ -38,6 +38,11 @@ TRANSACTION: Final = "transaction"
 
 DELIMITER: Final = "$"
 RECORD_PREFIX: Final = "$transactions$"
+DROPPED: Final = "dropped"
+DEREGISTERED: Final = "deregistered"
+TOMBSTONES: Final[frozenset[str]] = frozenset({DROPPED, DEREGISTERED})
+"""States of the records that name the locations of removed tables (N1, G15)."""
+_STATES: Final[frozenset[str]] = frozenset({"open", "closed", "collected", "foreign"}) | TOMBSTONES
 NO_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -134,7 +139,10 @@ class VersionEntry:
 
 
 class Participant(NamedTuple):
-    """A version that a batch published; its promotion is what an open record waits for."""
+    """A version that a batch published; its promotion is what an open record waits for.
+
+    In a tombstone it is a table that was removed: its head version, or 0, and no staged path.
+    """
 
     table_id: TableId
     branch: str | None
@@ -148,7 +156,8 @@ class RecordEntry:
     """The record of a batch: audit, idempotency (A1) and recovery (M7).
 
     `results` is compact JSON as orjson writes it, or empty. A `collected` record is a collector's claim (G1), a
-    `foreign` one reports a file that was set aside (M6).
+    `foreign` one reports a file that was set aside (M6). A `dropped` or `deregistered` record is a tombstone: its
+    participants are tables that were removed, and their locations are not used again (G15).
     """
 
     batch_uuid: str
@@ -390,7 +399,14 @@ def _encode_record(entry: RecordEntry) -> str:
 def _decode_record(batch_uuid: str, metadata: str | None) -> RecordEntry | None:
     values = _load_object(metadata)
     state = values.get("state")
-    if state not in {"open", "closed", "collected", "foreign"}:
+    if state not in _STATES:
+        return None
+    try:
+        participants = tuple(
+            Participant(tuple(table_id), branch, version, location, staged)
+            for table_id, branch, version, location, staged in values.get("participants", ())
+        )
+    except (TypeError, ValueError):
         return None
     results = values.get("results")
     return RecordEntry(
@@ -402,10 +418,7 @@ def _decode_record(batch_uuid: str, metadata: str | None) -> RecordEntry | None:
         _string(values.get("message")),
         _integer(values.get("timestamp_millis")),
         _string(values.get("attempt")) or "",
-        tuple(
-            Participant(tuple(table_id), branch, version, location, staged)
-            for table_id, branch, version, location, staged in values.get("participants", ())
-        ),
+        participants,
         b"" if results is None else orjson.dumps(results),
     )
 

@@ -161,6 +161,11 @@ class CatalogSnapshot:
         batch_uuid = self._state.requests.get(request_hash)
         return None if batch_uuid is None else self.record(batch_uuid)
 
+    def tombstone_at(self, location: str) -> RecordEntry | None:
+        """The record of the removal of the table that a location belonged to; None if none is kept (G15)."""
+        batch_uuid = self._state.used.get(location)
+        return None if batch_uuid is None else self.record(batch_uuid)
+
     def records(self) -> Iterator[RecordEntry]:
         """All records, in no particular order."""
         return (stored.entry for stored in self._state.records.values())

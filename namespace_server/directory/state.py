@@ -80,6 +80,8 @@ class CatalogState(NamedTuple):
     """Idempotency key -> batch uuid."""
     requests: Map[str, str] = Map()
     """Request hash -> uuid of the latest batch that had it."""
+    used: Map[str, str] = Map()
+    """Location of a table that was removed -> uuid of its tombstone (G15)."""
     open_records: Map[str, None] = Map()
     open_places: Map[Place, tuple[str, str | None]] = Map()
     """What open records published: batch uuid and staged path. Of two records for one place the later one counts."""

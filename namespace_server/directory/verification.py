@@ -39,7 +39,7 @@ from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.chains import found_entry
-from namespace_server.directory.draft import AddedFiles, Finding, StagedManifest
+from namespace_server.directory.draft import AddedFiles, Finding, StagedManifest, VacantLocation
 from namespace_server.directory.names import join
 from namespace_server.directory.operations import (
     Batch,
@@ -69,7 +69,7 @@ class _Task(NamedTuple):
 
     batch: int
     number: int
-    operation: CreateTableVersion | CommitTransaction | RegisterTable
+    operation: CreateTableVersion | CommitTransaction | RegisterTable | DeclareTable
     location: str
 
 
@@ -104,6 +104,8 @@ class Verifier:
             for index, operation in enumerate(batch.operations):
                 if isinstance(operation, DeclareTable):
                     declared[operation.id] = operation.location
+                    if operation.chosen:
+                        tasks.append(_Task(number, index, operation, operation.location))
                 elif isinstance(operation, RegisterTable):
                     tasks.append(_Task(number, index, operation, operation.location))
                 elif isinstance(operation, CreateTableVersion | CommitTransaction):
@@ -127,6 +129,9 @@ class Verifier:
                 return self._transaction(task.operation, task.location, snapshot)
             if isinstance(task.operation, RegisterTable):
                 return self._dataset(task.operation), ()
+            if isinstance(task.operation, DeclareTable):
+                vacant = VacantLocation(task.location, seen=False)
+                return (self._look_at_location(task.operation, vacant) if self._store.local else vacant), ()
             return self._staged(task.operation, task.location, snapshot)
         except LanceNamespaceError as error:
             return error, ()
@@ -217,13 +222,32 @@ class Verifier:
         if missing is not None:
             raise missing
 
-    def look_for_added(self, operation: Operation, added: AddedFiles) -> Finding:
-        """What becomes of a finding about files that nobody has looked for yet; many requests, one round trip.
+    def look_later(self, operation: Operation, finding: AddedFiles | VacantLocation) -> Finding:
+        """What becomes of a finding that storage was not asked about yet; many requests, one round trip.
 
         A transaction that we build must not name files that are not there: of a table that was dropped and made again
         since, they would lie at the other location (N1).
         """
-        return self._missing(operation, added.keys) or replace(added, seen=True)
+        if isinstance(finding, VacantLocation):
+            return self._look_at_location(operation, finding)
+        return self._missing(operation, finding.keys) or replace(finding, seen=True)
+
+    def _look_at_location(self, operation: Operation, vacant: VacantLocation) -> Finding:
+        """No version of a dataset stands at a location that a client chose; one listing (G15).
+
+        Data files and staged manifests may: clients stage a table's first version there before they declare it.
+        """
+        try:
+            listed = self._store.list(versions_directory(vacant.location))
+            found = next((meta.path for meta in listed if parse_manifest_name(meta.path.rpartition("/")[2])), None)
+        except StorageError as error:
+            return ServiceUnavailableError(f"table {join(operation.id)}: storage cannot be read: {error}")
+        if found is None:
+            return replace(vacant, seen=True)
+        return InvalidInputError(
+            f"table {join(operation.id)}: location {vacant.location!r} holds files of a dataset ({found}), expected a "
+            "location without versions; register_table takes a dataset into the catalog"
+        )
 
     def _missing(self, operation: Operation, keys: Sequence[str]) -> LanceNamespaceError | None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
-from lance_namespace.errors import ServiceUnavailableError
+from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 from pydantic import BaseModel
 
 from namespace_server.rest.exchange import CATALOG_VERSION
@@ -44,9 +44,14 @@ async def live(service: Service, response: Response) -> Live:
 
 @router.get("/ready")
 async def ready(service: Service, response: Response) -> Ready:
-    """Whether the catalog can be read; `ServiceUnavailableError` (17) if not."""
+    """Whether the catalog can be read; `ServiceUnavailableError` (17) if not.
+
+    Texts of namespace errors are public: a damaged file is named by its key below the root.
+    """
     try:
         version = await service.ready()
+    except LanceNamespaceError as error:
+        raise ServiceUnavailableError(f"the catalog cannot be read: {error}") from error
     except Exception as error:
         raise ServiceUnavailableError(f"the catalog cannot be read: {type(error).__name__}") from error
     response.headers[CATALOG_VERSION.decode()] = str(version)

@@ -74,7 +74,10 @@ class Catalog(Protocol):
         ...
 
     def commit(self, calls: Sequence[Call]) -> Sequence[Answer | LanceNamespaceError]:
-        """Commit, one result per call. Blocking and thread-safe."""
+        """Commit, one result per call. Blocking and thread-safe.
+
+        An exception says nothing about the outcome; where it is known that nothing was done, a result says so (A3).
+        """
         ...
 
     def settle(self, calls: Sequence[Call]) -> None:

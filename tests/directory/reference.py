@@ -5,10 +5,14 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 
 import orjson
 
 from namespace_server.directory.rows import (
+    DEREGISTERED,
+    DROPPED,
+    TOMBSTONES,
     Changes,
     Entry,
     NamespaceEntry,
@@ -89,6 +93,10 @@ class ReferenceCatalog:
             orjson.dumps([{"version": each.version} for each in versions]),
         )
 
+    def tombstone(self, table: TableEntry) -> RecordEntry:
+        state = self.random.choice([DROPPED, DEREGISTERED])
+        return replace(self.record(), state=state, participants=(Participant(table.id, None, 3, table.location, None),))
+
     def step(self, size: int = 3) -> Changes:
         """Changes as a batch would make them: some operations, and a record."""
         before = dict(self.rows)
@@ -104,7 +112,7 @@ class ReferenceCatalog:
             for entry in self.of(RecordEntry)
             if entry.state == "open" and self.random.random() < 0.6
         ]
-        closed = [entry.object_id for entry in self.of(RecordEntry) if entry.state == "closed"]
+        closed = [entry.object_id for entry in self.of(RecordEntry) if entry.state != "open"]
         expired = frozenset(self.random.sample(closed, len(closed) // 2) if len(closed) > 20 else [])
         part = Changes({entry.object_id: entry for entry in puts}, expired)
         changes = changes.then(part)
@@ -150,7 +158,8 @@ class ReferenceCatalog:
             gone = Changes({}, frozenset([table.object_id, *(row.object_id for row in rows)]))
             return gone.then(put([moved, *(VersionEntry(**{**fields_of(row), "table_id": path}) for row in rows)]))
         if choice < 0.97:
-            return Changes({}, frozenset([table.object_id, *(row.object_id for row in rows)]))
+            gone = Changes({}, frozenset([table.object_id, *(row.object_id for row in rows)]))
+            return gone.then(put([self.tombstone(table)]))
         empty = [path for path in spaces if path and not any(_below(path, entry) for entry in self.rows.values())]
         return Changes({}, frozenset(["$".join(self.random.choice(empty))] if empty else []))
 
@@ -240,6 +249,15 @@ def assert_snapshot_is(snapshot: CatalogSnapshot, reference: ReferenceCatalog) -
     assert set(snapshot.open_records()) == pending
     places = {place_of(party) for record in pending for party in record.participants}
     assert set(snapshot.state.open_places) == places
+    buried = {
+        party.location: entry
+        for entry in rows.values()
+        if isinstance(entry, RecordEntry) and entry.state in TOMBSTONES
+        for party in entry.participants
+    }
+    assert set(snapshot.state.used) == set(buried)
+    for location, entry in buried.items():
+        assert snapshot.tombstone_at(location) == entry
 
 
 def _children(parent: TableId, paths: Iterable[TableId]) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ participants = st.builds(
 records = st.builds(
     RecordEntry,
     batch_uuid=st.uuids().map(str),
-    state=st.sampled_from(["open", "closed", "collected"]),
+    state=st.sampled_from(["open", "closed", "collected", "foreign", "dropped", "deregistered"]),
     request_hash=st.text("0123456789abcdef", max_size=64),
     idempotency_key=st.none() | names,
     principal=st.none() | names,
@@ -132,6 +132,8 @@ def test_a_version_row_holds_the_keys_of_the_directory_format_and_ours() -> None
         Row("a$t$1", "table_version", None, '{"manifest_path":"x/_versions/1.manifest","table_id":["b"]}'),
         Row("a$t$..$1", "table_version", None, '{"manifest_path":"x/tree/../_versions/1.manifest","branch":".."}'),
         Row("$transactions$u", "transaction", None, '{"state":"odd"}'),
+        Row("$transactions$u", "transaction", None, '{"state":"dropped","participants":[["a$t"]]}'),
+        Row("$transactions$u", "transaction", None, '{"state":"dropped","participants":7}'),
         Row("u", "transaction", None, '{"state":"open"}'),
     ],
 )
