@@ -282,7 +282,7 @@ class Committer:
         return []
 
     def _send(self, flip: Flip, group: Sequence[Pending]) -> FlipOutcome:
-        """The commit step of a flip. A batch counts as sent unless the flip is in no history, or the store refused it."""
+        """The commit step of a flip. A batch counts as sent unless the flip is in no history or was refused."""
         _mark(group, sent=True)
         try:
             outcome = self._table.commit(flip)
