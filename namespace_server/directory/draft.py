@@ -212,11 +212,12 @@ class Draft:
     def require_promoted(self, entries: Sequence[VersionEntry]) -> None:
         """Raise NeedsPromotion unless every row is promoted, or made by this very batch (P6)."""
         waiting = [entry for entry in entries if not self.world.is_promoted(entry)]
+        if not waiting:
+            return
         mine = {planned.entry for planned in self.published}
         if any(entry in mine for entry in waiting):
             raise InvalidInputError("a batch cannot remove a version or table that it publishes itself")
-        if waiting:
-            raise NeedsPromotion(waiting)
+        raise NeedsPromotion(waiting)
 
     def require_head_promoted(self, head: VersionEntry) -> None:
         """Raise NeedsPromotion for a committed head that has only its staged name (M1)."""

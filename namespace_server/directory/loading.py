@@ -17,29 +17,36 @@ from numpy.typing import NDArray
 
 from namespace_server.directory.columns import ParsedVersions, parse_versions
 from namespace_server.directory.edits import apply_changes
+from namespace_server.directory.layered_map import LayeredMap
 from namespace_server.directory.rows import (
+    DELIMITER,
+    NO_PROPERTIES,
     RECORD_PREFIX,
+    TABLE,
     TABLE_VERSION,
     Changes,
     Entry,
     NamespaceEntry,
     RecordEntry,
     Row,
-    TableEntry,
     TableId,
     chain_object_id,
+    decode_properties,
     decode_row,
     decode_version,
     parse_id,
     place_of,
     unescape_branch,
 )
+from namespace_server.directory.sorted_names import SortedNames
 from namespace_server.directory.state import (
+    NO_CHILDREN,
     CatalogState,
     Children,
     StoredNamespace,
     StoredRecord,
     StoredTable,
+    names_its_table,
 )
 from namespace_server.directory.versions import Chain, Segment, VersionBlock, VersionColumns, join_columns
 
@@ -60,7 +67,9 @@ class Loader:
 
     def __init__(self) -> None:
         self._namespaces: dict[TableId, StoredNamespace] = {}
-        self._tables: dict[str, StoredTable] = {}
+        self._tables: dict[TableId, StoredTable] = {}
+        self._listed: list[StoredTable] = []
+        self._parents: dict[str, TableId] = {}
         self._records: dict[str, StoredRecord] = {}
         self._strays: dict[str, tuple[int, ...]] = {}
         self._holders: dict[str, int] = {}
@@ -77,20 +86,19 @@ class Loader:
 
     def finish(self) -> CatalogState:
         """The state. The loader is not used afterwards."""
-        chains = self._group_versions()
-        for object_id, branches in chains.items():
-            table = self._tables[object_id]
+        self._settle_tables()
+        tables = self._tables
+        for table_id, branches in self._group_versions().items():
             main_first = sorted(branches, key=lambda chain: chain.branch or "")
-            self._tables[object_id] = StoredTable(table.entry, table.serial, tuple(main_first))
-        tables = {table.entry.id: table for table in self._tables.values()}
+            tables[table_id] = tables[table_id].with_chains(tuple(main_first))
         children = _children_of(self._namespaces, tables)
         records = sorted(self._records.values(), key=lambda stored: stored.entry.timestamp_ms)
         waiting = [stored.entry for stored in records if stored.entry.state == "open"]
         state = CatalogState(
             Map(self._namespaces),
-            Map(tables),
+            LayeredMap(tables),
             Map(children),
-            Map({table.entry.location: path for path, table in tables.items()}),
+            Map({table.location: path for path, table in tables.items() if not names_its_table(table.location, path)}),
             Map(self._records),
             Map(
                 {
@@ -124,10 +132,52 @@ class Loader:
             versions = batch if count == batch.num_rows else batch.filter(mask)
             self._add_versions(versions["object_id"], versions["metadata"], serials[is_version])
         if count < batch.num_rows:
-            columns = [column.to_pylist() for column in batch.filter(pc.invert(mask)).columns]
-            others = map(Row._make, zip(*columns, strict=True))
-            for row, serial in zip(others, serials[~is_version].tolist(), strict=True):
-                self._add_other(row, serial)
+            others, serials = batch.filter(pc.invert(mask)), serials[~is_version]
+            mask = pc.and_(pc.equal(others["object_type"], TABLE), pc.is_valid(others["location"]))
+            is_table = mask.to_numpy(zero_copy_only=False)
+            if is_table.any():
+                self._add_tables(others.filter(mask), serials[is_table].tolist())
+            if not is_table.all():
+                columns = [column.to_pylist() for column in others.filter(pc.invert(mask)).columns]
+                for row, serial in zip(zip(*columns, strict=True), serials[~is_table].tolist(), strict=True):
+                    self._add_other(Row._make(row), serial)
+
+    def _add_tables(self, rows: pa.RecordBatch, serials: list[int]) -> None:
+        """Table rows with a location. Ids below one parent share its names, rows of equal metadata their properties."""
+        texts = rows["metadata"].dictionary_encode()
+        properties = [decode_properties(text) for text in texts.dictionary.to_pylist()]
+        codes = texts.indices.fill_null(len(properties)).to_pylist()
+        properties.append(NO_PROPERTIES)
+        paths = map(self._parse_id, rows["object_id"].to_pylist())
+        found = map(properties.__getitem__, codes)
+        self._listed += map(StoredTable, paths, rows["location"].to_pylist(), found, serials)
+
+    def _parse_id(self, object_id: str) -> TableId:
+        head, separator, name = object_id.rpartition(DELIMITER)
+        if not separator:
+            return (name,)
+        parent = self._parents.get(head)
+        if parent is None:
+            parent = self._parents[head] = parse_id(head)
+        return (*parent, name)
+
+    def _settle_tables(self) -> None:
+        """Of the tables and what else has their object ids, keep the rows with the highest serials."""
+        tables = self._tables = {table.id: table for table in self._listed}
+        if len(tables) < len(self._listed):
+            for table in self._listed:
+                if tables[table.id] is not table:
+                    self._stray(DELIMITER.join(table.id), table.serial)
+        self._listed = []
+        for object_id, serial in self._holders.items():
+            found = tables.get(parse_id(object_id))
+            if found is None:
+                continue
+            self._stray(object_id, min(serial, found.serial))
+            if found.serial < serial:
+                del tables[found.id]
+            else:
+                self._drop(object_id)
 
     def _add_versions(self, object_ids: pa.StringArray, metadata: pa.StringArray, serials: NDArray[np.int64]) -> None:
         parsed = parse_versions(object_ids, metadata, serials)
@@ -155,15 +205,12 @@ class Loader:
             self._drop(row.object_id)
             self._stray(row.object_id, previous)
         self._holders[row.object_id] = serial
-        if isinstance(entry, TableEntry):
-            self._tables[row.object_id] = StoredTable(entry, serial)
-        elif isinstance(entry, NamespaceEntry):
+        if isinstance(entry, NamespaceEntry):
             self._namespaces[entry.id] = StoredNamespace(entry, serial)
         elif isinstance(entry, RecordEntry):
             self._records[entry.batch_uuid] = StoredRecord(entry, serial)
 
     def _drop(self, object_id: str) -> None:
-        self._tables.pop(object_id, None)
         self._namespaces.pop(parse_id(object_id), None)
         if object_id.startswith(RECORD_PREFIX):
             self._records.pop(object_id[len(RECORD_PREFIX) :], None)
@@ -171,9 +218,9 @@ class Loader:
     def _stray(self, object_id: str, serial: int) -> None:
         self._strays[object_id] = (*self._strays.get(object_id, ()), serial)
 
-    def _group_versions(self) -> dict[str, list[Chain]]:
-        """The chains of each table, by its object id; what belongs to no table becomes a stray."""
-        found: dict[str, list[Chain]] = {}
+    def _group_versions(self) -> dict[TableId, list[Chain]]:
+        """The chains of each table; what belongs to no table becomes a stray."""
+        found: dict[TableId, list[Chain]] = {}
         if not self._parsed:
             return found
         columns = join_columns([part.columns for part in self._parsed])
@@ -202,19 +249,19 @@ class Loader:
                 found.setdefault(named[0], []).append(Chain(named[1], (Segment(block, start, stop),)))
         return found
 
-    def _find_chain(self, chain: str, base: str) -> tuple[str, str | None] | None:
+    def _find_chain(self, chain: str, base: str) -> tuple[TableId, str | None] | None:
         """The table and branch whose versions have this object id and lie at this base (N1)."""
-        table = self._tables.get(chain)
-        if table is not None and base == table.entry.location:
-            return chain, None
-        name, separator, component = chain.rpartition("$")
-        table = self._tables.get(name) if separator else None
+        path = parse_id(chain)
+        table = self._tables.get(path)
+        if table is not None and base == table.location:
+            return table.id, None
+        table = self._tables.get(path[:-1])
         if table is None:
             return None
-        branch = unescape_branch(component)
-        if base != f"{table.entry.location}/tree/{branch}" or chain != chain_object_id(table.entry.id, branch):
+        branch = unescape_branch(path[-1])
+        if base != f"{table.location}/tree/{branch}" or chain != chain_object_id(table.id, branch):
             return None
-        return name, branch
+        return table.id, branch
 
     def _stray_rows(self, object_ids: pa.StringArray, columns: VersionColumns, rows: NDArray[np.int64]) -> None:
         for object_id, serial in zip(object_ids.take(rows).to_pylist(), columns.serials[rows].tolist(), strict=True):
@@ -224,7 +271,7 @@ class Loader:
         """Rows that columns could not hold, one by one."""
         if not self._irregular:
             return state
-        locations = {table.entry.id: table.entry.location for table in self._tables.values()}
+        locations = {path: table.location for path, table in self._tables.items()}
         puts: dict[str, Entry] = {}
         serials: dict[str, int] = {}
         strays = dict(state.strays)
@@ -252,12 +299,24 @@ def _children_of(
     leaves: dict[TableId, list[str]] = {}
     for path in namespaces:
         spaces.setdefault(path[:-1], []).append(path[-1])
-    for path in tables:
-        leaves.setdefault(path[:-1], []).append(path[-1])
+    parent: TableId | None = None
+    names: list[str] = []
+    for path in tables:  # which mostly come parent by parent
+        if path[:-1] != parent:
+            parent = path[:-1]
+            names = leaves.setdefault(parent, [])
+        names.append(path[-1])
     return {
-        parent: Children(tuple(sorted(spaces.get(parent, ()))), tuple(sorted(leaves.get(parent, ()))))
+        parent: Children(_sorted_names(spaces.get(parent)), _sorted_names(leaves.get(parent)))
         for parent in {*spaces, *leaves}
     }
+
+
+def _sorted_names(names: list[str] | None) -> SortedNames:
+    if not names:
+        return NO_CHILDREN.tables
+    names.sort()
+    return SortedNames.from_sorted(names)
 
 
 @contextmanager

@@ -53,10 +53,10 @@ def drop_namespace(draft: Draft, operation: DropNamespace) -> Result:
         if operation.skip_missing:
             return {}
         raise NamespaceNotFoundError(f"namespace {join(operation.id)} does not exist")
-    below = _below(draft, operation.id)
-    if below and not operation.cascade:
-        held = len(draft.work.child_namespaces(operation.id)) + len(draft.work.child_tables(operation.id))
+    held = len(draft.work.child_namespaces(operation.id)) + len(draft.work.child_tables(operation.id))
+    if held and not operation.cascade:
         raise NamespaceNotEmptyError(f"namespace {join(operation.id)} holds {held} objects")
+    below = _below(draft, operation.id)
     draft.change(removes=[*below, join(operation.id)])
     return _with_properties({}, existing.properties)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Final, TypeVar
 
 LEAF_LIMIT: Final = 64
@@ -156,7 +156,7 @@ def _pieces(items: tuple[T, ...], limit: int, fill: int) -> list[tuple[T, ...]]:
         return [items] if items else []
     count = -(-len(items) // fill)
     bounds = [len(items) * at // count for at in range(count + 1)]
-    return [items[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
+    return [items[begin:end] for begin, end in pairwise(bounds)]
 
 
 def _edit(node: _Node, names: list[str], begin: int, end: int, added: frozenset[str]) -> list[_Node]:
