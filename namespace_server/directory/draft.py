@@ -24,6 +24,7 @@ from namespace_server.directory.overlay import Overlay
 from namespace_server.directory.rows import (
     Changes,
     Entry,
+    NamespaceEntry,
     Participant,
     RecordEntry,
     TableEntry,
@@ -181,12 +182,24 @@ class Draft:
         """Put and remove entries, visible to the operations that follow."""
         self._overlay.add(changes_of(puts, removes), None)
 
+    def declare(self, table: TableEntry) -> None:
+        """Put a table whose id and location were found vacant, visible to the operations that follow."""
+        self._overlay.declare(table)
+
     def publish(self, planned: PlannedVersion) -> Result:
         """Put a version row whose manifest this batch publishes, and answer it."""
         self.world.learn(planned)
         self.published.append(planned)
         self._overlay.add(Changes({planned.entry.object_id: planned.entry}), (planned.entry.table_id,))
         return version_result(planned.entry)
+
+    def holder(self, object_id: ObjectId) -> TableEntry | NamespaceEntry | None:
+        """The table or namespace with an id, after the operations so far."""
+        return self._overlay.table(object_id) or self._overlay.namespace(object_id)
+
+    def table_at(self, location: str) -> ObjectId | None:
+        """The id of the table at a location, after the operations so far."""
+        return self._overlay.table_at(location)
 
     def table(self, table_id: ObjectId) -> TableEntry:
         """The table, or TableNotFoundError (4)."""
@@ -198,9 +211,10 @@ class Draft:
     def require_parent(self, object_id: ObjectId) -> None:
         """A parent must exist and be a namespace; nothing is created below a table (N4)."""
         parent = object_id[:-1]
-        if self.work.namespace(parent) is not None:
+        holder = self.holder(parent)
+        if isinstance(holder, NamespaceEntry):
             return
-        if self.work.table(parent) is not None:
+        if holder is not None:
             raise InvalidInputError(f"{join(object_id)}: {join(parent)} is a table, expected a namespace")
         raise NamespaceNotFoundError(f"namespace {join(parent)}, the parent of {join(object_id)}, does not exist")
 

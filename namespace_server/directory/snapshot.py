@@ -135,6 +135,13 @@ class CatalogSnapshot:
         stored = self._state.tables.get(table_id)
         return () if stored is None else tuple(chain.branch for chain in stored.chains if chain.branch is not None)
 
+    def all_branches(self) -> Iterator[tuple[TableId, str]]:
+        """All branches that hold versions, each with its table, in no particular order."""
+        for table_id, table in self._state.tables.items():
+            for chain in table.chains:
+                if chain.branch is not None:
+                    yield table_id, chain.branch
+
     def object_ids(self, table_id: TableId) -> Iterator[str]:
         """The object ids of a table and of all its versions on all branches: what goes when it is dropped (N3)."""
         stored = self._state.tables.get(table_id)
