@@ -16,6 +16,7 @@ from namespace_server.directory.rows import (
     TableEntry,
     TableId,
     VersionEntry,
+    names_its_table,
     parse_id,
     place_of,
     version_object_id,
@@ -28,7 +29,6 @@ from namespace_server.directory.state import (
     StoredRecord,
     StoredTable,
     VersionKey,
-    names_its_table,
 )
 from namespace_server.directory.versions import NOT_STORED, Chain
 

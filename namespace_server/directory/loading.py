@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from immutables import Map
 from numpy.typing import NDArray
 
-from namespace_server.directory.columns import ParsedVersions, parse_versions
+from namespace_server.directory.columns import ParsedVersions, parse_versions, split_ids, unusual_locations
 from namespace_server.directory.edits import apply_changes
 from namespace_server.directory.layered_map import LayeredMap
 from namespace_server.directory.rows import (
@@ -46,7 +47,6 @@ from namespace_server.directory.state import (
     StoredNamespace,
     StoredRecord,
     StoredTable,
-    names_its_table,
 )
 from namespace_server.directory.versions import Chain, Segment, VersionBlock, VersionColumns, join_columns
 
@@ -69,7 +69,9 @@ class Loader:
         self._namespaces: dict[TableId, StoredNamespace] = {}
         self._tables: dict[TableId, StoredTable] = {}
         self._listed: list[StoredTable] = []
-        self._parents: dict[str, TableId] = {}
+        self._paths: list[TableId] = []
+        self._names: dict[TableId, list[str]] = {}
+        self._unusual: list[StoredTable] = []
         self._records: dict[str, StoredRecord] = {}
         self._strays: dict[str, tuple[int, ...]] = {}
         self._holders: dict[str, int] = {}
@@ -91,14 +93,15 @@ class Loader:
         for table_id, branches in self._group_versions().items():
             main_first = sorted(branches, key=lambda chain: chain.branch or "")
             tables[table_id] = tables[table_id].with_chains(tuple(main_first))
-        children = _children_of(self._namespaces, tables)
+        children = self._children()
+        unusual = {table.location: table.id for table in self._unusual if _is_at(tables, table.id, table.location)}
         records = sorted(self._records.values(), key=lambda stored: stored.entry.timestamp_ms)
         waiting = [stored.entry for stored in records if stored.entry.state == "open"]
         state = CatalogState(
             Map(self._namespaces),
             LayeredMap(tables),
             Map(children),
-            Map({table.location: path for path, table in tables.items() if not names_its_table(table.location, path)}),
+            Map(unusual),
             Map(self._records),
             Map(
                 {
@@ -136,39 +139,37 @@ class Loader:
             mask = pc.and_(pc.equal(others["object_type"], TABLE), pc.is_valid(others["location"]))
             is_table = mask.to_numpy(zero_copy_only=False)
             if is_table.any():
-                self._add_tables(others.filter(mask), serials[is_table].tolist())
+                self._add_tables(others.filter(mask), serials[is_table])
             if not is_table.all():
                 columns = [column.to_pylist() for column in others.filter(pc.invert(mask)).columns]
                 for row, serial in zip(zip(*columns, strict=True), serials[~is_table].tolist(), strict=True):
                     self._add_other(Row._make(row), serial)
 
-    def _add_tables(self, rows: pa.RecordBatch, serials: list[int]) -> None:
+    def _add_tables(self, rows: pa.RecordBatch, serials: NDArray[np.int64]) -> None:
         """Table rows with a location. Ids below one parent share its names, rows of equal metadata their properties."""
-        texts = rows["metadata"].dictionary_encode()
-        properties = [decode_properties(text) for text in texts.dictionary.to_pylist()]
-        codes = texts.indices.fill_null(len(properties)).to_pylist()
-        properties.append(NO_PROPERTIES)
-        paths = map(self._parse_id, rows["object_id"].to_pylist())
-        found = map(properties.__getitem__, codes)
-        self._listed += map(StoredTable, paths, rows["location"].to_pylist(), found, serials)
-
-    def _parse_id(self, object_id: str) -> TableId:
-        head, separator, name = object_id.rpartition(DELIMITER)
-        if not separator:
-            return (name,)
-        parent = self._parents.get(head)
-        if parent is None:
-            parent = self._parents[head] = parse_id(head)
-        return (*parent, name)
+        # In the order of their ids, so that names that will stand side by side are made side by side.
+        order = pc.sort_indices(rows["object_id"])
+        rows, serials = rows.take(order), serials[order.to_numpy()]
+        ids = split_ids(rows["object_id"])
+        locations = rows["location"].to_pylist()
+        paths = ids.paths()
+        properties = _properties(rows["metadata"])
+        first = len(self._listed)
+        self._paths += paths
+        self._listed += map(StoredTable, paths, locations, properties, serials.tolist())
+        self._unusual += [self._listed[first + at] for at in unusual_locations(rows["object_id"], rows["location"])]
+        for parent, names in ids.runs():
+            self._names.setdefault(parent, []).extend(names)
 
     def _settle_tables(self) -> None:
         """Of the tables and what else has their object ids, keep the rows with the highest serials."""
-        tables = self._tables = {table.id: table for table in self._listed}
-        if len(tables) < len(self._listed):
+        tables = self._tables = dict(zip(self._paths, self._listed, strict=True))
+        complete = len(tables) == len(self._listed)
+        if not complete:
             for table in self._listed:
                 if tables[table.id] is not table:
                     self._stray(DELIMITER.join(table.id), table.serial)
-        self._listed = []
+        self._listed, self._paths = [], []
         for object_id, serial in self._holders.items():
             found = tables.get(parse_id(object_id))
             if found is None:
@@ -176,8 +177,11 @@ class Loader:
             self._stray(object_id, min(serial, found.serial))
             if found.serial < serial:
                 del tables[found.id]
+                complete = False
             else:
                 self._drop(object_id)
+        if not complete:
+            self._names = _by_parent(tables)
 
     def _add_versions(self, object_ids: pa.StringArray, metadata: pa.StringArray, serials: NDArray[np.int64]) -> None:
         parsed = parse_versions(object_ids, metadata, serials)
@@ -217,6 +221,13 @@ class Loader:
 
     def _stray(self, object_id: str, serial: int) -> None:
         self._strays[object_id] = (*self._strays.get(object_id, ()), serial)
+
+    def _children(self) -> dict[TableId, Children]:
+        spaces = _by_parent(self._namespaces)
+        return {
+            parent: Children(_sorted_names(spaces.get(parent)), _sorted_names(self._names.get(parent)))
+            for parent in {*spaces, *self._names}
+        }
 
     def _group_versions(self) -> dict[TableId, list[Chain]]:
         """The chains of each table; what belongs to no table becomes a stray."""
@@ -292,24 +303,20 @@ class Loader:
         return edited._replace(strays=Map(strays))
 
 
-def _children_of(
-    namespaces: Mapping[TableId, StoredNamespace], tables: Mapping[TableId, StoredTable]
-) -> dict[TableId, Children]:
-    spaces: dict[TableId, list[str]] = {}
-    leaves: dict[TableId, list[str]] = {}
-    for path in namespaces:
-        spaces.setdefault(path[:-1], []).append(path[-1])
-    parent: TableId | None = None
-    names: list[str] = []
-    for path in tables:  # which mostly come parent by parent
-        if path[:-1] != parent:
-            parent = path[:-1]
-            names = leaves.setdefault(parent, [])
-        names.append(path[-1])
-    return {
-        parent: Children(_sorted_names(spaces.get(parent)), _sorted_names(leaves.get(parent)))
-        for parent in {*spaces, *leaves}
-    }
+def _properties(metadata: pa.StringArray) -> Iterable[Mapping[str, str]]:
+    """The properties of each row; equal texts are decoded once."""
+    if metadata.null_count == len(metadata):
+        return repeat(NO_PROPERTIES)
+    texts = metadata.dictionary_encode()
+    decoded = [*map(decode_properties, texts.dictionary.to_pylist()), NO_PROPERTIES]
+    return map(decoded.__getitem__, texts.indices.fill_null(len(decoded) - 1).to_pylist())
+
+
+def _by_parent(paths: Iterable[TableId]) -> dict[TableId, list[str]]:
+    names: dict[TableId, list[str]] = {}
+    for path in paths:
+        names.setdefault(path[:-1], []).append(path[-1])
+    return names
 
 
 def _sorted_names(names: list[str] | None) -> SortedNames:
@@ -317,6 +324,11 @@ def _sorted_names(names: list[str] | None) -> SortedNames:
         return NO_CHILDREN.tables
     names.sort()
     return SortedNames.from_sorted(names)
+
+
+def _is_at(tables: Mapping[TableId, StoredTable], table_id: TableId, location: str) -> bool:
+    table = tables.get(table_id)
+    return table is not None and table.location == location
 
 
 @contextmanager

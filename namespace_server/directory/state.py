@@ -9,7 +9,7 @@ from immutables import Map
 
 from namespace_server.directory.layered_map import LayeredMap
 from namespace_server.directory.rows import (
-    DELIMITER,
+    HASH_DIGITS,
     RECORD_PREFIX,
     NamespaceEntry,
     Place,
@@ -117,8 +117,8 @@ class CatalogState(NamedTuple):
     def table_at(self, location: str) -> TableId | None:
         """The id of the table that lives at a location."""
         found: TableId | None = self.locations.get(location)
-        if found is None and location[_HASH_DIGITS : _HASH_DIGITS + 1] == "_":
-            path = parse_id(location[_HASH_DIGITS + 1 :])
+        if found is None and location[HASH_DIGITS : HASH_DIGITS + 1] == "_":
+            path = parse_id(location[HASH_DIGITS + 1 :])
             table = self.tables.get(path)
             found = path if table is not None and table.location == location else None
         return found
@@ -180,12 +180,3 @@ class VersionKey(NamedTuple):
 
 
 NO_CHILDREN: Final = Children()
-_HASH_DIGITS: Final = 8
-
-
-def names_its_table(location: str, table_id: TableId) -> bool:
-    """Whether a location is eight characters, '_' and the object id of its table: the form of new locations (N1).
-
-    Ids that are long or not plain ASCII are spelt differently in the locations of their tables.
-    """
-    return location[_HASH_DIGITS:] == "_" + DELIMITER.join(table_id)
