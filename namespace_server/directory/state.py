@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 from immutables import Map
 
 from namespace_server.directory.layered_map import LayeredMap
@@ -23,6 +25,10 @@ from namespace_server.directory.rows import (
 from namespace_server.directory.sorted_names import SortedNames
 from namespace_server.directory.versions import NOT_STORED, Chain
 
+LONG_RESULTS: Final = 4_096
+"""Results of a batch of more bytes than this are compressed in memory."""
+_CODEC: Final = "zstd"
+
 
 class StoredNamespace(NamedTuple):
     """A namespace and the serial of its row."""
@@ -31,11 +37,30 @@ class StoredNamespace(NamedTuple):
     serial: int
 
 
-class StoredRecord(NamedTuple):
-    """A batch record and the serial of its row."""
+class StoredRecord:
+    """A batch record and the serial of its row. Immutable.
 
-    entry: RecordEntry
-    serial: int
+    Long results, of batches of many operations, are kept compressed: they are needed again only if the batch is.
+    """
+
+    __slots__ = ("_compressed", "_entry", "serial")
+
+    def __init__(self, entry: RecordEntry, serial: int) -> None:
+        self._compressed: tuple[bytes, int] | None = None
+        if len(entry.results) > LONG_RESULTS:
+            compressed = pa.compress(entry.results, codec=_CODEC, asbytes=True)
+            self._compressed = compressed, len(entry.results)
+            entry = replace(entry, results=b"")
+        self._entry = entry
+        self.serial = serial
+
+    @property
+    def entry(self) -> RecordEntry:
+        """The record as a value."""
+        if self._compressed is None:
+            return self._entry
+        compressed, size = self._compressed
+        return replace(self._entry, results=pa.decompress(compressed, size, codec=_CODEC, asbytes=True))
 
 
 class StoredTable:
