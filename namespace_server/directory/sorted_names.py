@@ -195,13 +195,23 @@ def _edit_inner(node: _Inner, names: list[str], begin: int, end: int, added: fro
     if len(edits) == 1 and len(replaced) == 1 and _width(replaced[0]) >= _JOIN_BELOW:
         return [node.with_child(at, replaced[0])]
     children: list[_Node] = []
-    kept = 0
+    firsts: list[str] = []
+    kept, size, narrow = 0, node.size, False
     for at, replaced in edits:
         children += node.children[kept:at]
         children += replaced
+        firsts += node.firsts[kept:at]
+        firsts += map(_first, replaced)
+        size += sum(map(_size, replaced)) - _size(node.children[at])
+        narrow = narrow or any(_width(child) < _JOIN_BELOW for child in replaced)
         kept = at + 1
     children += node.children[kept:]
-    return _parents_of(tuple(_joined(children)))
+    firsts += node.firsts[kept:]
+    if narrow:
+        return _parents_of(tuple(_joined(children)))
+    if not 0 < len(children) <= NODE_LIMIT:
+        return _parents_of(tuple(children))
+    return [_Inner(tuple(children), tuple(firsts), size)]
 
 
 def _joined(children: list[_Node]) -> list[_Node]:
