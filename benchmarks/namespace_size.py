@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import time
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ def run(directory: Path) -> Report:
     """Declare tables in namespaces of each size, and start a server on each."""
     changes: dict[int, Changes] = {}
     starts: dict[int, Start] = {}
+    gc.set_threshold(100_000, 20, 50)  # as the server sets it
     for tables in SIZES:
         root = directory / f"wide-{tables}"
         name = write_wide_catalog(root, tables)
@@ -113,6 +115,8 @@ def _declare(root: Path, tables: int) -> Changes:
     names = iter(table_names(Random(-1 - tables), 2 * (WARM_UP + PAIRS) + MANY * MANY_BATCHES))
     fresh = (f"{name}_{number}" for number, name in enumerate(names))
     namespace = DirectoryNamespace(root=str(root), durability="none")
+    namespace.newest()
+    gc.freeze()  # as the server does with what it has imported
     try:
         pairs = [_commit(namespace, [next(fresh) for _ in range(2)]) for _ in range(WARM_UP + PAIRS)][WARM_UP:]
         many = [_commit(namespace, [next(fresh) for _ in range(MANY)]) for _ in range(MANY_BATCHES)]

@@ -9,6 +9,7 @@ from typing import Final
 from immutables import Map
 
 from namespace_server.directory.rows import (
+    NO_PROPERTIES,
     Changes,
     NamespaceEntry,
     Place,
@@ -188,13 +189,21 @@ class _Editor:
         if old is not None and old.location != entry.location:
             self._remove_table(entry.id)
             old = None
-        chains = () if old is None else old.chains
-        table = StoredTable(entry.id, entry.location, entry.properties, self._serial(object_id), chains)
-        self.tables = self.tables.set(entry.id, table)
+        serial, properties = self._serial(object_id), entry.properties or NO_PROPERTIES
+        if old is None:
+            table = StoredTable(self._shared_id(entry.id), entry.location, properties, serial)
+        else:
+            table = StoredTable(old.id, entry.location, properties, serial, old.chains)
+        self.tables = self.tables.set(table.id, table)
         if old is None:
             self.touched.add(entry.id)
             if not names_its_table(entry.location, entry.id):
                 self.locations = self.locations.set(entry.location, entry.id)
+
+    def _shared_id(self, path: TableId) -> TableId:
+        """The same id with the strings of its namespace, of which there may be a million copies otherwise."""
+        parent = self.namespaces.get(path[:-1])
+        return path if parent is None else (*parent.entry.id, path[-1])
 
     def _remove_table(self, path: TableId) -> None:
         table = self.tables[path]
