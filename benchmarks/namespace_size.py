@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 WARM_UP = 50
 PAIRS = 300
 MANY = 5_000
-MANY_BATCHES = 5
+MANY_BATCHES = 9
 PAGES = 200
 
 
@@ -46,16 +45,13 @@ class Start:
 
 def run(directory: Path) -> Report:
     """Declare tables in namespaces of each size, and start a server on each."""
-    changes: dict[int, Changes] = {}
-    starts: dict[int, Start] = {}
     gc.set_threshold(100_000, 20, 50)  # as the server sets it
+    starts: dict[int, Start] = {}
     for tables in SIZES:
-        root = directory / f"wide-{tables}"
-        name = write_wide_catalog(root, tables)
+        name = write_wide_catalog(directory / str(tables), tables)
         flush_files()
-        starts[tables] = _start(root, name)
-        changes[tables] = _declare(root, tables)
-        shutil.rmtree(root)
+        starts[tables] = _start(directory / str(tables), name)
+    changes = _declare({tables: directory / str(tables) for tables in SIZES})
     return Report(
         "namespace_size",
         "A namespace of a million tables",
@@ -79,7 +75,8 @@ def _changes_table(found: dict[int, Changes]) -> Table:
         f"{count(MANY)} takes {many:.2f} times as long as at {count(SIZES[1])}."
     )
     table.notes.append(
-        f"{PAIRS} batches of two, {MANY_BATCHES} of {count(MANY)}, from the request as JSON values to its answer."
+        f"{PAIRS} batches of two, {MANY_BATCHES} of {count(MANY)}, from the request as JSON values to its answer; "
+        "the sizes by turns."
     )
     return table
 
@@ -111,20 +108,35 @@ def _start(root: Path, table: tuple[str, str]) -> Start:
         return Start(seconds, server.resident_bytes())
 
 
-def _declare(root: Path, tables: int) -> Changes:
-    names = iter(table_names(Random(-1 - tables), 2 * (WARM_UP + PAIRS) + MANY * MANY_BATCHES))
-    fresh = (f"{name}_{number}" for number, name in enumerate(names))
-    namespace = DirectoryNamespace(root=str(root), durability="none")
-    namespace.newest()
-    gc.freeze()  # as the server does with what it has imported
+def _declare(roots: dict[int, Path]) -> dict[int, Changes]:
+    """Declare in all namespaces by turns, so that a disturbance meets all of them."""
+    namespaces = {tables: DirectoryNamespace(root=str(root), durability="none") for tables, root in roots.items()}
+    fresh = iter(table_names(Random(-1), len(SIZES) * (2 * (WARM_UP + PAIRS) + MANY * MANY_BATCHES)))
+
+    def by_turns(size: int, rounds: int) -> dict[int, list[float]]:
+        times: dict[int, list[float]] = {tables: [] for tables in namespaces}
+        for _ in range(rounds):
+            for tables, namespace in namespaces.items():
+                times[tables].append(_commit(namespace, [f"{next(fresh)}_new" for _ in range(size)]))
+        return times
+
     try:
-        pairs = [_commit(namespace, [next(fresh) for _ in range(2)]) for _ in range(WARM_UP + PAIRS)][WARM_UP:]
-        many = [_commit(namespace, [next(fresh) for _ in range(MANY)]) for _ in range(MANY_BATCHES)]
-        tokens = table_names(Random(tables), PAGES)
-        pages = [_list(namespace, token) for token in tokens]
+        for namespace in namespaces.values():
+            namespace.newest()
+        gc.freeze()  # as the server does with what it has imported
+        pairs = {tables: times[WARM_UP:] for tables, times in by_turns(2, WARM_UP + PAIRS).items()}
+        many = by_turns(MANY, MANY_BATCHES)
+        tokens = table_names(Random(1), PAGES)
+        pages = {tables: [_list(namespace, token) for token in tokens] for tables, namespace in namespaces.items()}
     finally:
-        namespace.close()
-    return Changes(median(pairs), quantiles(pairs, n=10)[8], median(many), median(pages))
+        for namespace in namespaces.values():
+            namespace.close()
+    return {
+        tables: Changes(
+            median(pairs[tables]), quantiles(pairs[tables], n=10)[8], median(many[tables]), median(pages[tables])
+        )
+        for tables in namespaces
+    }
 
 
 def _commit(namespace: DirectoryNamespace, names: list[str]) -> float:
