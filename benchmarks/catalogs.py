@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from random import Random
 from uuid import UUID
 
 import lance
@@ -33,6 +34,13 @@ MANAGED = {
 ROWS_PER_FRAGMENT = 250_000
 VERSIONS_PER_TABLE = 19
 TABLES_PER_NAMESPACE = 50
+WIDE_NAMESPACE = "warehouse"
+_LAYERS = ("raw", "staging", "core", "mart", "feature", "tmp")
+_SUBJECTS = (
+    "account", "audience", "basket", "campaign", "claim", "click", "contract", "customer", "delivery", "device",
+    "event", "invoice", "ledger", "order", "payment", "product", "return", "session", "store", "visit",
+)  # fmt: skip
+_GRAINS = ("hourly", "daily", "monthly", "eu", "us", "apac", "v2", "snapshot")
 
 
 def write_managed_catalog(root: Path, rows: int) -> tuple[str, str]:
@@ -59,6 +67,25 @@ def write_stock_catalog(root: Path, rows: int) -> tuple[str, str]:
     ids = [f"ns{number:04d}" for number in range(spaces)] + tables
     _write(root, ids, ["namespace"] * spaces + ["table"] * len(tables), locations, [None] * rows)
     return ("ns0000", "table_0000000")
+
+
+def write_wide_catalog(root: Path, tables: int) -> tuple[str, str]:
+    """A root of ours with that many tables declared in one namespace. Returns the id of a table."""
+    source = Random(tables)
+    names = [f"{WIDE_NAMESPACE}${name}" for name in table_names(source, tables)]
+    locations: list[str | None] = [None, *(f"{source.getrandbits(32):08x}_{name}" for name in names)]
+    _write(root, [WIDE_NAMESPACE, *names], ["namespace", *["table"] * tables], locations, [None] * (tables + 1))
+    lance.dataset(root / "__manifest").update_metadata(MANAGED)
+    return (WIDE_NAMESPACE, names[0].partition("$")[2])
+
+
+def table_names(source: Random, count: int) -> list[str]:
+    """Distinct names as a warehouse has them, in no order: any few of them are spread over all others."""
+    names: dict[str, None] = {}
+    while len(names) < count:
+        words = (source.choice(_LAYERS), source.choice(_SUBJECTS), source.choice(_SUBJECTS), source.choice(_GRAINS))
+        names["_".join(words) + f"_{source.randrange(10**6):06d}"] = None
+    return list(names)
 
 
 def _entries() -> Iterator[Entry]:

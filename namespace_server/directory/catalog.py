@@ -236,7 +236,7 @@ class Catalog:
 
     def _complete_branches(self, snapshot: CatalogSnapshot) -> None:
         if self._forming is None:  # the first sweep of this process: anything may have been left behind
-            found = {(table, branch) for table in snapshot.all_tables() for branch in snapshot.branches(table)}
+            found = set(snapshot.all_branches())
             with self._lock:
                 self._forming = found
         for table_id, branch in list(self._forming):

@@ -1,9 +1,12 @@
-"""Version rows by the hundred thousand: from the text of `__manifest` to typed columns, without a step per row."""
+"""Rows by the hundred thousand: from the text of `__manifest` to typed columns, without a step per row."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import pairwise
+from operator import add
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 from numpy.typing import NDArray
 
-from namespace_server.directory.rows import digest_path
+from namespace_server.directory.rows import DELIMITER, HASH_DIGITS, TableId, digest_path, parse_id
 from namespace_server.directory.versions import (
     HAS_E_TAG,
     HAS_HASH,
@@ -121,6 +124,41 @@ def parse_versions(object_ids: pa.StringArray, metadata: pa.StringArray, serials
         columns, kept = columns.select(rows), kept[rows]
         chains, bases = chains.take(rows), bases.take(rows)
     return ParsedVersions(columns, chains, bases, kept, np.setdiff1d(np.arange(count), kept, assume_unique=True))
+
+
+class SplitIds(NamedTuple):
+    """Object ids as parents and names: the parent of row i is `parents[codes[i]]`."""
+
+    parents: list[TableId]
+    codes: NDArray[np.integer]
+    names: list[str]
+
+    def paths(self) -> list[TableId]:
+        """The ids as tuples. Those with one parent share its components."""
+        return list(map(add, map(self.parents.__getitem__, self.codes.tolist()), zip(self.names, strict=True)))
+
+    def runs(self) -> Iterator[tuple[TableId, list[str]]]:
+        """Each parent with the names of consecutive rows that have it."""
+        starts = np.flatnonzero(np.diff(self.codes, prepend=-1)).tolist()
+        for start, stop in pairwise([*starts, len(self.names)]):
+            yield self.parents[self.codes[start]], self.names[start:stop]
+
+
+def split_ids(object_ids: pa.StringArray) -> SplitIds:
+    """The parent and the name of each object id."""
+    rooted = pc.binary_join_element_wise("", object_ids, DELIMITER)  # so that every id has a delimiter
+    parts = pc.split_pattern(rooted, DELIMITER, max_splits=1, reverse=True)
+    heads = pc.list_element(parts, 0).dictionary_encode()
+    parents = [parse_id(head[1:]) if head else () for head in heads.dictionary.to_pylist()]
+    return SplitIds(parents, heads.indices.to_numpy(), pc.list_element(parts, 1).to_pylist())
+
+
+def unusual_locations(object_ids: pa.StringArray, locations: pa.StringArray) -> list[int]:
+    """The positions of the locations that do not name their table as `names_its_table` has it."""
+    expected = pc.binary_join_element_wise("", object_ids, "_")
+    unusual = pc.not_equal(pc.utf8_slice_codeunits(locations, HASH_DIGITS), expected)
+    found: list[int] = np.flatnonzero(_numpy(unusual)).tolist()
+    return found
 
 
 def _join_lines(metadata: pa.StringArray) -> pa.Buffer:

@@ -25,6 +25,7 @@ from namespace_server.directory.overlay import Overlay
 from namespace_server.directory.rows import (
     Changes,
     Entry,
+    NamespaceEntry,
     Participant,
     RecordEntry,
     TableEntry,
@@ -193,6 +194,10 @@ class Draft:
         """Put and remove entries, visible to the operations that follow."""
         self._overlay.add(changes_of(puts, removes), None)
 
+    def declare(self, table: TableEntry) -> None:
+        """Put a table whose id and location were found vacant, visible to the operations that follow."""
+        self._overlay.declare(table)
+
     def bury(self, tables: Sequence[TableEntry], state: Literal["dropped", "deregistered"]) -> None:
         """Put the tombstones of tables that this batch removes, visible to the operations that follow (G15).
 
@@ -223,6 +228,18 @@ class Draft:
         self._overlay.add(Changes({planned.entry.object_id: planned.entry}), (planned.entry.table_id,))
         return version_result(planned.entry)
 
+    def holder(self, object_id: ObjectId) -> TableEntry | NamespaceEntry | None:
+        """The table or namespace with an id, after the operations so far."""
+        return self._overlay.table(object_id) or self._overlay.namespace(object_id)
+
+    def table_at(self, location: str) -> ObjectId | None:
+        """The id of the table at a location, after the operations so far."""
+        return self._overlay.table_at(location)
+
+    def tombstone_at(self, location: str) -> RecordEntry | None:
+        """The tombstone of the table that was at a location, after the operations so far (G15)."""
+        return self._overlay.tombstone_at(location)
+
     def table(self, table_id: ObjectId) -> TableEntry:
         """The table, or TableNotFoundError (4)."""
         table = self.view(table_id).table(table_id)
@@ -233,9 +250,10 @@ class Draft:
     def require_parent(self, object_id: ObjectId) -> None:
         """A parent must exist and be a namespace; nothing is created below a table (N4)."""
         parent = object_id[:-1]
-        if self.work.namespace(parent) is not None:
+        holder = self.holder(parent)
+        if isinstance(holder, NamespaceEntry):
             return
-        if self.work.table(parent) is not None:
+        if holder is not None:
             raise InvalidInputError(f"{join(object_id)}: {join(parent)} is a table, expected a namespace")
         raise NamespaceNotFoundError(f"namespace {join(parent)}, the parent of {join(object_id)}, does not exist")
 
@@ -247,11 +265,12 @@ class Draft:
     def require_promoted(self, entries: Sequence[VersionEntry]) -> None:
         """Raise NeedsPromotion unless every row is promoted, or made by this very batch (P6)."""
         waiting = [entry for entry in entries if not self.world.is_promoted(entry)]
+        if not waiting:
+            return
         mine = {planned.entry for planned in self.published}
         if any(entry in mine for entry in waiting):
             raise InvalidInputError("a batch cannot remove a version or table that it publishes itself")
-        if waiting:
-            raise NeedsPromotion(waiting)
+        raise NeedsPromotion(waiting)
 
     def require_head_promoted(self, head: VersionEntry) -> None:
         """Raise NeedsPromotion for a committed head that has only its staged name (M1)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -10,6 +9,7 @@ from typing import Final
 from immutables import Map
 
 from namespace_server.directory.rows import (
+    NO_PROPERTIES,
     TOMBSTONES,
     Changes,
     NamespaceEntry,
@@ -18,6 +18,7 @@ from namespace_server.directory.rows import (
     TableEntry,
     TableId,
     VersionEntry,
+    names_its_table,
     parse_id,
     place_of,
     version_object_id,
@@ -34,7 +35,6 @@ from namespace_server.directory.state import (
 from namespace_server.directory.versions import NOT_STORED, Chain
 
 NO_SERIALS: Final[Mapping[str, int]] = {}
-_MANY_NAMES: Final = 256
 _NOWHERE: Final = ("", None)
 
 
@@ -90,7 +90,7 @@ class _Editor:
             if chain is not None:
                 self.tables = self.tables.set(table_id, table.with_chain(branch, chain.without(numbers)))
         for table in tables:
-            self._remove_table(table.entry.id)
+            self._remove_table(table.id)
 
     def put(self, changes: Changes) -> None:
         """Put rows, tables before their versions."""
@@ -125,16 +125,17 @@ class _Editor:
         for parent, names in namespaces.items():
             old: Children = children.get(parent, NO_CHILDREN)
             new = Children(
-                _update_names(old.namespaces, names, {name for name in names if (*parent, name) in self.namespaces}),
-                _update_names(old.tables, names, {name for name in names if (*parent, name) in self.tables}),
+                old.namespaces.edit(add=[name for name in names if (*parent, name) in self.namespaces], remove=names),
+                old.tables.edit(add=[name for name in names if (*parent, name) in self.tables], remove=names),
             )
-            if new != NO_CHILDREN:
-                children = children.set(parent, new)
-            elif parent in children:
-                children = children.delete(parent)
+            if new.namespaces is old.namespaces and new.tables is old.tables:
+                continue
+            is_parent = new.namespaces or new.tables
+            children = children.set(parent, new) if is_parent else children.delete(parent)
         for path in {*namespaces, *self.touched}:
             if path and path in children and path not in self.namespaces:
-                detached |= {path}
+                if path not in detached:
+                    detached |= {path}
             elif path in detached:
                 detached -= {path}
         return CatalogState(
@@ -188,15 +189,24 @@ class _Editor:
         if entry.id in self.namespaces:
             self._remove_namespace(entry.id)
         old = self.tables.get(entry.id)
-        if old is not None and old.entry.location != entry.location:
+        if old is not None and old.location != entry.location:
             self._remove_table(entry.id)
             old = None
-        self.tables = self.tables.set(
-            entry.id, StoredTable(entry, self._serial(object_id), () if old is None else old.chains)
-        )
+        serial, properties = self._serial(object_id), entry.properties or NO_PROPERTIES
+        if old is None:
+            table = StoredTable(self._shared_id(entry.id), entry.location, properties, serial)
+        else:
+            table = StoredTable(old.id, entry.location, properties, serial, old.chains)
+        self.tables = self.tables.set(table.id, table)
         if old is None:
             self.touched.add(entry.id)
-            self.locations = self.locations.set(entry.location, entry.id)
+            if not names_its_table(entry.location, entry.id):
+                self.locations = self.locations.set(entry.location, entry.id)
+
+    def _shared_id(self, path: TableId) -> TableId:
+        """The same id with the strings of its namespace, of which there may be a million copies otherwise."""
+        parent = self.namespaces.get(path[:-1])
+        return path if parent is None else (*parent.entry.id, path[-1])
 
     def _remove_table(self, path: TableId) -> None:
         table = self.tables[path]
@@ -207,12 +217,12 @@ class _Editor:
                     self._stray(version_object_id(path, chain.branch, version), serial)
         self.tables = self.tables.delete(path)
         self.touched.add(path)
-        if self.locations.get(table.entry.location) == path:
-            self.locations = self.locations.delete(table.entry.location)
+        if self.locations.get(table.location) == path:
+            self.locations = self.locations.delete(table.location)
 
     def _put_versions(self, table_id: TableId, branch: str | None, rows: list[tuple[VersionEntry, int]]) -> None:
         table = self.tables.get(table_id)
-        location = None if table is None else table.entry.location
+        location = None if table is None else table.location
         visible = [row for row in rows if row[0].location == location]
         if len(visible) < len(rows):
             for entry, serial in rows:
@@ -272,24 +282,3 @@ class _Editor:
                         del places[place]
             places.update(self.opened)
             return places.finish()
-
-
-def _update_names(old: tuple[str, ...], names: set[str], present: set[str]) -> tuple[str, ...]:
-    """A sorted tuple of names in which, of `names`, exactly those `present` are."""
-    wrong = [name for name in names if _holds(old, name) is not (name in present)]
-    if not wrong:
-        return old
-    if len(wrong) > _MANY_NAMES:
-        return tuple(sorted({*old, *names} - (names - present)))
-    values = list(old)  # a few moves within it are far cheaper than to sort anew
-    for name in wrong:
-        if name in present:
-            insort(values, name)
-        else:
-            del values[bisect_left(values, name)]
-    return tuple(values)
-
-
-def _holds(names: tuple[str, ...], name: str) -> bool:
-    at = bisect_left(names, name)
-    return at < len(names) and names[at] == name

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -15,10 +16,14 @@ import pyarrow.compute as pc
 from immutables import Map
 from numpy.typing import NDArray
 
-from namespace_server.directory.columns import ParsedVersions, parse_versions
+from namespace_server.directory.columns import ParsedVersions, parse_versions, split_ids, unusual_locations
 from namespace_server.directory.edits import apply_changes
+from namespace_server.directory.layered_map import LayeredMap
 from namespace_server.directory.rows import (
+    DELIMITER,
+    NO_PROPERTIES,
     RECORD_PREFIX,
+    TABLE,
     TABLE_VERSION,
     TOMBSTONES,
     Changes,
@@ -26,16 +31,18 @@ from namespace_server.directory.rows import (
     NamespaceEntry,
     RecordEntry,
     Row,
-    TableEntry,
     TableId,
     chain_object_id,
+    decode_properties,
     decode_row,
     decode_version,
     parse_id,
     place_of,
     unescape_branch,
 )
+from namespace_server.directory.sorted_names import SortedNames
 from namespace_server.directory.state import (
+    NO_CHILDREN,
     CatalogState,
     Children,
     StoredNamespace,
@@ -61,7 +68,11 @@ class Loader:
 
     def __init__(self) -> None:
         self._namespaces: dict[TableId, StoredNamespace] = {}
-        self._tables: dict[str, StoredTable] = {}
+        self._tables: dict[TableId, StoredTable] = {}
+        self._listed: list[StoredTable] = []
+        self._paths: list[TableId] = []
+        self._names: dict[TableId, list[str]] = {}
+        self._unusual: list[StoredTable] = []
         self._records: dict[str, StoredRecord] = {}
         self._strays: dict[str, tuple[int, ...]] = {}
         self._holders: dict[str, int] = {}
@@ -78,20 +89,20 @@ class Loader:
 
     def finish(self) -> CatalogState:
         """The state. The loader is not used afterwards."""
-        chains = self._group_versions()
-        for object_id, branches in chains.items():
-            table = self._tables[object_id]
+        self._settle_tables()
+        tables = self._tables
+        for table_id, branches in self._group_versions().items():
             main_first = sorted(branches, key=lambda chain: chain.branch or "")
-            self._tables[object_id] = StoredTable(table.entry, table.serial, tuple(main_first))
-        tables = {table.entry.id: table for table in self._tables.values()}
-        children = _children_of(self._namespaces, tables)
+            tables[table_id] = tables[table_id].with_chains(tuple(main_first))
+        children = self._children()
+        unusual = {table.location: table.id for table in self._unusual if _is_at(tables, table.id, table.location)}
         records = sorted(self._records.values(), key=lambda stored: stored.entry.timestamp_ms)
         waiting = [stored.entry for stored in records if stored.entry.state == "open"]
         state = CatalogState(
             Map(self._namespaces),
-            Map(tables),
+            LayeredMap(tables),
             Map(children),
-            Map({table.entry.location: path for path, table in tables.items()}),
+            Map(unusual),
             Map(self._records),
             Map(
                 {
@@ -133,10 +144,53 @@ class Loader:
             versions = batch if count == batch.num_rows else batch.filter(mask)
             self._add_versions(versions["object_id"], versions["metadata"], serials[is_version])
         if count < batch.num_rows:
-            columns = [column.to_pylist() for column in batch.filter(pc.invert(mask)).columns]
-            others = map(Row._make, zip(*columns, strict=True))
-            for row, serial in zip(others, serials[~is_version].tolist(), strict=True):
-                self._add_other(row, serial)
+            others, serials = batch.filter(pc.invert(mask)), serials[~is_version]
+            mask = pc.and_(pc.equal(others["object_type"], TABLE), pc.is_valid(others["location"]))
+            is_table = mask.to_numpy(zero_copy_only=False)
+            if is_table.any():
+                self._add_tables(others.filter(mask), serials[is_table])
+            if not is_table.all():
+                columns = [column.to_pylist() for column in others.filter(pc.invert(mask)).columns]
+                for row, serial in zip(zip(*columns, strict=True), serials[~is_table].tolist(), strict=True):
+                    self._add_other(Row._make(row), serial)
+
+    def _add_tables(self, rows: pa.RecordBatch, serials: NDArray[np.int64]) -> None:
+        """Table rows with a location. Ids below one parent share its names, rows of equal metadata their properties."""
+        # In the order of their ids, so that names that will stand side by side are made side by side.
+        order = pc.sort_indices(rows["object_id"])
+        rows, serials = rows.take(order), serials[order.to_numpy()]
+        ids = split_ids(rows["object_id"])
+        locations = rows["location"].to_pylist()
+        paths = ids.paths()
+        properties = _properties(rows["metadata"])
+        first = len(self._listed)
+        self._paths += paths
+        self._listed += map(StoredTable, paths, locations, properties, serials.tolist())
+        self._unusual += [self._listed[first + at] for at in unusual_locations(rows["object_id"], rows["location"])]
+        for parent, names in ids.runs():
+            self._names.setdefault(parent, []).extend(names)
+
+    def _settle_tables(self) -> None:
+        """Of the tables and what else has their object ids, keep the rows with the highest serials."""
+        tables = self._tables = dict(zip(self._paths, self._listed, strict=True))
+        complete = len(tables) == len(self._listed)
+        if not complete:
+            for table in self._listed:
+                if tables[table.id] is not table:
+                    self._stray(DELIMITER.join(table.id), table.serial)
+        self._listed, self._paths = [], []
+        for object_id, serial in self._holders.items():
+            found = tables.get(parse_id(object_id))
+            if found is None:
+                continue
+            self._stray(object_id, min(serial, found.serial))
+            if found.serial < serial:
+                del tables[found.id]
+                complete = False
+            else:
+                self._drop(object_id)
+        if not complete:
+            self._names = _by_parent(tables)
 
     def _add_versions(self, object_ids: pa.StringArray, metadata: pa.StringArray, serials: NDArray[np.int64]) -> None:
         parsed = parse_versions(object_ids, metadata, serials)
@@ -164,15 +218,12 @@ class Loader:
             self._drop(row.object_id)
             self._stray(row.object_id, previous)
         self._holders[row.object_id] = serial
-        if isinstance(entry, TableEntry):
-            self._tables[row.object_id] = StoredTable(entry, serial)
-        elif isinstance(entry, NamespaceEntry):
+        if isinstance(entry, NamespaceEntry):
             self._namespaces[entry.id] = StoredNamespace(entry, serial)
         elif isinstance(entry, RecordEntry):
             self._records[entry.batch_uuid] = StoredRecord(entry, serial)
 
     def _drop(self, object_id: str) -> None:
-        self._tables.pop(object_id, None)
         self._namespaces.pop(parse_id(object_id), None)
         if object_id.startswith(RECORD_PREFIX):
             self._records.pop(object_id[len(RECORD_PREFIX) :], None)
@@ -180,9 +231,16 @@ class Loader:
     def _stray(self, object_id: str, serial: int) -> None:
         self._strays[object_id] = (*self._strays.get(object_id, ()), serial)
 
-    def _group_versions(self) -> dict[str, list[Chain]]:
-        """The chains of each table, by its object id; what belongs to no table becomes a stray."""
-        found: dict[str, list[Chain]] = {}
+    def _children(self) -> dict[TableId, Children]:
+        spaces = _by_parent(self._namespaces)
+        return {
+            parent: Children(_sorted_names(spaces.get(parent)), _sorted_names(self._names.get(parent)))
+            for parent in {*spaces, *self._names}
+        }
+
+    def _group_versions(self) -> dict[TableId, list[Chain]]:
+        """The chains of each table; what belongs to no table becomes a stray."""
+        found: dict[TableId, list[Chain]] = {}
         if not self._parsed:
             return found
         columns = join_columns([part.columns for part in self._parsed])
@@ -211,19 +269,19 @@ class Loader:
                 found.setdefault(named[0], []).append(Chain(named[1], (Segment(block, start, stop),)))
         return found
 
-    def _find_chain(self, chain: str, base: str) -> tuple[str, str | None] | None:
+    def _find_chain(self, chain: str, base: str) -> tuple[TableId, str | None] | None:
         """The table and branch whose versions have this object id and lie at this base (N1)."""
-        table = self._tables.get(chain)
-        if table is not None and base == table.entry.location:
-            return chain, None
-        name, separator, component = chain.rpartition("$")
-        table = self._tables.get(name) if separator else None
+        path = parse_id(chain)
+        table = self._tables.get(path)
+        if table is not None and base == table.location:
+            return table.id, None
+        table = self._tables.get(path[:-1])
         if table is None:
             return None
-        branch = unescape_branch(component)
-        if base != f"{table.entry.location}/tree/{branch}" or chain != chain_object_id(table.entry.id, branch):
+        branch = unescape_branch(path[-1])
+        if base != f"{table.location}/tree/{branch}" or chain != chain_object_id(table.id, branch):
             return None
-        return name, branch
+        return table.id, branch
 
     def _stray_rows(self, object_ids: pa.StringArray, columns: VersionColumns, rows: NDArray[np.int64]) -> None:
         for object_id, serial in zip(object_ids.take(rows).to_pylist(), columns.serials[rows].tolist(), strict=True):
@@ -233,7 +291,7 @@ class Loader:
         """Rows that columns could not hold, one by one."""
         if not self._irregular:
             return state
-        locations = {table.entry.id: table.entry.location for table in self._tables.values()}
+        locations = {path: table.location for path, table in self._tables.items()}
         puts: dict[str, Entry] = {}
         serials: dict[str, int] = {}
         strays = dict(state.strays)
@@ -254,19 +312,32 @@ class Loader:
         return edited._replace(strays=Map(strays))
 
 
-def _children_of(
-    namespaces: Mapping[TableId, StoredNamespace], tables: Mapping[TableId, StoredTable]
-) -> dict[TableId, Children]:
-    spaces: dict[TableId, list[str]] = {}
-    leaves: dict[TableId, list[str]] = {}
-    for path in namespaces:
-        spaces.setdefault(path[:-1], []).append(path[-1])
-    for path in tables:
-        leaves.setdefault(path[:-1], []).append(path[-1])
-    return {
-        parent: Children(tuple(sorted(spaces.get(parent, ()))), tuple(sorted(leaves.get(parent, ()))))
-        for parent in {*spaces, *leaves}
-    }
+def _properties(metadata: pa.StringArray) -> Iterable[Mapping[str, str]]:
+    """The properties of each row; equal texts are decoded once."""
+    if metadata.null_count == len(metadata):
+        return repeat(NO_PROPERTIES)
+    texts = metadata.dictionary_encode()
+    decoded = [*map(decode_properties, texts.dictionary.to_pylist()), NO_PROPERTIES]
+    return map(decoded.__getitem__, texts.indices.fill_null(len(decoded) - 1).to_pylist())
+
+
+def _by_parent(paths: Iterable[TableId]) -> dict[TableId, list[str]]:
+    names: dict[TableId, list[str]] = {}
+    for path in paths:
+        names.setdefault(path[:-1], []).append(path[-1])
+    return names
+
+
+def _sorted_names(names: list[str] | None) -> SortedNames:
+    if not names:
+        return NO_CHILDREN.tables
+    names.sort()
+    return SortedNames.from_sorted(names)
+
+
+def _is_at(tables: Mapping[TableId, StoredTable], table_id: TableId, location: str) -> bool:
+    table = tables.get(table_id)
+    return table is not None and table.location == location
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from namespace_server.directory.operations import ObjectId
 
 DELIMITER = "$"
 _MAX_NAME_BYTES = 255
+_SEPARATORS = frozenset("$/\\")
 _HASHED = re.compile(r"[0-9a-f]{8}_(.+)", re.DOTALL)
 
 
@@ -29,7 +30,10 @@ def check_name(name: str, what: str) -> None:
         raise InvalidInputError(f"{what}: a name must not be empty")
     if name in {".", ".."}:
         raise InvalidInputError(f"{what}: {name!r} is not a name")
-    if bad := next((char for char in name if char in "$/\\" or unicodedata.category(char) in {"Cc", "Cs"}), None):
+    plain = name.isascii() and name.isprintable() and _SEPARATORS.isdisjoint(name)
+    if not plain and (
+        bad := next((char for char in name if char in _SEPARATORS or unicodedata.category(char) in {"Cc", "Cs"}), None)
+    ):
         raise InvalidInputError(f"{what} {name!r}: the character {bad!r} is not allowed in a name")
     if len(name.encode()) > _MAX_NAME_BYTES:
         raise InvalidInputError(f"{what} {name[:40]!r}…: a name has at most {_MAX_NAME_BYTES} bytes")

@@ -86,13 +86,13 @@ def declare_table(draft: Draft, index: int, operation: DeclareTable) -> Result:
     """Name and location are the table's from the flip on."""
     _require_vacant(draft, operation.id)
     _require_unused_location(draft, operation.id, operation.location)
-    tombstone = draft.work.tombstone_at(operation.location)
+    tombstone = draft.tombstone_at(operation.location)
     if tombstone is not None:
         raise _used(operation.id, operation.location, tombstone)
     finding = draft.findings.get(index)
     if isinstance(finding, LanceNamespaceError):
         raise finding
-    draft.change([TableEntry(operation.id, operation.location, operation.properties)])
+    draft.declare(TableEntry(operation.id, operation.location, operation.properties))
     return _with_properties({"location": operation.location, "managed_versioning": True}, operation.properties)
 
 
@@ -150,14 +150,15 @@ def rename_table(draft: Draft, operation: RenameTable) -> Result:
 
 def _require_vacant(draft: Draft, table_id: ObjectId) -> None:
     draft.require_parent(table_id)
-    if draft.work.table(table_id) is not None:
+    holder = draft.holder(table_id)
+    if isinstance(holder, TableEntry):
         raise TableAlreadyExistsError(f"table {join(table_id)} exists")
-    if draft.work.namespace(table_id) is not None:
+    if holder is not None:
         raise NamespaceAlreadyExistsError(f"table {join(table_id)}: a namespace has that name")
 
 
 def _require_unused_location(draft: Draft, table_id: ObjectId, location: str) -> None:
-    holder = draft.work.table_at(location)
+    holder = draft.table_at(location)
     if holder is not None:
         raise InvalidInputError(f"table {join(table_id)}: location {location!r} belongs to table {join(holder)}")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from lance_namespace.errors import (
@@ -23,6 +23,7 @@ from namespace_server.directory.names import DELIMITER, join
 from namespace_server.directory.operations import ObjectId
 from namespace_server.directory.requests import Request
 from namespace_server.directory.rows import TableEntry, VersionEntry
+from namespace_server.directory.sorted_names import SortedNames
 from namespace_server.directory.verification import stored_entries
 from namespace_server.directory.view import View
 
@@ -57,10 +58,11 @@ def list_tables(view: View, request: Request) -> Body:
     """ListTablesResponse: names of direct children, in byte order; without `include_declared` only created ones."""
     namespace_id = requests.object_id(request, "namespace")
     describe_namespace(view, request)
-    names: Sequence[str] = view.about(namespace_id).child_tables(namespace_id)
-    if not requests.flag(request, "include_declared", default=True):
-        names = [name for name in names if _is_created(view, (*namespace_id, name))]
-    names, token = page(names, request)
+    tables = view.about(namespace_id).child_tables(namespace_id)
+    if requests.flag(request, "include_declared", default=True):
+        names, token = page(tables, request)
+    else:
+        names, token = page(tables, request, lambda name: _is_created(view, (*namespace_id, name)))
     return _paged({"tables": names}, token)
 
 
@@ -178,14 +180,23 @@ def limit_of(request: Request) -> int | None:
     return None if limit is None or limit < 0 else limit
 
 
-def page(names: Sequence[str], request: Request) -> tuple[list[str], str | None]:
-    """One page of sorted names behind `page_token` (exclusive), and the token of the next."""
+def page(
+    names: SortedNames, request: Request, wanted: Callable[[str], bool] | None = None
+) -> tuple[list[str], str | None]:
+    """One page of the `wanted` names behind `page_token` (exclusive), and the token of the next.
+
+    No more names are looked at than it takes to fill the page and to tell whether another one follows.
+    """
     limit, token = limit_of(request), requests.text(request, "page_token")
-    start = 0 if token is None else bisect_right(names, token)
+    following: Iterable[str] = names if token is None else names.after(token)
+    if wanted is not None:
+        following = filter(wanted, following)
     if limit is None:
-        return list(names[start:]), None
-    chosen = list(names[start : start + limit])
-    return chosen, chosen[-1] if chosen and start + limit < len(names) else None
+        return list(following), None
+    chosen = list(islice(following, limit + 1 if limit else 0))
+    if len(chosen) <= limit:
+        return chosen, None
+    return chosen[:limit], chosen[limit - 1]
 
 
 def _paged(body: Body, token: str | None) -> Body:

@@ -43,6 +43,7 @@ DEREGISTERED: Final = "deregistered"
 TOMBSTONES: Final[frozenset[str]] = frozenset({DROPPED, DEREGISTERED})
 """States of the records that name the locations of removed tables (N1, G15)."""
 _STATES: Final[frozenset[str]] = frozenset({"open", "closed", "collected", "foreign"}) | TOMBSTONES
+HASH_DIGITS: Final = 8
 NO_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -222,6 +223,14 @@ def changes_of(puts: Iterable[Entry] = (), removes: Iterable[str] = ()) -> Chang
 def parse_id(path: str) -> TableId:
     """The components of a namespace's or table's object id."""
     return tuple(path.split(DELIMITER))
+
+
+def names_its_table(location: str, table_id: TableId) -> bool:
+    """Whether a location is eight characters, '_' and the object id of its table: the form of new locations (N1).
+
+    Ids that are long or not plain ASCII are spelt differently in the locations of their tables.
+    """
+    return location[HASH_DIGITS:] == "_" + DELIMITER.join(table_id)
 
 
 def escape_branch(branch: str) -> str:

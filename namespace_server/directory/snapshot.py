@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -19,6 +18,7 @@ from namespace_server.directory.rows import (
     VersionEntry,
     version_object_id,
 )
+from namespace_server.directory.sorted_names import SortedNames
 from namespace_server.directory.state import NO_CHILDREN, CatalogState, Children, StoredTable
 from namespace_server.directory.versions import Chain
 
@@ -80,14 +80,13 @@ class CatalogSnapshot:
 
     def table_at(self, location: str) -> TableId | None:
         """The id of the table that lives at a location."""
-        found: TableId | None = self._state.locations.get(location)
-        return found
+        return self._state.table_at(location)
 
-    def child_namespaces(self, namespace_id: TableId) -> tuple[str, ...]:
+    def child_namespaces(self, namespace_id: TableId) -> SortedNames:
         """Names of the namespaces directly below, sorted as UTF-8 bytes."""
         return self._children(namespace_id).namespaces
 
-    def child_tables(self, namespace_id: TableId) -> tuple[str, ...]:
+    def child_tables(self, namespace_id: TableId) -> SortedNames:
         """Names of the tables directly below, sorted as UTF-8 bytes."""
         return self._children(namespace_id).tables
 
@@ -107,7 +106,7 @@ class CatalogSnapshot:
         """The newest version of a chain, or None when the table or the chain does not exist."""
         stored = self._state.tables.get(table_id)
         chain = None if stored is None else stored.chain(branch)
-        return None if stored is None or chain is None else chain.head(table_id, stored.entry.location)
+        return None if stored is None or chain is None else chain.head(table_id, stored.location)
 
     def top(self, table_id: TableId, branch: str | None = None) -> tuple[int, str] | None:
         """Version and naming scheme of the head, or None where there is none; takes less than making its entry."""
@@ -119,7 +118,7 @@ class CatalogSnapshot:
         """One version of a chain, or None."""
         stored = self._state.tables.get(table_id)
         chain = None if stored is None else stored.chain(branch)
-        return None if stored is None or chain is None else chain.find(version, table_id, stored.entry.location)
+        return None if stored is None or chain is None else chain.find(version, table_id, stored.location)
 
     def versions(
         self, table_id: TableId, branch: str | None = None, *, descending: bool = False, start: int | None = None
@@ -129,12 +128,19 @@ class CatalogSnapshot:
         chain = None if stored is None else stored.chain(branch)
         if stored is None or chain is None:
             return iter(())
-        return chain.entries(table_id, stored.entry.location, descending=descending, start=start)
+        return chain.entries(table_id, stored.location, descending=descending, start=start)
 
     def branches(self, table_id: TableId) -> tuple[str, ...]:
         """The branches that hold versions, by name. Main is not among them."""
         stored = self._state.tables.get(table_id)
         return () if stored is None else tuple(chain.branch for chain in stored.chains if chain.branch is not None)
+
+    def all_branches(self) -> Iterator[tuple[TableId, str]]:
+        """All branches that hold versions, each with its table, in no particular order."""
+        for table_id, table in self._state.tables.items():
+            for chain in table.chains:
+                if chain.branch is not None:
+                    yield table_id, chain.branch
 
     def object_ids(self, table_id: TableId) -> Iterator[str]:
         """The object ids of a table and of all its versions on all branches: what goes when it is dropped (N3)."""
@@ -206,7 +212,7 @@ class CatalogSnapshot:
         for table_id, table in state.tables.items():
             yield table.entry
             for chain in table.chains:
-                yield from chain.entries(table_id, table.entry.location, descending=False)
+                yield from chain.entries(table_id, table.location, descending=False)
         yield from self.records()
 
     def row_count(self) -> int:
@@ -222,14 +228,14 @@ class CatalogSnapshot:
     def _walk(self, parent: TableId, after: TableId | None) -> Iterator[TableId]:
         children = self._children(parent)
         depth = len(parent)
-        namespaces, tables = children
         if after is not None and after[:depth] != parent:
             if after[:depth] > parent:
                 return
             after = None
         if after is not None and depth < len(after):
-            tables = tables[bisect_right(tables, after[depth]) :]
-            namespaces = namespaces[bisect_left(namespaces, after[depth]) :]
+            tables, namespaces = children.tables.after(after[depth]), children.namespaces.starting_at(after[depth])
+        else:
+            tables, namespaces = iter(children.tables), iter(children.namespaces)
         for name, is_table in heapq.merge(((name, True) for name in tables), ((name, False) for name in namespaces)):
             if is_table:
                 yield (*parent, name)

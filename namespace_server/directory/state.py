@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 from immutables import Map
 
+from namespace_server.directory.layered_map import LayeredMap
 from namespace_server.directory.rows import (
+    HASH_DIGITS,
     RECORD_PREFIX,
     NamespaceEntry,
     Place,
@@ -17,7 +22,12 @@ from namespace_server.directory.rows import (
     parse_version,
     unescape_branch,
 )
+from namespace_server.directory.sorted_names import SortedNames
 from namespace_server.directory.versions import NOT_STORED, Chain
+
+LONG_RESULTS: Final = 4_096
+"""Results of a batch of more bytes than this are compressed in memory."""
+_CODEC: Final = "zstd"
 
 
 class StoredNamespace(NamedTuple):
@@ -27,22 +37,58 @@ class StoredNamespace(NamedTuple):
     serial: int
 
 
-class StoredRecord(NamedTuple):
-    """A batch record and the serial of its row."""
+class StoredRecord:
+    """A batch record and the serial of its row. Immutable.
 
-    entry: RecordEntry
-    serial: int
+    Long results, of batches of many operations, are kept compressed: they are needed again only if the batch is.
+    """
+
+    __slots__ = ("_compressed", "_entry", "serial")
+
+    def __init__(self, entry: RecordEntry, serial: int) -> None:
+        self._compressed: tuple[bytes, int] | None = None
+        if len(entry.results) > LONG_RESULTS:
+            compressed = pa.compress(entry.results, codec=_CODEC, asbytes=True)
+            self._compressed = compressed, len(entry.results)
+            entry = replace(entry, results=b"")
+        self._entry = entry
+        self.serial = serial
+
+    @property
+    def entry(self) -> RecordEntry:
+        """The record as a value."""
+        if self._compressed is None:
+            return self._entry
+        compressed, size = self._compressed
+        return replace(self._entry, results=pa.decompress(compressed, size, codec=_CODEC, asbytes=True))
 
 
 class StoredTable:
-    """A table, the serial of its row, and its chains: main first, then branches by name. Immutable."""
+    """A table, the serial of its row, and its chains: main first, then branches by name. Immutable.
 
-    __slots__ = ("chains", "entry", "serial")
+    A catalog may hold a million of them: the entry is made when it is asked for.
+    """
 
-    def __init__(self, entry: TableEntry, serial: int, chains: tuple[Chain, ...] = ()) -> None:
-        self.entry = entry
+    __slots__ = ("chains", "id", "location", "properties", "serial")
+
+    def __init__(
+        self,
+        table_id: TableId,
+        location: str,
+        properties: Mapping[str, str],
+        serial: int,
+        chains: tuple[Chain, ...] = (),
+    ) -> None:
+        self.id = table_id
+        self.location = location
+        self.properties = properties
         self.serial = serial
         self.chains = chains
+
+    @property
+    def entry(self) -> TableEntry:
+        """The table as a value, without its versions."""
+        return TableEntry(self.id, self.location, self.properties)
 
     def chain(self, branch: str | None) -> Chain | None:
         """The chain of a branch (None is main)."""
@@ -58,23 +104,28 @@ class StoredTable:
             chains.append(chain)
             if len(chains) > 1:
                 chains.sort(key=lambda each: each.branch or "")
-        return StoredTable(self.entry, self.serial, tuple(chains))
+        return self.with_chains(tuple(chains))
+
+    def with_chains(self, chains: tuple[Chain, ...]) -> StoredTable:
+        """The table with these chains, which are in order."""
+        return StoredTable(self.id, self.location, self.properties, self.serial, chains)
 
 
 class Children(NamedTuple):
-    """The names directly below a namespace, sorted as UTF-8 bytes (the order of Python's strings)."""
+    """The names directly below a namespace."""
 
-    namespaces: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
+    namespaces: SortedNames = SortedNames()
+    tables: SortedNames = SortedNames()
 
 
 class CatalogState(NamedTuple):
     """The maps behind a snapshot."""
 
     namespaces: Map[TableId, StoredNamespace] = Map()
-    tables: Map[TableId, StoredTable] = Map()
+    tables: LayeredMap[TableId, StoredTable] = LayeredMap()
     children: Map[TableId, Children] = Map()
     locations: Map[str, TableId] = Map()
+    """Tables by location, without those whose location tells their id (see `names_its_table`)."""
     records: Map[str, StoredRecord] = Map()
     keys: Map[str, str] = Map()
     """Idempotency key -> batch uuid."""
@@ -89,6 +140,15 @@ class CatalogState(NamedTuple):
     """Rows that mean nothing here, or are shadowed: object id -> serials. They stay on disk until the id is put."""
     detached: frozenset[TableId] = frozenset()
     """Parents that have children and are no namespace: other writers do not check for one."""
+
+    def table_at(self, location: str) -> TableId | None:
+        """The id of the table that lives at a location."""
+        found: TableId | None = self.locations.get(location)
+        if found is None and location[HASH_DIGITS : HASH_DIGITS + 1] == "_":
+            path = parse_id(location[HASH_DIGITS + 1 :])
+            table = self.tables.get(path)
+            found = path if table is not None and table.location == location else None
+        return found
 
     def serials(self, object_id: str) -> tuple[int, ...]:
         """The serials of all rows on disk that have this object id: normally one or none."""
