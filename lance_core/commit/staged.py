@@ -8,13 +8,21 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from lance_core.commit.chain import Chain
+from lance_core.commit.confirm import continues_table
 from lance_core.commit.durability import put_again, write_before_publishing
 from lance_core.commit.loop import Committed, prepare_on_head
 from lance_core.commit.prepare import PreparedCommit
 from lance_core.commit.slot import Lost, Unknown, claim_slot
 from lance_core.errors import CommitUnknown, InvalidTransaction, RetryableConflict
 from lance_core.format.manifest import ManifestFile
-from lance_core.format.naming import TRANSACTIONS_DIRECTORY, branch_base, join_key, manifest_path
+from lance_core.format.naming import (
+    TRANSACTIONS_DIRECTORY,
+    NamingScheme,
+    branch_base,
+    join_key,
+    manifest_name,
+    manifest_path,
+)
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 
@@ -44,11 +52,14 @@ class StagedCommit:
         base: str,
         prepared: PreparedCommit,
         path: str,
-        target: str,
+        head: ManifestFile | None,
+        scheme: NamingScheme,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
         self.path = path
-        self.target = target
+        self.target = manifest_path(base, prepared.version, scheme)
+        self._head = head
+        self._scheme = scheme
         self.state = State.STAGED
         self._store = store
         self._base = base
@@ -95,6 +106,16 @@ class StagedCommit:
         if isinstance(outcome, Unknown):
             self.state = State.UNKNOWN
             raise CommitUnknown(f"staged version {self.version} ({self.path}): {outcome.reason}")
+        try:
+            continues = continues_table(self._store, self._base, self.file, self._head, self._scheme)
+        except CommitUnknown:
+            self.state = State.UNKNOWN
+            raise
+        if not continues:
+            self.state = State.STAGED
+            raise RetryableConflict(
+                self.version, f"version {self.version} was committed and removed since it was staged"
+            )
         self.state = State.PUBLISHED
         self._store.delete(self.path)
         return Committed(self.version, self.target, self.file, outcome.e_tag, self.rebased)
@@ -134,13 +155,12 @@ def stage_commit(
     if isinstance(found, Committed):
         raise InvalidTransaction(f"transaction {transaction.uuid} is committed already, as version {found.version}")
     prepared, head, scheme = found
-    target = manifest_path(chain.base, prepared.version, scheme)
-    path = join_key(STAGING_DIRECTORY, str(uuid.uuid4()), target.rpartition("/")[2])
+    path = join_key(STAGING_DIRECTORY, str(uuid.uuid4()), manifest_name(prepared.version, scheme))
     assert prepared.file.transaction is not None
     deletions = _deletion_files(chain.base, prepared)
     write_before_publishing(store, chain.base, prepared.file.transaction, head, deletions)
     put_again(store, path, prepared.manifest)
-    return StagedCommit(store, chain.base, prepared, path, target, storage_options)
+    return StagedCommit(store, chain.base, prepared, path, head, scheme, storage_options)
 
 
 def _is_transaction_file(base: str, key: str) -> bool:
