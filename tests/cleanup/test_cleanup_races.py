@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -58,7 +59,24 @@ def other_cleanup(table: Table) -> None:
     clean(table, grace=NOW)
 
 
-ACTIONS: list[Callable[[Table], None]] = [tag, tag_ours, move_tag, branch, restore, append, overwrite, other_cleanup]
+def busy_minute(table: Table) -> None:
+    """Commits, a compaction, and stock pylance's clean-up of all that is superseded."""
+    append(table)
+    table.open().optimize.compact_files()
+    table.open().cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
+
+
+ACTIONS: list[Callable[[Table], None]] = [
+    tag,
+    tag_ours,
+    move_tag,
+    branch,
+    restore,
+    append,
+    overwrite,
+    other_cleanup,
+    busy_minute,
+]
 
 
 class Interruption:
@@ -100,7 +118,7 @@ def test_at_every_step(tmp_path: Path, action: Callable[[Table], None]) -> None:
         try:
             clean(table, store=store, settled=arrive)
         except LanceCoreError:
-            assert action is other_cleanup
+            assert action in {other_cleanup, busy_minute}
         check(scene, table, action, arrive.succeeded)
         succeeded += arrive.succeeded
     assert succeeded > 3
@@ -125,7 +143,7 @@ def check(scene: Rewindable, table: Table, action: Callable[[Table], None], succ
         assert after["tree/late", OLD + 1] == sorted([*old, 200, 201])
     elif action is restore:
         assert head == old
-    elif action is append:
+    elif action in {append, busy_minute}:
         assert head == sorted([*scene.before[".", 9], 200, 201])
     elif action is overwrite:
         assert head == [200, 201]
