@@ -201,9 +201,13 @@ class Promoter:
 
     def _look_behind(self, chains: Sequence[Sequence[_Promotion]]) -> None:
         """Take back what was written although it had been removed: it is superseded, and files of it are missing."""
-        if chains:
+        if not chains:
+            return
+        try:
             newest = self._refresh()
             self._store.map(lambda chain: self._look_behind_chain(chain, newest), chains)
+        except LanceCoreError as error:
+            logger.warning("promotions are not looked behind: %s", error)
 
     def _look_behind_chain(self, chain: Sequence[_Promotion], newest: CatalogSnapshot) -> None:
         top = chain[-1].entry

@@ -1,0 +1,108 @@
+"""What a sweep cannot do for one item keeps nothing else undone (G22)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import lance
+import pytest
+
+from lance_core.errors import StorageError
+from lance_core.storage.local import LocalStore
+from lance_core.testing.faults import FaultStore
+from tests.directory.invariants import check_quiet
+from tests.directory.tables import Ground, rows
+
+PERSON, KNOWS = ["g", "person"], ["g", "knows"]
+
+
+@pytest.fixture
+def two(ground: Ground) -> Ground:
+    for table in (PERSON, KNOWS):
+        ground.make_table(*table)
+    ground.catalog.sweep()
+    ground.catalog.flip_upkeep()
+    return ground
+
+
+def other(ground: Ground) -> tuple[Ground, FaultStore]:
+    store = FaultStore(LocalStore(ground.root, "none"))
+    return ground.again(store), store
+
+
+def refuse(store: FaultStore, matches: Callable[[str, str], bool]) -> Callable[[], None]:
+    def fail(verb: str, path: str) -> None:
+        if matches(verb, path):
+            raise StorageError(f"{path}: not to be had")
+
+    return store.before(fail)
+
+
+def test_a_staged_name_that_cannot_be_removed_keeps_its_own_record_open_only(two: Ground) -> None:
+    two.batch(two.transaction(PERSON, rows(3, 4)))
+    two.batch(two.transaction(KNOWS, rows(3, 4)))
+    first, _ = two.catalog.snapshot().open_records()
+    sweeper, store = other(two)
+    staged = first.participants[0].staged_path
+    heal = refuse(store, lambda verb, path: verb == "delete" and path == staged)
+
+    sweeper.catalog.sweep()
+    sweeper.catalog.flip_upkeep()
+
+    assert [record.batch_uuid for record in sweeper.catalog.snapshot().open_records()] == [first.batch_uuid]
+    heal()
+    sweeper.catalog.sweep()
+    sweeper.catalog.flip_upkeep()
+    check_quiet(two.root)
+
+
+def usurp(ground: Ground, table: list[str], value: int) -> None:
+    """A batch's version that is not promoted, and a stock commit under its name."""
+    store = FaultStore(LocalStore(ground.root, "none"))
+    refuse(store, lambda verb, _path: verb == "publish")
+    ground.again(store).batch(ground.transaction(table, rows(value, value + 1)))
+    ground.foreign_append(table, rows(value + 1, value + 2))
+
+
+def test_a_file_set_aside_that_cannot_be_read_keeps_no_other_one_waiting(two: Ground) -> None:
+    usurp(two, PERSON, 10)
+    usurp(two, KNOWS, 20)
+    sweeper, store = other(two)
+    location = two.location(PERSON)
+    heal = refuse(store, lambda verb, path: verb == "get" and path.startswith("_staging/foreign") and location in path)
+
+    sweeper.catalog.sweep()
+    sweeper.catalog.sweep()
+
+    assert two.ids(KNOWS) == [0, 1, 2, 20, 21]
+    assert two.ids(PERSON) == [0, 1, 2, 10]
+    heal()
+    sweeper.catalog.sweep()
+    sweeper.catalog.sweep()
+    sweeper.catalog.flip_upkeep()
+    assert two.ids(PERSON) == [0, 1, 2, 10, 11]
+    check_quiet(two.root)
+
+
+def test_a_branch_that_cannot_be_completed_keeps_no_other_step_from_being_done(two: Ground) -> None:
+    lance.dataset(namespace_client=two.namespace, table_id=PERSON).create_branch("dev")
+    usurp(two, KNOWS, 20)
+    sweeper, store = other(two)
+    refuse(store, lambda _verb, path: "/_refs/branches" in path)
+
+    sweeper.catalog.sweep()
+    sweeper.catalog.sweep()
+
+    assert two.ids(KNOWS) == [0, 1, 2, 20, 21]
+
+
+def test_a_promotion_that_cannot_be_looked_behind_is_one_all_the_same(two: Ground) -> None:
+    writer, store = other(two)
+    operation = two.transaction(PERSON, rows(3, 4))
+    promoted: list[str] = []
+    store.before(lambda verb, path: promoted.append(path) if verb == "publish" else None)
+    refuse(store, lambda verb, path: bool(promoted) and verb == "get")
+
+    writer.batch(operation)
+
+    assert two.ids(PERSON) == [0, 1, 2, 3]
