@@ -68,8 +68,12 @@ class Branches:
             created_at=created_at,
         )
         try:
-            self._store.put_if_absent(path, encode_branch(contents))
+            e_tag = self._store.put_if_absent(path, encode_branch(contents))
         except AlreadyExists:
+            return True
+        if not list_versions(self._store, first.base):
+            # Others wrote it first, and a client has deleted the branch since: its ref must not come back.
+            self._store.delete_if(path, if_match=e_tag)
             return True
         logger.info("branch %s had no ref file %s yet: written", first.branch, path)
         return True

@@ -251,3 +251,27 @@ def test_a_staged_name_that_is_left_brings_no_removed_version_back(two_tables: G
 
     assert two_tables.canonical(PERSON) == [4]
     assert two_tables.ids(PERSON) == list(range(7))
+
+
+def test_a_branch_that_was_deleted_meanwhile_does_not_get_its_ref_back(two_tables: Ground) -> None:
+    """Its creator died before the ref file; a server that is held before it writes that is overtaken by another one."""
+    lance.dataset(namespace_client=two_tables.namespace, table_id=PERSON).create_branch("dev")
+    two_tables.catalog.sweep()
+    [ref] = (two_tables.root / two_tables.location(PERSON) / "_refs").rglob("*.json")
+    ref.unlink()
+    store = FaultStore(LocalStore(two_tables.root, "none"))
+    held = two_tables.again(store)
+    snapshot = held.catalog.snapshot()
+
+    def overtake(verb: str, path: str) -> None:
+        if verb == "put_if_absent" and path.endswith(ref.name):
+            go_on()
+            other = two_tables.again()
+            assert other.catalog.branches.complete(snapshot, tuple(PERSON), "dev", after=timedelta(0))
+            two_tables.open(PERSON).branches.delete("dev")
+
+    go_on = store.before(overtake)
+    assert held.catalog.branches.complete(snapshot, tuple(PERSON), "dev", after=timedelta(0))
+
+    assert not ref.exists()
+    assert two_tables.open(PERSON).branches.list() == {}
