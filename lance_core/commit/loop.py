@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
 from lance_core.commit.chain import Chain
-from lance_core.commit.confirm import continues_table
+from lance_core.commit.confirm import check_continues
 from lance_core.commit.copying import Origin, copy_files
 from lance_core.commit.durability import write_before_publishing
 from lance_core.commit.prepare import PreparedCommit, prepare_commit
@@ -173,7 +173,7 @@ class _Attempt:
         self.last_slot = 0
 
     def run(self) -> Committed | None:
-        """Try once. None when another writer took the slot, or a clean-up had freed it below the newest version."""
+        """Try once. None when another writer took the slot."""
         store, base = self._chain.store, self._chain.base
         found = prepare_on_head(
             self._chain,
@@ -194,6 +194,5 @@ class _Attempt:
             return None
         if isinstance(outcome, Unknown):
             raise CommitUnknown(f"transaction {self._transaction.uuid} at version {prepared.version}: {outcome.reason}")
-        if not continues_table(store, base, prepared.file, head, scheme):
-            return None
+        check_continues(store, base, prepared.file, head, scheme)
         return Committed(prepared.version, path, prepared.file, outcome.e_tag, prepared.rebased)

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from lance_core.commit.chain import Chain
-from lance_core.commit.confirm import continues_table
+from lance_core.commit.confirm import check_continues
 from lance_core.commit.durability import put_again, write_before_publishing
 from lance_core.commit.loop import Committed, prepare_on_head
 from lance_core.commit.prepare import PreparedCommit
@@ -107,15 +107,10 @@ class StagedCommit:
             self.state = State.UNKNOWN
             raise CommitUnknown(f"staged version {self.version} ({self.path}): {outcome.reason}")
         try:
-            continues = continues_table(self._store, self._base, self.file, self._head, self._scheme)
+            check_continues(self._store, self._base, self.file, self._head, self._scheme)
         except CommitUnknown:
             self.state = State.UNKNOWN
             raise
-        if not continues:
-            self.state = State.STAGED
-            raise RetryableConflict(
-                self.version, f"version {self.version} was committed and removed since it was staged"
-            )
         self.state = State.PUBLISHED
         self._store.delete(self.path)
         return Committed(self.version, self.target, self.file, outcome.e_tag, self.rebased)

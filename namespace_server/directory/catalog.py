@@ -32,6 +32,9 @@ from namespace_server.directory.witness import Witness
 
 logger = logging.getLogger(__name__)
 
+RECORD_AGE = timedelta(minutes=2)
+"""Younger records stay, however many there are: a flip whose proof was delayed is recognised by them (G7)."""
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
@@ -209,7 +212,7 @@ class Catalog:
             self._sweeper.join()
         self.store.close()
 
-    def _repair(self, entry: VersionEntry, ours: bytes, theirs: bytes) -> None:
+    def _repair(self, entry: VersionEntry, ours: bytes, theirs: bytes | None) -> None:
         self.foreign.repair(entry, ours, theirs)
 
     def _note_forks(self, batch: Batch, plan: Plan) -> None:
@@ -263,8 +266,11 @@ class Catalog:
         closed.sort(key=lambda record: (record.timestamp_ms, record.batch_uuid))
         before = time.time_ns() // 1_000_000 - self.options.record_retention // timedelta(milliseconds=1)
         surplus = len(closed) - self.options.record_limit
+        settled = time.time_ns() // 1_000_000 - RECORD_AGE // timedelta(milliseconds=1)
         self.upkeep.remove(
-            record for number, record in enumerate(closed) if record.timestamp_ms < before or number < surplus
+            record
+            for number, record in enumerate(closed)
+            if record.timestamp_ms < before or (number < surplus and record.timestamp_ms < settled)
         )
         kept = max(self.options.record_retention, 2 * self.options.stage_max_age)
         before = time.time_ns() // 1_000_000 - kept // timedelta(milliseconds=1)

@@ -175,6 +175,8 @@ class Committer:
         try:
             if entries:
                 self._promoter.promote(entries)
+        except Exception:
+            logger.exception("promotion is left to the sweep")
         finally:  # others wait for these verdicts, which promotion does not change
             for pending in group:
                 if pending.verdict is not None:

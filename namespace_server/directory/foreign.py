@@ -83,11 +83,14 @@ class ForeignFiles:
         self._reported: set[str] = set()
         self._compared: set[str] = set()
 
-    def repair(self, entry: VersionEntry, ours: bytes, theirs: bytes) -> None:
+    def repair(self, entry: VersionEntry, ours: bytes, theirs: bytes | None) -> None:
         """Put the row's manifest back in its place; what stood there, and what was built on it, is set aside.
 
+        `theirs` is None where nothing foreign has the name: what was built on something that had it is set aside.
+
         Storage is looked at first, the newest catalog version after it. The usurped name comes last: as long as it is
-        not ours, whoever finds it begins anew. Raises `StorageError` when a step cannot be done, or was overtaken.
+        not ours, the next process that finds it starts over. Raises `StorageError` when a step cannot be done, or was
+        overtaken.
         """
         above = [
             (found, self._store.get(found.path))
@@ -104,11 +107,17 @@ class ForeignFiles:
         if head.version == entry.version:
             for found, data in reversed(_strangers(ours, theirs, above)):
                 self._move(found, data)
+        if theirs is None:
+            return
         self._keep(entry.canonical_path, theirs)
         meta = self._store.head(entry.canonical_path)
         if self._store.get(entry.canonical_path) != theirs or meta.e_tag is None:
             raise StorageError(f"{entry.canonical_path} changed while it was repaired")
         self._store.replace(entry.canonical_path, ours, if_match=meta.e_tag)
+
+    def paths_aside(self) -> frozenset[str]:
+        """The names that files had which are set aside now."""
+        return frozenset(item.path for item in self._list_kept())
 
     def recommits(self) -> list[Batch]:
         """Batches that commit again, as head + 1 and with their own uuids, the transactions of files set aside.
@@ -272,14 +281,14 @@ def _log(item: SetAside) -> None:
 
 
 def _strangers(
-    ours: bytes, theirs: bytes, above: Iterable[tuple[ManifestLocation, bytes]]
+    ours: bytes, theirs: bytes | None, above: Iterable[tuple[ManifestLocation, bytes]]
 ) -> list[tuple[ManifestLocation, bytes]]:
     """Of canonical files above a usurped head, ascending, those that were not built on the head.
 
     What might have been built on either was built on the usurper: that is what its writer saw.
     """
     below = parse_manifest_file(ours)
-    usurper = _parsed(theirs)
+    usurper = None if theirs is None else _parsed(theirs)
     strangers: list[tuple[ManifestLocation, bytes]] = []
     for found, data in above:
         file = _parsed(data)

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -37,6 +37,9 @@ LISTING_INTERVAL: Final = 60.0
 """Seconds that a snapshot may be led on by probing alone, by a clock that counts suspension (G8)."""
 
 _KEPT_SNAPSHOTS: Final = 16
+_RECORDS_TELL: Final = 60.0
+"""Seconds for which the newest version certainly holds the records of a flip that was committed; they are kept for
+twice as long at least."""
 _STEPS_BEFORE_LISTING: Final = 4
 _LOCAL_STEPS_BEFORE_LISTING: Final = 64
 """Local steps cost as little as a directory entry, of which a listing reads all."""
@@ -145,20 +148,32 @@ class ManifestTable:
         for _ in range(_LOCAL_STEPS_BEFORE_LISTING if self._store.local else _STEPS_BEFORE_LISTING):
             if not snapshot.version:
                 break
-            version, scheme = snapshot.version, _scheme_of(snapshot)
-            base, after = self._store.map(partial(self._read_of, snapshot), (version, version + 2))
+            base, after, newest = self._look_around(snapshot)
             if base is None or not _is_manifest_of(snapshot, base):
                 break
             try:
-                snapshot = self._advance(version + 1, following, scheme, snapshot.listed_at)
+                snapshot = self._advance(snapshot.version + 1, following, _scheme_of(snapshot), snapshot.listed_at)
             except CatalogDamaged:  # a newer one may be whole
                 break
             if after is None:
-                return self._newer(snapshot)
-            if snapshot.version != version + 1:  # others have led it on meanwhile
-                break
+                proved = snapshot.version == newest or (
+                    newest is None and self._newest.is_newest(snapshot.version, _scheme_of(snapshot))
+                )
+                return self._newer(snapshot) if proved else self._refresh_by_listing()
             following = after
         return self._refresh_by_listing()
+
+    def _look_around(self, snapshot: CatalogSnapshot) -> tuple[bytes | None, bytes | None, int | None]:
+        """In one round trip, before the next version is followed: the snapshot's own file, the next but one, and on a
+        bucket the number of the newest version, which in a directory is proved afterwards.
+        """
+        version, scheme = snapshot.version, _scheme_of(snapshot)
+        looks: list[Callable[[], Any]] = [partial(self._read, number, scheme) for number in (version, version + 2)]
+        if self._store.local:
+            base, after = self._store.gather(looks)
+            return base, after, None
+        base, after, listed = self._store.gather([*looks, self._newest.find])
+        return base, after, 0 if listed is None else listed[0]
 
     def at(self, version: int) -> CatalogSnapshot:
         """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not, or no longer, there.
@@ -269,20 +284,21 @@ class ManifestTable:
         stood there (G7). Raises `StorageError` when the store refused the write before any answer was lost: nothing
         was written, and nothing will be.
         """
+        began = elapsed_clock()
         outcome = claim_slot(self._store, flip.path, flip.manifest)
         if isinstance(outcome, SlotUnknown):
             return UnknownOutcome(outcome.reason)
         if isinstance(outcome, SlotLost):
             # After a lost answer ours may have stood there, been built on, and been removed since (G9).
-            return self._trace(flip, won=False) if outcome.doubted else Lost(outcome.data)
+            return self._trace(flip, began, won=False) if outcome.doubted else Lost(outcome.data)
         asked_at = elapsed_clock()
         try:
             proved = self._newest.is_newest(flip.version, flip.disk.scheme)
         except StorageError as error:
             return UnknownOutcome(f"{flip.path} is written, but cannot be proved to be the newest version: {error}")
-        return self._committed(flip, asked_at) if proved else self._trace(flip, won=True)
+        return self._committed(flip, asked_at) if proved else self._trace(flip, began, won=True)
 
-    def _trace(self, flip: Flip, *, won: bool) -> FlipOutcome:
+    def _trace(self, flip: Flip, began: float, *, won: bool) -> FlipOutcome:
         """What became of a flip whose version is, or may be, below the newest: that one tells."""
         try:
             newest = self._refresh_by_listing()
@@ -292,6 +308,8 @@ class ManifestTable:
             return self._committed(flip, newest.listed_at)
         if newest.version < flip.version:
             return UnknownOutcome(f"{flip.path} is written, but the newest version that is listed is {newest.version}")
+        if elapsed_clock() - began > _RECORDS_TELL:
+            return UnknownOutcome(f"{flip.path} was written long ago: records that would tell its outcome may be gone")
         if won:
             logger.error(
                 "catalog version %d was removed and written again below version %d, the newest: the changes are "
@@ -334,6 +352,17 @@ class ManifestTable:
     def _refresh_by_listing(self) -> CatalogSnapshot:
         listed_at = elapsed_clock()
         newest = self._newest.find()
+        while True:
+            try:
+                return self._lead_to(newest, listed_at)
+            except CatalogDamaged as error:
+                # While a clean-up runs, what was the newest version may be superseded and gone by now.
+                listed_at, seen, newest = elapsed_clock(), newest, self._newest.find()
+                if error.found != NO_FILE or newest == seen:
+                    raise
+
+    def _lead_to(self, newest: tuple[int, NamingScheme] | None, listed_at: float) -> CatalogSnapshot:
+        """The snapshot of what a listing showed to be the newest version."""
         if newest is None:
             with self._lock:
                 if self._current is None or not self._current.version:
@@ -347,6 +376,8 @@ class ManifestTable:
                     logger.error("catalog version %d was removed; the newest on storage is %d", known.version, version)
                 self._current = _confirmed(known, listed_at)
                 return self._current
+            # What was followed before may have been written where a clean-up had removed another version (G8).
+            self._recent.clear()
         data = self._read(version, scheme)
         if data is None:
             key = manifest_path(self._path, version, scheme)

@@ -29,7 +29,7 @@ from namespace_server.directory.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
 
-Repair = Callable[[VersionEntry, bytes, bytes], None]
+Repair = Callable[[VersionEntry, bytes, bytes | None], None]
 _version_of = attrgetter("version")
 _AT_ONCE: Final = 1.0
 """Seconds from a flip to the end of a promotion that followed it at once."""
@@ -63,8 +63,9 @@ class _Promotion(NamedTuple):
 class Promoter:
     """Promotes versions and remembers, while their records are open, which are done.
 
-    `repair(entry, ours, theirs)` is called when a foreign file stands under a row's canonical name (M6). `refresh`
-    gives the newest snapshot. Nothing here decides a batch: a failure leaves the version to the next attempt.
+    `repair(entry, ours, theirs)` is called when a foreign file stands under a row's canonical name, and with None for
+    `theirs` when one may stand above a head whose own name is vacant or ours (M6). `refresh` gives the newest snapshot.
+    Nothing here decides a batch: a failure leaves the version to the next attempt.
     """
 
     def __init__(self, store: ObjectStore, repair: Repair, refresh: Callable[[], CatalogSnapshot]) -> None:
@@ -151,7 +152,7 @@ class Promoter:
             if data is None:
                 return _Promotion(entry, self.look(entry))
             found = self._versions_of(entry)
-            if _is_gone(entry, found):
+            if self._is_gone(entry, data, found):
                 return _Promotion(entry, State.GONE)
             doubtful = _is_out_of_place(entry, found)
         try:
@@ -163,7 +164,7 @@ class Promoter:
             promotion = self._compare(entry, data)
             return promotion._replace(written=data) if doubtful else promotion
         except NotFound:  # the staged name is gone: promoted by others, and perhaps removed since, or a client took it
-            if _is_gone(entry, self._versions_of(entry)):
+            if self._is_gone(entry, data, self._versions_of(entry)):
                 return _Promotion(entry, State.GONE)
             return self._put(entry, data)
         return _Promotion(entry, State.PROMOTED, data)
@@ -181,6 +182,23 @@ class Promoter:
             return _Promotion(entry, State.PROMOTED)
         self._repair(entry, ours, theirs)
         return _Promotion(entry, State.PROMOTED, ours)
+
+    def _is_gone(self, entry: VersionEntry, data: bytes, found: Collection[int]) -> bool:
+        """Whether a client's cleanup removed the version: its name is vacant below a higher one (M5).
+
+        A head is never gone: what stands above its vacant name was built on a foreign file, and is set aside.
+        """
+        if entry.version in found or max(found, default=0) <= entry.version:
+            return False
+        if not self._is_head(entry, self._refresh()):
+            return True
+        self._repair(entry, data, None)
+        return False
+
+    def _is_head(self, entry: VersionEntry, newest: CatalogSnapshot) -> bool:
+        table_id = newest.table_at(entry.location)
+        top = None if table_id is None else newest.top(table_id, entry.branch)
+        return top is not None and top[0] == entry.version
 
     def _versions_of(self, entry: VersionEntry) -> set[int]:
         """The canonical names of its chain."""
@@ -211,13 +229,25 @@ class Promoter:
 
     def _look_behind_chain(self, chain: Sequence[_Promotion], newest: CatalogSnapshot) -> None:
         top = chain[-1].entry
-        superseded = chain[-1].written is None or self._is_superseded(top, newest)
+        if chain[-1].written is not None and not self._is_superseded(top, newest):
+            return
         for promotion in chain:
             entry, data = promotion.entry, promotion.written
-            if data is None or not superseded or is_whole(self._store, entry.base, data):
+            if data is None:
                 continue
-            # By name: what stands there, by whom it was written, is a version that was removed.
-            self._store.delete(entry.canonical_path)
+            if self._is_head(entry, newest):
+                self._repair(entry, data, None)
+            elif not is_whole(self._store, entry.base, data):
+                self._take_back(entry, data)
+
+    def _take_back(self, entry: VersionEntry, data: bytes) -> None:
+        """Remove a version that had been removed, if that is still what stands under its name."""
+        try:
+            e_tag = self._store.head(entry.canonical_path).e_tag
+        except NotFound:
+            return
+        if self._store.find(entry.canonical_path) == data:
+            self._store.delete_if(entry.canonical_path, if_match=e_tag)
             logger.warning("%s was removed before it was promoted here, and is again", entry.canonical_path)
 
     def _is_superseded(self, entry: VersionEntry, newest: CatalogSnapshot) -> bool:
@@ -253,8 +283,7 @@ class Promoter:
         """Judge a row whose staged file is of no help: promoted, waiting, or removed by a client's cleanup (M5)."""
         theirs = self._store.find(entry.canonical_path)
         if theirs is None:
-            newest = max((found.version for found in list_versions(self._store, entry.base)), default=0)
-            if newest > entry.version:
+            if max(self._versions_of(entry), default=0) > entry.version and not self._is_head(entry, self._refresh()):
                 return State.GONE
             logger.error("no manifest of %s is left under any name", entry.canonical_path)
             return State.UNPROMOTED
@@ -355,11 +384,6 @@ def _open_path(entry: VersionEntry, snapshot: CatalogSnapshot) -> str | None:
 
 def _staged_at(entry: VersionEntry, path: str | None) -> VersionEntry:
     return entry if path is None or path == entry.staged_path else replace(entry, staged_path=path)
-
-
-def _is_gone(entry: VersionEntry, found: Collection[int]) -> bool:
-    """Whether a client's cleanup removed a version: its name is vacant and there is a higher one (M5)."""
-    return entry.version not in found and max(found, default=0) > entry.version
 
 
 def _is_out_of_place(entry: VersionEntry, found: Collection[int]) -> bool:

@@ -7,6 +7,7 @@ the row's, else the staged path (M3). Versions whose file a client's cleanup rem
 from __future__ import annotations
 
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from lance_namespace.errors import (
@@ -26,6 +27,8 @@ from namespace_server.directory.verification import stored_entries
 from namespace_server.directory.view import Naming, View
 
 Body = dict[str, Any]
+
+_version_of = attrgetter("version")
 
 
 def describe_table_version(view: View, request: Request) -> Body:
@@ -73,9 +76,7 @@ def find(view: View, table: TableEntry, branch: str | None, version: int | None)
     entry = snapshot.version_entry(table.id, branch, version)
     if entry is None or not view.is_promoted(entry):
         return entry
-    try:
-        view.catalog.store.head(entry.canonical_path)
-    except NotFound:
+    if _gone(view, head, [entry]):
         view.catalog.upkeep.remove([entry])
         return None
     return entry
@@ -124,16 +125,38 @@ def _existing(
         return []
     present = {found.version for found in list_versions(view.catalog.store, head.base)}
     existing: list[VersionEntry] = []
-    gone: list[VersionEntry] = []
+    absent: list[VersionEntry] = []
     for entry in snapshot.versions(table.id, branch, descending=descending, start=start):
-        if entry.version in present or not view.is_promoted(entry):
+        if entry.version in present or entry.version == head.version or not view.is_promoted(entry):
             existing.append(entry)
         else:
-            gone.append(entry)
+            absent.append(entry)
         if limit is not None and 0 <= limit < len(existing):
             break
+    gone = _gone(view, head, absent) if absent else []
     view.catalog.upkeep.remove(gone)
+    if len(gone) < len(absent):
+        existing += [entry for entry in absent if entry not in gone]
+        existing.sort(key=_version_of, reverse=descending)
     return existing
+
+
+def _gone(view: View, head: VersionEntry, entries: list[VersionEntry]) -> list[VersionEntry]:
+    """Those of promoted versions that a client's cleanup removed (M5).
+
+    One that was promoted between two looks is not: storage is looked at after it was known to be promoted. Nor is one
+    that a repair has set aside, which will be put back (G22).
+    """
+    if len(entries) == 1:
+        try:
+            view.catalog.store.head(entries[0].canonical_path)
+        except NotFound:
+            pass
+        else:
+            return []
+    aside = view.catalog.foreign.paths_aside()
+    present = {found.version for found in list_versions(view.catalog.store, head.base)}
+    return [entry for entry in entries if entry.version not in present and entry.canonical_path not in aside]
 
 
 def _is_no_branch(view: View, table: TableEntry, branch: str) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.staged import stage_commit
 from lance_core.data import stage_fragments
-from lance_core.errors import CommitUnknown, RetryableConflict
+from lance_core.errors import CommitUnknown
 from lance_core.format.naming import manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
@@ -57,22 +57,23 @@ def values(root: Path) -> list[int]:
     return sorted(lance.dataset(str(root / "t")).to_table()["v"].to_pylist())
 
 
-def test_a_commit_that_lands_below_a_version_that_was_not_built_on_it_is_made_again(
+def test_a_commit_that_lands_below_a_version_that_was_not_built_on_it_is_unknown(
     held: FaultStore, tmp_path: Path
 ) -> None:
-    transaction = append(str(tmp_path / "t"), 100)
-    hold(
-        held, manifest_path("t", 2), lambda: (others(tmp_path, tags=(3,)), held.inner.delete(manifest_path("t", 2)))[0]
-    )
+    hold(held, manifest_path("t", 2), lambda: others(tmp_path, tags=(3,)))
 
-    with pytest.raises(RetryableConflict):  # what landed since version 1 can no longer be read: to be redone
-        commit_transaction(held, "t", transaction)
+    with pytest.raises(CommitUnknown, match="version 3 was not built on it"):
+        commit_transaction(held, "t", append(str(tmp_path / "t"), 100))
 
     assert values(tmp_path) == [0, 1, 2, 3]
-    assert held.inner.find(manifest_path("t", 2)) is None
-    transaction.read_version = 4
-    assert commit_transaction(held, "t", transaction).version == 5
-    assert values(tmp_path) == [0, 1, 2, 3, 100]
+
+
+def test_a_head_that_a_tag_keeps_proves_nothing(held: FaultStore, tmp_path: Path) -> None:
+    lance.dataset(str(tmp_path / "t")).tags.create("one", 1)
+    hold(held, manifest_path("t", 2), lambda: others(tmp_path))
+
+    with pytest.raises(CommitUnknown, match="the newest version is 4"):
+        commit_transaction(held, "t", append(str(tmp_path / "t"), 100))
 
 
 def test_a_commit_that_lands_where_all_versions_above_but_the_newest_are_gone_is_unknown(
@@ -95,14 +96,11 @@ def test_a_commit_that_others_have_built_on_already_is_a_commit(held: FaultStore
     assert values(tmp_path) == [0, 1, 100]
 
 
-def test_a_staged_version_is_not_published_below_the_newest(held: FaultStore, tmp_path: Path) -> None:
+def test_a_staged_version_that_is_published_below_the_newest_is_unknown(held: FaultStore, tmp_path: Path) -> None:
     staged = stage_commit(held, "t", append(str(tmp_path / "t"), 100))
     others(tmp_path, tags=(3,))
-    assert held.inner.find(manifest_path("t", 2)) is None
 
-    with pytest.raises(RetryableConflict, match="removed since it was staged"):
+    with pytest.raises(CommitUnknown):
         staged.publish()
 
-    assert held.inner.find(manifest_path("t", 2)) is None
-    staged.discard()
     assert values(tmp_path) == [0, 1, 2, 3]

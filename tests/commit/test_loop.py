@@ -195,10 +195,6 @@ def test_an_uncontended_commit_needs_few_requests(table: Table) -> None:
     commit_transaction(counting, "t", append(table))
     assert counting.cost.by_verb == {"list": 2, "get": 1, "put": 1, "put_if_absent": 1}
     assert counting.cost.round_trips == 5
-    counting.local = True
-    with counting.measure() as cost:
-        commit_transaction(counting, "t", append(table))
-    assert cost.by_verb == {"list": 1, "get": 2, "put": 1, "put_if_absent": 1, "head": 1}
 
 
 def test_another_clock_does_not_turn_time_back(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

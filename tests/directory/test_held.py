@@ -275,3 +275,87 @@ def test_a_branch_that_was_deleted_meanwhile_does_not_get_its_ref_back(two_table
 
     assert not ref.exists()
     assert two_tables.open(PERSON).branches.list() == {}
+
+
+@pytest.mark.parametrize("dead", [True, False])
+def test_a_head_is_never_gone(ground: Ground, dead: bool) -> None:
+    """Its name was taken by a stock writer, another one built on that, and a clean-up removed what had the name."""
+    ground.make_table(*PERSON)
+    ground.catalog.sweep()
+    usurp(ground, then=append_above)
+    [usurper] = [
+        path for path in ground.root.rglob(f"*/_versions/{2**64 - 3}.manifest") if "__manifest" not in str(path)
+    ]
+    usurper.unlink()
+    if dead:
+        other = ground.again()
+        other.catalog.sweep()
+        other.catalog.sweep()
+    else:
+        ground.again().read("list_table_versions", id=PERSON)
+        ground.again().catalog.sweep()
+
+    assert {3, 4} <= set(ground.ids(PERSON)), "3: an acknowledged batch is gone"
+    run = Run(ground.root, work_only)
+    run.check(PERSON)
+
+
+def test_a_version_that_is_promoted_between_two_looks_keeps_its_row(two_tables: Ground) -> None:
+    two_tables.batch(two_tables.transaction(PERSON, rows(4, 5)))
+    head = two_tables.head(PERSON)
+    two_tables.batch(two_tables.transaction(PERSON, rows(5, 6)))
+    reader = two_tables.again()
+    snapshot = reader.catalog.snapshot()
+    entry = snapshot.version_entry(tuple(PERSON), None, head)
+    assert entry is not None
+    store = reader.store
+    listed = store.list
+
+    def late(prefix: str, **options: object):
+        found = [meta for meta in listed(prefix, **options) if meta.path != entry.canonical_path]
+        store.list = listed
+        reader.catalog.promoter.promote([entry], snapshot)
+        return iter(found)
+
+    store.list = late
+    answer = reader.read("list_table_versions", id=PERSON)
+
+    assert head in [version["version"] for version in answer["versions"]]
+    reader.catalog.flip_upkeep()
+    assert two_tables.catalog.snapshot().version_entry(tuple(PERSON), None, head) is not None
+
+
+def test_a_version_that_a_repair_has_set_aside_keeps_its_row(two_tables: Ground) -> None:
+    head = two_tables.head(PERSON)
+    path = two_tables.root / two_tables.location(PERSON) / "_versions" / f"{2**64 - 1 - head}.manifest"
+    two_tables.write(PERSON, rows(5, 6))
+    two_tables.catalog.sweep()
+    two_tables.catalog.flip_upkeep()
+    aside = (
+        two_tables.root
+        / "_staging/foreign"
+        / "a4b1c2d3-0000-4000-8000-000000000000"
+        / path.relative_to(two_tables.root)
+    )
+    aside.parent.mkdir(parents=True)
+    path.rename(aside)
+    other = two_tables.again()
+
+    listed = other.read("list_table_versions", id=PERSON)["versions"]
+    other.catalog.flip_upkeep()
+    other.catalog.sweep()
+
+    assert [version["version"] for version in listed] == [1, 2, 3]
+    assert path.exists()
+    Run(two_tables.root, work_only).check(PERSON)
+
+
+def test_a_look_behind_removes_no_other_manifest(two_tables: Ground) -> None:
+    """Of the name a branch was made anew while the process was held."""
+    entry = two_tables.catalog.snapshot().head(tuple(PERSON))
+    assert entry is not None
+    theirs = two_tables.store.get(entry.canonical_path)
+    two_tables.catalog.promoter._take_back(entry, theirs + b"x")
+    assert two_tables.store.get(entry.canonical_path) == theirs
+    two_tables.catalog.promoter._take_back(entry, theirs)
+    assert two_tables.store.find(entry.canonical_path) is None

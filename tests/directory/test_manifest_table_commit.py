@@ -214,7 +214,7 @@ def test_round_trips() -> None:
     with store.measure() as cost:
         other.refresh()
     assert cost.round_trips == 2
-    assert cost.requests == 3  # the version that is there; the one before, which still is, and the next, which is not
+    assert cost.requests == 4  # the version that is there; the one before, the next, which is not, and a listing
     assert_snapshot_is(other.current, reference)
 
 

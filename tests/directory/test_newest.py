@@ -18,8 +18,8 @@ from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Fault, FaultStore
 from namespace_server.directory.manifest_table import Committed, Displaced, ManifestTable, UnknownOutcome
-from namespace_server.directory.newest import MARKS, STRIDE, NewestVersion
-from namespace_server.directory.rows import NamespaceEntry, RecordEntry
+from namespace_server.directory.newest import MARKS, STRIDE, NewestVersion, elapsed_clock
+from namespace_server.directory.rows import NamespaceEntry, RecordEntry, changes_of
 from tests.directory.flipping import flip
 from tests.directory.reference import put
 from tests.directory.tables import Ground, rows
@@ -181,6 +181,66 @@ def test_what_stands_after_a_removed_version_is_not_followed(view) -> None:
     assert "phantom" not in idle.current.child_namespaces(())
     with pytest.raises(ReferenceNotFound):
         idle.at(2)
+
+
+@KINDS
+def test_what_stands_after_a_version_that_a_tag_keeps_is_not_followed(view) -> None:
+    """The base is there and the same; what a process wrote after it before it died is below the newest all the same."""
+    inner = MemoryStore()
+    table, idle = ManifestTable(view(inner)), ManifestTable(view(inner))
+    flip(table, put([space("first")]))
+    idle.refresh()
+    stale = recorded(idle, "phantom")
+    idle.stage(stale)
+    for number in range(3):
+        flip(table, put([space(f"n{number}")]))
+    for version in (2, 3):
+        inner.delete(name(version))
+    inner.put(name(2), stale.manifest)
+
+    assert idle.refresh().version == 4
+    assert "phantom" not in idle.current.child_namespaces(())
+    with pytest.raises(ReferenceNotFound):
+        idle.at(2)
+
+
+def test_a_flip_whose_records_may_have_expired_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was committed and seen, its record closed and removed, before the process that wrote it goes on."""
+    inner = MemoryStore()
+    store = FaultStore(inner)
+    table, other = ManifestTable(store), ManifestTable(inner)
+    flip(table, put([space("first")]))
+    prepared = recorded(table, "mine")
+    table.stage(prepared)
+    [uid] = [entry.batch_uuid for entry in prepared.changes.puts.values() if isinstance(entry, RecordEntry)]
+    now = elapsed_clock()
+
+    def a_while(verb: str, path: str) -> None:
+        if inner.find(name(2)) is not None:
+            go_on()
+            flip(other, changes_of([], [f"$transactions${uid}"]))
+            monkeypatch.setattr("namespace_server.directory.manifest_table.elapsed_clock", lambda: now + 61)
+
+    go_on = store.before(a_while)
+    assert isinstance(table.commit(prepared), UnknownOutcome)
+    assert inner.find(name(2)) is not None
+
+
+def test_a_clean_up_that_overtakes_a_listing_is_no_damage() -> None:
+    inner = MemoryStore()
+    store = FaultStore(inner)
+    table = ManifestTable(inner)
+    for label in "abc":
+        flip(table, put([space(label)]))
+
+    def overtake(verb: str, path: str) -> None:
+        if verb == "get" and path == name(3):
+            go_on()
+            flip(table, put([space("d")]))
+            inner.delete(name(3))
+
+    go_on = store.before(overtake)
+    assert ManifestTable(store).refresh().version == 4
 
 
 def test_changes_are_taken_inline_only_by_the_version_that_they_were_made_to() -> None:
