@@ -29,7 +29,10 @@ class Witness:
         self._noted: int | None = None
 
     def compare(self, snapshot: CatalogSnapshot) -> None:
-        """Note the version of `snapshot` if it is the highest so far; log an error if the note names a higher one."""
+        """Note the version of `snapshot` if it is the highest so far; log an error if the note names a higher one.
+
+        Nothing is written to a root that is not managed.
+        """
         if self._noted is None:
             found = self._read()
             self._noted = found.get("version", 0)
@@ -42,7 +45,7 @@ class Witness:
                     moment.isoformat(timespec="seconds"),
                     snapshot.version,
                 )
-        if snapshot.version > self._noted:
+        if snapshot.managed and snapshot.version > self._noted:
             content = orjson.dumps({"version": snapshot.version, "timestamp_ms": snapshot.timestamp_ms})
             self._store.put(WITNESS, content, durable=False)
             self._noted = snapshot.version
