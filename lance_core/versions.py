@@ -41,6 +41,9 @@ def find_latest(store: ObjectStore, base: str) -> ManifestLocation:
     names it is the greatest of all. Raises `ReferenceNotFound` when there is none, `UnsupportedFeature` when both
     kinds of names were met on the way.
     """
+    first = _first_manifest(store, base)
+    if first is not None and first.scheme is NamingScheme.V2:
+        return first
     latest: ManifestLocation | None = None
     for location in _list_manifests(store, base):
         if location.scheme is NamingScheme.V2:
@@ -113,6 +116,13 @@ def with_transaction(store: ObjectStore, base: str, file: ManifestFile) -> Manif
     except DecodeError as error:
         raise CorruptFile(f"{store.object_uri(path)}: not a transaction: {error}") from error
     return file.with_transaction(transaction)
+
+
+def _first_manifest(store: ObjectStore, base: str) -> ManifestLocation | None:
+    """What the first key is, which on a bucket is a short question; None in a directory, which is read as a whole."""
+    meta = None if store.local else store.first(versions_directory(base))
+    parsed = None if meta is None else parse_manifest_name(meta.path.rpartition("/")[2])
+    return None if meta is None or parsed is None else ManifestLocation(meta.path, *parsed, meta.size, meta.e_tag)
 
 
 def _list_manifests(store: ObjectStore, base: str) -> Iterator[ManifestLocation]:

@@ -194,8 +194,9 @@ class _Gcs:
                 (name for name in self.objects if name.startswith(query.get("prefix", "")) and name >= start),
                 key=str.encode,
             )
-            page = {"items": [self.resource(name) for name in names[: self.page_size]]}
-        return page | ({"nextPageToken": names[self.page_size]} if len(names) > self.page_size else {})
+            size = min(self.page_size, int(query.get("maxResults", self.page_size)))
+            page = {"items": [self.resource(name) for name in names[:size]]}
+        return page | ({"nextPageToken": names[size]} if len(names) > size else {})
 
 
 def _refusal(code: int, message: str) -> dict[str, object]:

@@ -116,6 +116,15 @@ class FsspecStore(ObjectStore):
             objects = iter(sorted(objects, key=lambda found: found.key.encode()))
         return self._metas(objects, start_after)
 
+    def first(self, prefix: str) -> ObjectMeta | None:
+        check_prefix(prefix)
+        if not self._bucket.ordered:
+            return super().first(prefix)
+        below = f"{self._base}{prefix}/" if prefix else self._base
+        page = self._ask(prefix, lambda: self._bucket.page(below, None, None, limit=1))
+        found = next(self._metas(iter(page.objects), None), None)
+        return found if found is not None or page.token is None else super().first(prefix)
+
     def sync(self, paths: Iterable[str]) -> None:
         for path in paths:
             check_key(path)

@@ -172,6 +172,13 @@ class ObjectStore(ABC):
         stores that list in order.
         """
 
+    def first(self, prefix: str) -> ObjectMeta | None:
+        """The first object below the directory `prefix`, as `list` has them; None where there is none.
+
+        One request for one key where a service lists in order.
+        """
+        return next(iter(self.list(prefix)), None)
+
     @abstractmethod
     def sync(self, paths: Iterable[str]) -> None:
         """Make objects written (by anybody) survive a power loss: their bytes and every directory on their way.

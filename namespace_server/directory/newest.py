@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from lance_core.errors import NotFound
-from lance_core.format.naming import NamingScheme, manifest_path, parse_manifest_name, versions_directory
+from lance_core.errors import NotFound, ReferenceNotFound
+from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
+from lance_core.versions import find_latest
 
 MARKS: Final = "_staging/high-water"
 """The directory of the high-water marks: empty files whose names are numbers. Mark k: a version of at least
@@ -37,17 +38,12 @@ class NewestVersion:
         self._marked = 0
 
     def find(self) -> tuple[int, NamingScheme] | None:
-        """The newest version by listing, None if there is none. In a directory of V2 names that is the first key."""
-        newest: tuple[int, NamingScheme] | None = None
-        for meta in self._store.list(versions_directory(self._root)):
-            found = parse_manifest_name(meta.path.rpartition("/")[2])
-            if found is None:
-                continue
-            if found[1] is NamingScheme.V2:
-                return found
-            if newest is None or found[0] > newest[0]:
-                newest = found
-        return newest
+        """The newest version by listing, None if there is none. Among V2 names that is the first key."""
+        try:
+            latest = find_latest(self._store, self._root)
+        except ReferenceNotFound:
+            return None
+        return latest.version, latest.scheme
 
     def mark(self, version: int) -> None:
         """Note that `version` is about to be written. Every flip does so before its slot is claimed."""

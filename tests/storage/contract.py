@@ -259,6 +259,15 @@ class StoreContract:
 
     # deleting and listing
 
+    def test_first_is_the_first_that_a_listing_has(self, store: ObjectStore) -> None:
+        assert store.first("d") is None
+        for path in ("d/b", "d/a/x", "d/a-b", "e"):
+            store.put(path, path.encode())
+        first = store.first("d")
+        assert first == next(iter(store.list("d")))
+        assert first is not None
+        assert first.path == "d/a-b"
+
     def test_delete_if_removes_only_what_has_the_e_tag(self, store: ObjectStore) -> None:
         store.put("a", b"one")
         old = store.head("a").e_tag

@@ -159,6 +159,8 @@ class ExternalManifestStore(ExclusiveStore):
                 self._attempt(slot, partial(self._synchronise, slot, row))
         return self.inner.list(prefix, start_after=start_after)
 
+    first = ObjectStore.first  # listing finishes what is staged
+
     def close(self) -> None:
         if self._overlap is not None:
             self._overlap.close()

@@ -102,10 +102,17 @@ class AzureBucket(Bucket):
             conditions = {"etag": condition, "match_condition": MatchConditions.IfNotModified}
         await self._container.get_blob_client(key).delete_blob(**conditions, **_SINGLE_SEND)
 
-    async def page(self, prefix: str, start_after: str | None, token: str | None) -> Page:  # noqa: ARG002
+    async def page(
+        self,
+        prefix: str,
+        start_after: str | None,  # noqa: ARG002
+        token: str | None,
+        *,
+        limit: int | None = None,
+    ) -> Page:
         await self._connect()
         pages = self._container.list_blobs(
-            name_starts_with=prefix, include=["metadata"], results_per_page=self._page_size, **_SINGLE_SEND
+            name_starts_with=prefix, include=["metadata"], results_per_page=limit or self._page_size, **_SINGLE_SEND
         ).by_page(token)
         found = [
             Found(blob.name, blob.size, _quoted(blob.etag), blob.last_modified)

@@ -82,8 +82,8 @@ class Bucket(ABC):
         """Delete an object. `condition`: None, or the e_tag that must be there. May fail with `Verdict.MISSING`."""
 
     @abstractmethod
-    async def page(self, prefix: str, start_after: str | None, token: str | None) -> Page:
-        """Up to a page of the objects whose keys begin with `prefix`."""
+    async def page(self, prefix: str, start_after: str | None, token: str | None, *, limit: int | None = None) -> Page:
+        """Up to a page of the objects whose keys begin with `prefix`, at most `limit` of them."""
 
     @abstractmethod
     def judge(self, error: Exception) -> Verdict:

@@ -71,8 +71,8 @@ class GcsBucket(Bucket):
         conditions = {} if condition is None else {"ifGenerationMatch": condition.strip('"')}
         await self._request("DELETE", "b/{}/o/{}", self.name, key, **conditions)
 
-    async def page(self, prefix: str, start_after: str | None, token: str | None) -> Page:
-        where = {"startOffset": start_after, "pageToken": token}
+    async def page(self, prefix: str, start_after: str | None, token: str | None, *, limit: int | None = None) -> Page:
+        where = {"startOffset": start_after, "pageToken": token, "maxResults": None if limit is None else str(limit)}
         answer = json.loads(
             await self._request(
                 "GET", "b/{}/o", self.name, prefix=prefix, **{name: value for name, value in where.items() if value}

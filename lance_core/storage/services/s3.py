@@ -142,9 +142,11 @@ class S3Bucket(Bucket):
         conditions = {} if condition is None else {"IfMatch": condition}
         await client.delete_object(Bucket=self.name, Key=key, **conditions)
 
-    async def page(self, prefix: str, start_after: str | None, token: str | None) -> Page:
+    async def page(self, prefix: str, start_after: str | None, token: str | None, *, limit: int | None = None) -> Page:
         client = await self._client()
-        where = {} if start_after is None else {"StartAfter": start_after}
+        where: dict[str, Any] = {} if start_after is None else {"StartAfter": start_after}
+        if limit is not None:
+            where["MaxKeys"] = limit
         if token is not None:
             where = {"ContinuationToken": token}
         answer = await client.list_objects_v2(Bucket=self.name, Prefix=prefix, **where)
