@@ -14,7 +14,7 @@ import lance
 import pyarrow as pa
 
 from lance_core.format.naming import manifest_path
-from namespace_server.directory.rows import Entry, NamespaceEntry, TableEntry, VersionEntry, encode_entry
+from namespace_server.directory.model.entries import Entry, NamespaceEntry, TableEntry, VersionEntry, encode_entry
 
 SCHEMA = pa.schema(
     [

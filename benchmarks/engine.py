@@ -16,9 +16,9 @@ from benchmarks.report import Report, Table, milliseconds, ratio
 from benchmarks.staging import flush_files
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.staged import stage_commit
-from lance_core.dataset import Dataset
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
+from lance_core.tables.dataset import Dataset
 from lance_core.transaction.operations import Update, encode_transaction
 
 WARM_UP = 5

@@ -20,10 +20,17 @@ from uuid import uuid4
 from benchmarks.catalogs import VERSIONS_PER_TABLE, write_managed_catalog
 from benchmarks.staging import flush_files
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.disk import OnDisk
-from namespace_server.directory.manifest_table import Committed, ManifestTable
-from namespace_server.directory.rows import Changes, Participant, RecordEntry, TableEntry, VersionEntry, changes_of
-from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.manifest_table.schema import OnDisk
+from namespace_server.directory.manifest_table.table import Committed, ManifestTable
+from namespace_server.directory.model.entries import (
+    Changes,
+    Participant,
+    RecordEntry,
+    TableEntry,
+    VersionEntry,
+    changes_of,
+)
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 WARM_UP = 50

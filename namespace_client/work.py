@@ -11,9 +11,9 @@ from lance_core.data import DATA_STORAGE_VERSION
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
-from lance_core.refs import Tags
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
+from lance_core.tables.tags import Tags
 from lance_core.transaction.operations import Operation, Overwrite, ReserveFragments, Restore, decode_operation
 from lance_core.versions import read_version
 from namespace_client import staging

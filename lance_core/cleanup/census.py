@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lance_core.branches import Branches
 from lance_core.commit.staged import STAGING_DIRECTORY
 from lance_core.errors import ReferenceNotFound, UnsupportedFeature
 from lance_core.format.naming import (
@@ -22,8 +21,9 @@ from lance_core.format.naming import (
     parse_staged_name,
 )
 from lance_core.format.refs import BranchContents, TagContents
-from lance_core.refs import Tags
 from lance_core.storage.port import ObjectMeta, ObjectStore
+from lance_core.tables.branches import Branches
+from lance_core.tables.tags import Tags
 
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _SCRATCH = re.compile(rf"({STAGING_DIRECTORY}/{_UUID}/{_UUID})/{VERSIONS_DIRECTORY}/[^/]+", re.ASCII)

@@ -24,7 +24,7 @@ from lance_core.format.naming import transaction_path
 from lance_core.format.outline import find_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.apply import apply_transaction
-from lance_core.transaction.conflicts import Context, Outcome, judge, shared_fragments
+from lance_core.transaction.conflicts.rules import Context, Outcome, judge, shared_fragments
 from lance_core.transaction.features import writes_transaction_files
 from lance_core.transaction.heads import check_head
 from lance_core.transaction.operations import (

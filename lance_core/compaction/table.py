@@ -10,10 +10,10 @@ from lance_core.commit.handlers.handler import CommitHandler, handle
 from lance_core.commit.loop import MAX_RETRIES, Committed, commit_transaction
 from lance_core.compaction.plan import CompactionOptions
 from lance_core.compaction.rewrite import discard_compaction, prepare_compaction
-from lance_core.dataset import Dataset
 from lance_core.errors import CommitConflict, InvalidTransaction
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
+from lance_core.tables.dataset import Dataset
 from lance_core.transaction.operations import ReserveFragments, encode_transaction
 
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from lance_core.branches import Branches
 from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
 from lance_core.format.naming import TRANSACTIONS_DIRECTORY, branch_base, join_key, parse_transaction_name
 from lance_core.inspection.files import Description, file_kind, inspect_file
-from lance_core.refs import Tags
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
+from lance_core.tables.branches import Branches
+from lance_core.tables.tags import Tags
 from lance_core.versions import list_versions
 
 __all__ = ["inspect_table", "inspect_uri"]

@@ -15,6 +15,7 @@ from lance_core.format.outline import AnyManifest, add_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.cloning import clone_manifest
 from lance_core.transaction.compaction import rewrite_fragments
+from lance_core.transaction.conflicts.tables import base_clash
 from lance_core.transaction.features import (
     check_continuable,
     has_stable_row_ids,
@@ -54,7 +55,6 @@ from lance_core.transaction.operations import (
 )
 from lance_core.transaction.schemas import merge, project
 from lance_core.transaction.stamps import stamp_rewritten_columns
-from lance_core.transaction.table_conflicts import base_clash
 
 WRITER_LIBRARY = "lance-namespace-server"
 """Not "lance": that name makes stock readers look for the traces of bugs in its old releases."""

@@ -8,11 +8,11 @@ from lance_namespace.errors import InvalidInputError
 
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.catalog import Catalog
-from namespace_server.directory.names import join
-from namespace_server.directory.operations import ObjectId
-from namespace_server.directory.rows import Changes, Entry, TableEntry, changes_of
-from namespace_server.directory.snapshot import CatalogSnapshot
-from namespace_server.directory.verification import dataset_versions
+from namespace_server.directory.committing.verifier import dataset_versions
+from namespace_server.directory.model.entries import Changes, Entry, TableEntry, changes_of
+from namespace_server.directory.model.identifiers import join
+from namespace_server.directory.model.operations import ObjectId
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 MANAGED = {
     "table_version_management": "true",

@@ -16,19 +16,19 @@ from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundErro
 
 from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.branches import Branches
-from namespace_server.directory.committer import Committer, Pending
-from namespace_server.directory.draft import Plan
-from namespace_server.directory.foreign import ForeignFiles
-from namespace_server.directory.manifest_table import ManifestTable
-from namespace_server.directory.manifests import ManifestCache
-from namespace_server.directory.operations import AssertTableVersion, Batch, CommitTransaction, ObjectId
-from namespace_server.directory.promotion import Promoter
-from namespace_server.directory.rows import TOMBSTONES, VersionEntry
-from namespace_server.directory.snapshot import CatalogSnapshot
-from namespace_server.directory.upkeep import Upkeep
-from namespace_server.directory.verification import Chain, Verifier
-from namespace_server.directory.witness import Witness
+from namespace_server.directory.committing.committer import Committer, Pending
+from namespace_server.directory.committing.manifest_cache import ManifestCache
+from namespace_server.directory.committing.promoter import Promoter
+from namespace_server.directory.committing.record_maintenance import Upkeep
+from namespace_server.directory.committing.verifier import Chain, Verifier
+from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.entries import TOMBSTONES, VersionEntry
+from namespace_server.directory.model.operations import AssertTableVersion, Batch, CommitTransaction, ObjectId
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.plan_builder import Plan
+from namespace_server.directory.recovery.branch_refs import Branches
+from namespace_server.directory.recovery.foreign_manifests import ForeignFiles
+from namespace_server.directory.recovery.witness import Witness
 
 logger = logging.getLogger(__name__)
 

@@ -14,18 +14,18 @@ from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 
 from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
 from lance_core.storage.opening import open_store
-from namespace_server.directory import requests
 from namespace_server.directory.adoption import Adoption, adopt_root
-from namespace_server.directory.answers import answer_call
 from namespace_server.directory.catalog import Catalog, CatalogOptions
-from namespace_server.directory.draft import Plan
-from namespace_server.directory.kept import Answer, Body, Kept, KeptAnswers
-from namespace_server.directory.operations import Batch, Operation
-from namespace_server.directory.reads import READS
-from namespace_server.directory.requests import PathResolver, Request
-from namespace_server.directory.snapshot import CatalogSnapshot
-from namespace_server.directory.verification import key_above
-from namespace_server.directory.view import View
+from namespace_server.directory.committing.verifier import key_above
+from namespace_server.directory.model import requests
+from namespace_server.directory.model.operations import Batch, Operation
+from namespace_server.directory.model.requests import PathResolver, Request
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.plan_builder import Plan
+from namespace_server.directory.reading.commit_results import answer_call
+from namespace_server.directory.reading.objects import READS
+from namespace_server.directory.reading.read_context import View
+from namespace_server.directory.reading.response_cache import Answer, Body, Kept, KeptAnswers
 
 R = TypeVar("R")
 _MAX_KEY = 255

@@ -12,10 +12,10 @@ import lance
 import pytest
 
 from lance_core.cleanup import CleanupReport, Retention, cleanup_table
-from lance_core.dataset import Dataset
 from lance_core.errors import ReferenceNotFound
 from lance_core.format.naming import parse_manifest_name
 from lance_core.storage.port import ObjectStore
+from lance_core.tables.dataset import Dataset
 from tests.transaction.tables import Table, make_table, rows
 
 NOW = timedelta(0)

@@ -16,11 +16,11 @@ from lance_core.cleanup import Retention, cleanup
 from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.commit.loop import commit_transaction
 from lance_core.compaction import compact
-from lance_core.dataset import Dataset
 from lance_core.errors import CorruptFile, ReferenceNotFound, UnsupportedFeature
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.tables.dataset import Dataset
 from lance_core.testing.manifests import MemoryManifestStore
 from lance_core.transaction.operations import Append, UpdateConfig, encode_transaction
 from lance_core.transaction.operations import MapUpdate as Changes

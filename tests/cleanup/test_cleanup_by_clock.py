@@ -10,10 +10,10 @@ import pytest
 from lance_core.cleanup import CleanupReport, Retention, cleanup_table
 from lance_core.commit.loop import commit_transaction
 from lance_core.data import schema_fields
-from lance_core.dataset import Dataset
 from lance_core.errors import ReferenceNotFound
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.memory import MemoryStore
+from lance_core.tables.dataset import Dataset
 from lance_core.transaction.operations import Overwrite, encode_transaction
 
 SCHEMA = tuple(schema_fields(pa.schema([("id", pa.int64())])))

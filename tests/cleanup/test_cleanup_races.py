@@ -11,12 +11,12 @@ from pathlib import Path
 import lance
 import pytest
 
-from lance_core.branches import Branches
 from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.refs import Tags
+from lance_core.tables.branches import Branches
+from lance_core.tables.tags import Tags
 from lance_core.testing.faults import FaultStore
 from tests.cleanup.tables import NOW, clean, contents, listed
 from tests.cleanup.test_cleanup import stage

@@ -9,8 +9,8 @@ import lance
 import pyarrow as pa
 from lance.namespace import RestNamespace
 
-from lance_core.dataset import Dataset
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.tables.dataset import Dataset
 from namespace_client import Catalog, MultiTableTransaction
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.float64())])

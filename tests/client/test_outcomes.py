@@ -14,7 +14,7 @@ import pytest
 
 from lance_core.errors import StorageError
 from namespace_client import Catalog, CatalogUnreachable, CommitUnknown, InvalidCall
-from namespace_server.directory.errors import CommitOutcomeUnknown
+from namespace_server.directory.model.errors import CommitOutcomeUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.client.scene import Scene, rows
 from tests.lossy_proxy import LossyProxy, serve_lossily

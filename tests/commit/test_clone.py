@@ -7,10 +7,10 @@ from pathlib import Path
 import lance
 import pytest
 
-from lance_core.branches import Branches
 from lance_core.commit.loop import Committed, commit_transaction
 from lance_core.errors import IncompatibleTransaction, InvalidTransaction, ReferenceNotFound, UnsupportedFeature
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.tables.branches import Branches
 from lance_core.transaction.apply import apply_transaction
 from lance_core.transaction.operations import Append, Clone, UpdateConfig, encode_transaction
 from tests.commit.flavours import Flavour, commit

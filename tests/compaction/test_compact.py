@@ -25,7 +25,6 @@ from lance_core.compaction import (
 )
 from lance_core.compaction.rewrite import live_rows
 from lance_core.data import rewrite_group
-from lance_core.dataset import Dataset
 from lance_core.errors import (
     CommitUnknown,
     IncompatibleTransaction,
@@ -35,6 +34,7 @@ from lance_core.errors import (
     UnsupportedFeature,
 )
 from lance_core.storage.memory import MemoryStore
+from lance_core.tables.dataset import Dataset
 from lance_core.testing.faults import Crashed, Fault, FaultStore
 from lance_core.testing.manifests import MemoryManifestStore
 from lance_core.transaction.indices import covered_fragments

@@ -14,8 +14,6 @@ import lance
 import pyarrow as pa
 import pytest
 
-from lance_core.branches import DELETING, Branches
-from lance_core.dataset import Dataset, Reference
 from lance_core.errors import (
     AlreadyExists,
     CommitUnknown,
@@ -28,6 +26,8 @@ from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.refs import branch_path, tag_path
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
+from lance_core.tables.branches import DELETING, Branches
+from lance_core.tables.dataset import Dataset, Reference
 from lance_core.testing.faults import Crashed, Fault, FaultStore
 
 MAIN = [1, 2, 3, 4, 5]

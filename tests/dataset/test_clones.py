@@ -12,13 +12,13 @@ import pytest
 from lance import DatasetBasePath, blob_array, blob_field
 
 from lance_core.commit.loop import commit_transaction
-from lance_core.dataset import Dataset, Reference
 from lance_core.errors import AlreadyExists, CommitUnknown, ReferenceNotFound, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile, encode_manifest_file, parse_manifest_file
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.wrappers.counting import CountingStore
+from lance_core.tables.dataset import Dataset, Reference
 from lance_core.testing.faults import Crashed, Fault, FaultStore
 from lance_core.testing.power import PowerStore
 from lance_core.transaction.operations import Append, MapUpdate, UpdateConfig, encode_transaction

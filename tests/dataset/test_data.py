@@ -21,12 +21,12 @@ from lance_core.data import (
     schema_fields,
     stage_fragments,
 )
-from lance_core.dataset import Dataset
 from lance_core.errors import CorruptFile, UnsupportedFeature
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import manifest_path
 from lance_core.format.schema import data_file_message
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.tables.dataset import Dataset
 
 SCHEMA = pa.schema(
     [

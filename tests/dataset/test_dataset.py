@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from lance_core.data import encode_rows, schema_fields
-from lance_core.dataset import Dataset
 from lance_core.errors import CorruptFile, ReferenceNotFound, UnsupportedFeature
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import NamingScheme, data_path
@@ -16,6 +15,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.wrappers.counting import CountingStore
+from lance_core.tables.dataset import Dataset
 
 REFERENCES = [
     (None, None, 4),

@@ -5,14 +5,14 @@ from pathlib import Path
 import lance
 import pytest
 
-from lance_core.dataset import Dataset
 from lance_core.errors import AlreadyExists, CorruptFile, OutcomeUnknown, ReferenceNotFound
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import manifest_path
 from lance_core.format.refs import branch_path, tag_path
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.refs import Tags
 from lance_core.storage.memory import MemoryStore
+from lance_core.tables.dataset import Dataset
+from lance_core.tables.tags import Tags
 
 
 def test_tags_of_pylance_are_listed(table: Path) -> None:

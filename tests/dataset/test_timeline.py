@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_core.dataset import Dataset
 from lance_core.errors import ReferenceNotFound
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.wrappers.counting import CountingStore
-from lance_core.timeline import find_as_of
+from lance_core.tables.dataset import Dataset
+from lance_core.tables.time_travel import find_as_of
 from lance_core.versions import list_versions
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -144,7 +144,7 @@ def test_two_writers_whose_clocks_disagree_are_found_out(seed: int) -> None:
 def test_versions_that_are_gone_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     store = history(*(number * 1000 + 500 for number in range(20)))
     listed = list_versions(store, "")
-    monkeypatch.setattr("lance_core.timeline.list_versions", lambda *_: list(listed))
+    monkeypatch.setattr("lance_core.tables.time_travel.list_versions", lambda *_: list(listed))
     for version in (20, 19, 10, 6, 5):
         store.delete(manifest_path("", version))
     assert [version_at(store, moment) for moment in (99, 18, 9, 8, 5, 4, 3)] == [18, 18, 9, 9, 4, 4, 4]

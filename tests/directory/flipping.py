@@ -8,9 +8,9 @@ from typing import Any
 
 import lance
 
-from namespace_server.directory.manifest_table import Committed, ManifestTable
-from namespace_server.directory.rows import Changes, Row, encode_entry
-from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.manifest_table.table import Committed, ManifestTable
+from namespace_server.directory.model.entries import Changes, Row, encode_entry
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.reference import ReferenceCatalog
 
 

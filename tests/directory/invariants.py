@@ -24,10 +24,10 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, branch_base, manifest_name, parse_manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.lineage import lineage_break
-from namespace_server.directory.following import Follower
-from namespace_server.directory.manifest_table import ManifestTable
-from namespace_server.directory.rows import Entry, Row, TableEntry, VersionEntry, decode_row
-from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.manifest_table.incremental_refresh import Follower
+from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.entries import Entry, Row, TableEntry, VersionEntry, decode_row
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.tables import Ground, rows
 
 CATALOG = "__manifest"

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import orjson
 
-from namespace_server.directory.rows import (
+from namespace_server.directory.model.entries import (
     DEREGISTERED,
     DROPPED,
     TOMBSTONES,
@@ -23,7 +23,7 @@ from namespace_server.directory.rows import (
     VersionEntry,
     place_of,
 )
-from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 BRANCHES = (None, None, None, "dev", "a/b", "5")
 NAMES = ("a", "b", "é", "z z", "Z", "7", "名")

@@ -16,10 +16,10 @@ from lance_namespace.errors import (
     TableVersionNotFoundError,
 )
 
-from lance_core.dataset import Dataset
 from lance_core.format.refs import branch_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
+from lance_core.tables.dataset import Dataset
 from lance_core.testing.faults import Crashed, Fault, FaultStore
 from lance_core.transaction.operations import Clone, encode_transaction
 from tests.directory.invariants import check_quiet

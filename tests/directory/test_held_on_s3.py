@@ -14,8 +14,8 @@ from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.testing.faults import Crashed, Fault, FaultStore
 from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.committing.promoter import is_row
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.directory.promotion import is_row
 from tests.directory.tables import QUIET, Ground, rows
 from tests.directory.usurping import TABLE, append_above, usurp
 from tests.emulators import Emulator

@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError, TableAlreadyExistsError
 
-from namespace_server.directory import reads
-from namespace_server.directory.loading import Loader
-from namespace_server.directory.rows import (
+from namespace_server.directory.manifest_table.bulk_load import Loader
+from namespace_server.directory.model.entries import (
     Changes,
     Entry,
     NamespaceEntry,
@@ -20,9 +19,10 @@ from namespace_server.directory.rows import (
     VersionEntry,
     encode_entry,
 )
-from namespace_server.directory.snapshot import CatalogSnapshot
-from namespace_server.directory.sorted_names import SortedNames
-from namespace_server.directory.state import CatalogState
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.model.sorted_names import SortedNames
+from namespace_server.directory.model.state import CatalogState
+from namespace_server.directory.reading import objects as reads
 from tests.directory.reference import put
 from tests.directory.tables import Ground, rows
 

@@ -24,7 +24,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.testing.faults import Crashed, Fault, FaultStore, Write
 from lance_core.testing.limited import PlainStore
 from lance_core.testing.manifests import FaultyManifestStore, MemoryManifestStore
-from namespace_server.directory.errors import CommitOutcomeUnknown
+from namespace_server.directory.model.errors import CommitOutcomeUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.store.manifests import open_manifest_store
 from tests.directory.invariants import check_always, check_progress, check_quiet

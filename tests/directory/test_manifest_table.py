@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.disk import OnDisk
-from namespace_server.directory.following import Follower
-from namespace_server.directory.manifest_table import ManifestTable
-from namespace_server.directory.rows import NamespaceEntry, TableEntry, changes_of
-from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.manifest_table.incremental_refresh import Follower
+from namespace_server.directory.manifest_table.schema import OnDisk
+from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.entries import NamespaceEntry, TableEntry, changes_of
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.flipping import assert_on_disk, flip
 from tests.directory.reference import ReferenceCatalog, assert_snapshot_is, put
 

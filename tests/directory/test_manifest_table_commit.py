@@ -15,9 +15,9 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Fault, FaultStore
-from namespace_server.directory.disk import BATCHES_PROPERTY, CHANGES_PROPERTY
-from namespace_server.directory.manifest_table import Committed, Lost, ManifestTable, UnknownOutcome
-from namespace_server.directory.rows import Changes, NamespaceEntry, RecordEntry, TableEntry, changes_of
+from namespace_server.directory.manifest_table.schema import BATCHES_PROPERTY, CHANGES_PROPERTY
+from namespace_server.directory.manifest_table.table import Committed, Lost, ManifestTable, UnknownOutcome
+from namespace_server.directory.model.entries import Changes, NamespaceEntry, RecordEntry, TableEntry, changes_of
 from tests.directory.flipping import assert_on_disk, flip, open_manifest, rows_on_disk
 from tests.directory.reference import ReferenceCatalog, assert_snapshot_is, put
 

@@ -17,9 +17,9 @@ from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Fault, FaultStore
-from namespace_server.directory.manifest_table import Committed, Displaced, ManifestTable, UnknownOutcome
-from namespace_server.directory.newest import MARKS, STRIDE, NewestVersion, elapsed_clock
-from namespace_server.directory.rows import NamespaceEntry, RecordEntry, changes_of
+from namespace_server.directory.manifest_table.newest_version import MARKS, STRIDE, NewestVersion, elapsed_clock
+from namespace_server.directory.manifest_table.table import Committed, Displaced, ManifestTable, UnknownOutcome
+from namespace_server.directory.model.entries import NamespaceEntry, RecordEntry, changes_of
 from tests.directory.flipping import flip
 from tests.directory.reference import put
 from tests.directory.tables import Ground, rows
@@ -199,7 +199,7 @@ def test_a_flip_whose_records_may_have_expired_is_unknown(monkeypatch: pytest.Mo
         if inner.find(name(2)) is not None:
             go_on()
             flip(other, changes_of([], [f"$transactions${uid}"]))
-            monkeypatch.setattr("namespace_server.directory.manifest_table.elapsed_clock", lambda: now + 61)
+            monkeypatch.setattr("namespace_server.directory.manifest_table.table.elapsed_clock", lambda: now + 61)
 
     go_on = store.before(a_while)
     assert isinstance(table.commit(prepared), UnknownOutcome)
@@ -268,9 +268,9 @@ def test_a_bucket_is_listed_again_after_a_minute(monkeypatch: pytest.MonkeyPatch
     for version in (1, 2, 3):
         inner.delete(name(version))
 
-    monkeypatch.setattr("namespace_server.directory.manifest_table.elapsed_clock", lambda: now + 59)
+    monkeypatch.setattr("namespace_server.directory.manifest_table.table.elapsed_clock", lambda: now + 59)
     assert idle.refresh().version == 1
-    monkeypatch.setattr("namespace_server.directory.manifest_table.elapsed_clock", lambda: now + 61)
+    monkeypatch.setattr("namespace_server.directory.manifest_table.table.elapsed_clock", lambda: now + 61)
     assert idle.refresh().version == 4
 
 

@@ -13,7 +13,7 @@ from lance_namespace.errors import (
 )
 
 from lance_core.testing.faults import Crashed, Fault, FaultStore
-from namespace_server.directory.errors import CatalogBusy, CommitOutcomeUnknown
+from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
 from tests.directory.breaking import T, is_flip, is_promotion, once, stage_by_uri
 from tests.directory.tables import Ground, rows
 
@@ -305,7 +305,7 @@ def test_threads_share_flips_and_lose_nothing(ground: Ground) -> None:
 
 
 def test_a_fault_of_ours_in_one_batch_fails_that_batch_alone(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    from namespace_server.directory import chains
+    from namespace_server.directory.planning import table_versions as chains
 
     ground.make_table("g", "t")
     calls = [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from namespace_server.directory.rows import (
+from namespace_server.directory.model.entries import (
     Changes,
     Entry,
     NamespaceEntry,

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from namespace_server.directory.edits import apply_changes
-from namespace_server.directory.rows import (
+from namespace_server.directory.model.entries import (
     Changes,
     NamespaceEntry,
     Participant,
@@ -17,7 +16,8 @@ from namespace_server.directory.rows import (
     VersionEntry,
     place_of,
 )
-from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.model.state_editor import apply_changes
 from tests.directory.reference import ReferenceCatalog, assert_snapshot_is, put, same
 
 TABLE = TableEntry(("a", "t"), "1_a$t")

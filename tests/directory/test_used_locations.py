@@ -18,9 +18,9 @@ from lance_core.data import schema_fields, stage_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
-from namespace_server.directory import draft
-from namespace_server.directory.rows import TOMBSTONES, RecordEntry
-from namespace_server.directory.snapshot import CatalogSnapshot
+from namespace_server.directory.model.entries import TOMBSTONES, RecordEntry
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning import plan_builder as draft
 from tests.directory.invariants import check_quiet, check_same, load_version
 from tests.directory.tables import QUIET, Ground, as_operation, rows
 
@@ -125,7 +125,7 @@ class TestDrop:
     ) -> None:
         declare(ground)
         ground.call("drop_table", id=T)
-        monkeypatch.setattr("namespace_server.directory.names.new_location", lambda _: PLACE)
+        monkeypatch.setattr("namespace_server.directory.model.identifiers.new_location", lambda _: PLACE)
 
         with pytest.raises(InvalidInputError, match=DROPPED):
             ground.call("declare_table", id=T)

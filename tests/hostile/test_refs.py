@@ -10,12 +10,12 @@ from pathlib import Path
 import lance
 import pytest
 
-from lance_core.branches import Branches
-from lance_core.dataset import Dataset
 from lance_core.errors import CorruptFile, LanceCoreError
 from lance_core.format.refs import BranchContents, TagContents, decode_branch, decode_tag
-from lance_core.refs import Tags
 from lance_core.storage.memory import MemoryStore
+from lance_core.tables.branches import Branches
+from lance_core.tables.dataset import Dataset
+from lance_core.tables.tags import Tags
 from tests.hostile.limits import within_limits
 from tests.hostile.mutations import Case, bit_flips, json_objects, overwrites, splices, truncations
 from tests.hostile.scene import Refused, files_of, stock

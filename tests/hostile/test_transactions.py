@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from lance_core.commit.loop import commit_transaction
-from lance_core.dataset import Dataset
 from lance_core.errors import InvalidTransaction, LanceCoreError, UnsupportedFeature
 from lance_core.format.bitmaps import decode_bitmap
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.transaction.conflicts import judge
+from lance_core.tables.dataset import Dataset
+from lance_core.transaction.conflicts.rules import judge
 from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.operations import Append, Rewrite, Update, encode_transaction
 from tests.hostile.limits import within_limits

@@ -30,10 +30,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from lance_core.branches import Branches
 from lance_core.format.manifest import ManifestFile, encode_manifest_file, parse_manifest_file
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.refs import Tags
+from lance_core.tables.branches import Branches
+from lance_core.tables.tags import Tags
 from lance_core.transaction.lineage import lineage_break
 from tests.machine.engines import Finish, Step, begin, compacted_fragments, fragments_of_rows, touched
 from tests.machine.model import COMMITTED, INCOMPATIBLE, RETRYABLE, Change, Row, State, permitted

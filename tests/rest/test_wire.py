@@ -12,7 +12,7 @@ import pytest
 from lance_namespace.errors import ErrorCode, InvalidInputError, LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.errors import StorageError
-from namespace_server.directory.errors import BatchConflict, CommitOutcomeUnknown, ConflictDetail
+from namespace_server.directory.model.errors import BatchConflict, CommitOutcomeUnknown, ConflictDetail
 from namespace_server.rest.errors import STATUS
 
 

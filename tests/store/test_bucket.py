@@ -11,9 +11,9 @@ from lance_namespace import CreateNamespaceRequest
 
 import lance_core
 from lance_core.commit.handlers import ExternalManifestHandler
-from lance_core.dataset import Dataset
 from lance_core.errors import StorageError
 from lance_core.storage.opening import open_store
+from lance_core.tables.dataset import Dataset
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.store.manifests import open_manifest_store

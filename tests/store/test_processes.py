@@ -14,8 +14,8 @@ import pytest
 
 import lance_core
 from lance_core.commit.handlers import ExternalManifestHandler
-from lance_core.dataset import Dataset
 from lance_core.storage.port import ObjectStore
+from lance_core.tables.dataset import Dataset
 from lance_core.testing.limited import PlainStore
 from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction

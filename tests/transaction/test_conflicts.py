@@ -8,7 +8,7 @@ import pytest
 from pyroaring import BitMap
 
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.transaction.conflicts import Context, Outcome, judge, shared_fragments
+from lance_core.transaction.conflicts.rules import Context, Outcome, judge, shared_fragments
 from lance_core.transaction.operations import (
     Append,
     CreateIndex,

@@ -10,10 +10,10 @@ import pytest
 
 from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.commit.loop import Committed, commit_transaction
-from lance_core.dataset import Dataset
 from lance_core.errors import StorageError
 from lance_core.format.naming import manifest_path
 from lance_core.storage.port import ObjectStore
+from lance_core.tables.dataset import Dataset
 from lance_core.testing.faults import Crashed, Fault, FaultStore, Write
 from lance_core.testing.limited import PlainStore
 from lance_core.testing.manifests import FaultyManifestStore, MemoryManifestStore

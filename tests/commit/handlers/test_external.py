@@ -12,10 +12,10 @@ import pytest
 import lance_core
 from lance_core.commit.handlers import ExternalManifestHandler, ManifestRow
 from lance_core.commit.loop import commit_transaction
-from lance_core.dataset import Dataset
 from lance_core.errors import AlreadyExists, CommitUnknown, ManifestNotSynchronized, NotFound, StorageError
 from lance_core.format.naming import manifest_path
 from lance_core.storage.port import ObjectStore
+from lance_core.tables.dataset import Dataset
 from lance_core.testing.faults import Crashed, Fault
 from lance_core.testing.manifests import MemoryManifestStore
 from lance_core.transaction.operations import Append, MapUpdate, UpdateConfig, encode_transaction

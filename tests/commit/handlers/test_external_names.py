@@ -13,10 +13,10 @@ import pytest
 import lance_core
 from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.commit.loop import commit_transaction
-from lance_core.dataset import Dataset
 from lance_core.errors import AlreadyExists, NotFound, StorageError
 from lance_core.format.naming import manifest_path
 from lance_core.storage.local import LocalStore
+from lance_core.tables.dataset import Dataset
 from lance_core.testing.faults import Crashed, Fault
 from lance_core.testing.limited import PlainStore
 from lance_core.transaction.operations import Clone, MapUpdate, UpdateConfig, encode_transaction

@@ -12,11 +12,11 @@ import pytest
 import lance_core
 from lance_core.commit.handlers import CommitLock, ConditionalPut
 from lance_core.commit.loop import commit_transaction
-from lance_core.dataset import Dataset
 from lance_core.errors import AlreadyExists, CommitLockError, OutcomeUnknown, StorageError
 from lance_core.format.naming import manifest_path
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
+from lance_core.tables.dataset import Dataset
 from lance_core.testing.faults import Fault, FaultStore
 from lance_core.testing.limited import OverwritingStore
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction

@@ -1,0 +1,273 @@
+"""A table at one version: opening it by any kind of reference, moving to another one, history, and the next commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_core import data
+from lance_core.commit.copying import Origin
+from lance_core.commit.handlers.handler import CommitHandler, handle
+from lance_core.commit.loop import MAX_RETRIES, commit_transaction
+from lance_core.commit.staged import StagedCommit, stage_commit
+from lance_core.errors import NotFound
+from lance_core.format.features import check_readable
+from lance_core.format.manifest import ManifestFile
+from lance_core.format.naming import NamingScheme, branch_base
+from lance_core.format.schema import check_depth
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.opening import open_store
+from lance_core.storage.port import ObjectStore
+from lance_core.tables.branches import Branches
+from lance_core.tables.clones import clone_table
+from lance_core.tables.references import FoundVersion, Reference, find, find_from, read_found, resolve
+from lance_core.tables.tags import Tags
+from lance_core.versions import (
+    ManifestLocation,
+    find_latest,
+    list_versions,
+    read_manifest,
+    with_transaction,
+)
+
+if TYPE_CHECKING:
+    import lance
+
+__all__ = ["Dataset", "HistoryEntry", "Reference"]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One version in the history of a branch.
+
+    `operation` is the field name of the transaction's operation, such as `append`; None when the transaction cannot be
+    had or is of a kind that we do not know. `transaction_uuid` is '' when the version names no transaction.
+    """
+
+    version: int
+    timestamp_ns: int
+    transaction_uuid: str
+    operation: str | None
+    read_version: int | None
+
+
+class Dataset:
+    """A handle on one committed version. It never changes: moving to another version gives another handle.
+
+    Reading rows is left to pylance (`to_pylance`). Thread-safe as its store is.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        location: str,
+        branch: str | None,
+        manifest_location: ManifestLocation,
+        file: ManifestFile,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        check_readable(file.outline)
+        check_depth(file.outline.fields)
+        self.store = store
+        self.location = location
+        self.branch = branch
+        self.file = file
+        self._manifest_location = manifest_location
+        self._storage_options = storage_options
+
+    @classmethod
+    def open(
+        cls,
+        target: str | os.PathLike[str] | ObjectStore,
+        ref: Reference = None,
+        *,
+        location: str = "",
+        storage_options: Mapping[str, str] | None = None,
+        commit_handler: CommitHandler | None = None,
+    ) -> Dataset:
+        """Open a table by the URI of its root, or by a store and the key `location` of its root in there.
+
+        `commit_handler` says how this handle, and those that come of it, claim a version or a name; None is what the
+        store has itself. A table with an external manifest store wants its handler for reading, too.
+
+        Raises `ReferenceNotFound` when there is no such table, branch, version or tag, `CorruptFile`, and
+        `UnsupportedFeature` when the table asks more of its readers than we know.
+        """
+        store = target if isinstance(target, ObjectStore) else open_store(target, storage_options)
+        store = handle(store, commit_handler)
+        found = find_from(store, location, ref, None, None)
+        return cls(store, location, found.branch, found.location, found.file, storage_options)
+
+    def checkout(self, ref: Reference) -> Dataset:
+        """The same table at another version; this handle itself when that is the version that it has open.
+
+        Asking for its number does no I/O, for a tag on it only reads the tag, and for the latest only lists, as long as
+        the store tells e_tags: then a manifest that was replaced under its name is noticed, and opened anew.
+        """
+        branch, position = resolve(self.store, self.location, ref, self.branch)
+        if branch != self.branch:
+            return self._opened(find(self.store, self.location, branch, position))
+        if position is None:
+            latest = find_latest(self.store, self.base)
+            if self.e_tag is not None and (latest.path, latest.e_tag) == (self._manifest_location.path, self.e_tag):
+                return self
+            return self._opened(read_found(self.store, branch, latest))
+        if position == self.version:
+            return self
+        return self._opened(find(self.store, self.location, branch, position, scheme=self.naming_scheme))
+
+    @property
+    def version(self) -> int:
+        """The version number."""
+        return self.file.version
+
+    @property
+    def e_tag(self) -> str | None:
+        """The e_tag of the manifest, as the listing or the commit that led to it told; None where nothing did."""
+        return self._manifest_location.e_tag
+
+    @property
+    def manifest(self) -> pb.Manifest:
+        """The manifest; shared, so copy it before changing it.
+
+        Its fragments are decoded when it is first asked for: raises `CorruptFile` if one is none.
+        """
+        return self.file.manifest
+
+    @property
+    def indices(self) -> pb.IndexSection | None:
+        """The index section, or None when the table has no index."""
+        return self.file.indices
+
+    @property
+    def naming_scheme(self) -> NamingScheme:
+        """How this branch names its manifests."""
+        return self._manifest_location.scheme
+
+    @property
+    def base(self) -> str:
+        """The key of the branch's root in the store."""
+        return branch_base(self.location, self.branch)
+
+    @property
+    def uri(self) -> str:
+        """The URI of the branch's root."""
+        return self.store.object_uri(self.base)
+
+    @cached_property
+    def transaction(self) -> pb.Transaction | None:
+        """The transaction that made this version, read from its own file where it is not inline; None if it is lost."""
+        return with_transaction(self.store, self.base, self.file).transaction
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema."""
+        return data.arrow_schema(self.file.outline.fields, self.file.outline.schema_metadata)
+
+    @property
+    def tags(self) -> Tags:
+        """The tags of the table. A reference means there what it means here, and None this version."""
+        return Tags(self.store, self.location, self.branch, self.version)
+
+    @property
+    def branches(self) -> Branches:
+        """The branches of the table. A reference means there what it means here, and None this version."""
+        return Branches(self.store, self.location, self.branch, self.version)
+
+    def history(self) -> list[HistoryEntry]:
+        """The versions of this branch that still exist, newest first, read in parallel.
+
+        A branch begins with the clone of the version that it was forked from; what was before that is its parent's.
+        """
+        entries = self.store.map(self._describe, list_versions(self.store, self.base)[::-1])
+        return [entry for entry in entries if entry is not None]
+
+    def commit(self, transaction: pb.Transaction, *, max_retries: int = MAX_RETRIES) -> Dataset:
+        """Publish `transaction` on this branch and open the version that it made.
+
+        It is rebased over what landed since its `read_version`, which need not be the version that is open. Raises as
+        `commit_transaction` does.
+        """
+        done = commit_transaction(self.store, self.location, transaction, branch=self.branch, max_retries=max_retries)
+        found = ManifestLocation(done.path, done.version, self.naming_scheme, done.file.size, done.e_tag)
+        return Dataset(self.store, self.location, self.branch, found, done.file, self._storage_options)
+
+    def stage(self, transaction: pb.Transaction) -> StagedCommit:
+        """Build the version that `transaction` makes of this branch's latest without publishing it.
+
+        Raises as `stage_commit` does.
+        """
+        return stage_commit(
+            self.store, self.location, transaction, branch=self.branch, storage_options=self._storage_options
+        )
+
+    def shallow_clone(
+        self,
+        target: str | os.PathLike[str] | ObjectStore,
+        ref: Reference = None,
+        *,
+        location: str = "",
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Dataset:
+        """Begin a new table at another root with a version of this one (None: the version that is open).
+
+        It reads its files where they are, so it lasts as long as they do. `target` and `location` are as in `open`,
+        `storage_options` this table's own by default. Atomic, and may be repeated. Raises as `clone_table` does.
+        """
+        return self._clone(target, ref, location, storage_options, is_shallow=True)
+
+    def deep_clone(
+        self,
+        target: str | os.PathLike[str] | ObjectStore,
+        ref: Reference = None,
+        *,
+        location: str = "",
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Dataset:
+        """As `shallow_clone`, with copies of all files: the new table needs nothing of this one."""
+        return self._clone(target, ref, location, storage_options, is_shallow=False)
+
+    def to_pylance(self) -> lance.LanceDataset:
+        """Pylance's own handle on this version."""
+        return data.open_published(self.uri, self.version, self._storage_options)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.uri!r}, version={self.version})"
+
+    def _clone(
+        self,
+        target: str | os.PathLike[str] | ObjectStore,
+        ref: Reference,
+        location: str,
+        storage_options: Mapping[str, str] | None,
+        *,
+        is_shallow: bool,
+    ) -> Dataset:
+        found = find_from(self.store, self.location, ref, self.branch, self.version)
+        options = self._storage_options if storage_options is None else storage_options
+        store = target if isinstance(target, ObjectStore) else open_store(target, options)
+        base = branch_base(self.location, found.branch)
+        origin = Origin(self.store, base, found.file, self._storage_options)
+        done = clone_table(origin, store, location, is_shallow=is_shallow)
+        manifest = ManifestLocation(done.path, done.version, NamingScheme.V2, done.file.size, done.e_tag)
+        return Dataset(store, location, None, manifest, done.file, options)
+
+    def _opened(self, found: FoundVersion) -> Dataset:
+        same = (found.branch, found.location.path) == (self.branch, self._manifest_location.path)
+        if same and found.file.identity == self.file.identity and (self.e_tag or not found.location.e_tag):
+            return self
+        return Dataset(self.store, self.location, found.branch, found.location, found.file, self._storage_options)
+
+    def _describe(self, location: ManifestLocation) -> HistoryEntry | None:
+        try:
+            file = read_manifest(self.store, location, lazily=True)
+        except NotFound:  # cleaned up since it was listed
+            return None
+        file = with_transaction(self.store, self.base, file)
+        read = None if file.transaction is None else file.transaction.read_version
+        return HistoryEntry(file.version, file.timestamp_ns, file.transaction_uuid, file.operation, read)

@@ -1,0 +1,12 @@
+"""Whether a transaction may follow another one that was committed first.
+
+rules              the entry point: `judge` picks the rules of an operation
+verdicts           the possible verdicts
+rows               Append, Overwrite, Delete and Update
+layout             Rewrite and DataReplacement
+indices            CreateIndex
+schemas            Merge and Project
+config             UpdateConfig
+tables             Restore, ReserveFragments and UpdateBases
+write_ahead_log    UpdateMemWalState
+"""

@@ -1,0 +1,96 @@
+"""May our transaction follow one that was committed since the version that we read?
+
+The rules are those of the table format's transaction specification as stock writers apply them, with row information
+always at hand for Delete and Update. Where stock writers commit what cannot be right, these rules are deliberate:
+
+* a `replace` of the config against any other change of it conflicts (stock writers lose one of them);
+* metadata for a field that a Project dropped is incompatible (stock writers fail while building the manifest);
+* a CreateIndex over a schema change that dropped the indexed field is retryable (stock writers leave an index on
+  nothing);
+* a Project over new metadata of a field is retryable (stock writers lose the metadata);
+* an operation that is not known, or a transaction that cannot be read, is incompatible with everything (stock writers
+  add base paths over it).
+
+Two things are rebased: the deletions of a Delete or Update over those of others in the same fragments, and a
+CreateIndex over a rewrite of the indexed column, whose fragments the new segment then no longer covers.
+"""
+
+from __future__ import annotations
+
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.conflicts.config import judge_config
+from lance_core.transaction.conflicts.indices import judge_create_index
+from lance_core.transaction.conflicts.layout import judge_data_replacement, judge_rewrite
+from lance_core.transaction.conflicts.rows import (
+    Context,
+    judge_append,
+    judge_overwrite,
+    judge_row_change,
+    shared_fragments,
+)
+from lance_core.transaction.conflicts.schemas import judge_merge, judge_project
+from lance_core.transaction.conflicts.tables import judge_table_change
+from lance_core.transaction.conflicts.verdicts import Outcome, Verdict, incompatible
+from lance_core.transaction.conflicts.write_ahead_log import judge_log_state
+from lance_core.transaction.operations import (
+    Append,
+    Clone,
+    CreateIndex,
+    DataReplacement,
+    Delete,
+    Merge,
+    Operation,
+    Overwrite,
+    Project,
+    ReserveFragments,
+    Restore,
+    Rewrite,
+    Update,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMemWalState,
+)
+
+__all__ = ["Context", "Outcome", "Verdict", "judge", "shared_fragments"]
+
+
+def judge(ours: Operation, theirs: pb.Transaction | None, context: Context | None = None) -> Verdict:
+    """The verdict on `ours` against one committed transaction, both made on the same or an earlier version.
+
+    `theirs` is None when the version's transaction cannot be found.
+    """
+    name = None if theirs is None else theirs.WhichOneof("operation")
+    context = context or Context()
+    if theirs is None or name is None or name in _OPAQUE:
+        return incompatible(f"its transaction is {_OPAQUE.get(name or '', 'of a kind that is not known')}")
+    match ours:
+        case Append():
+            return judge_append(name, theirs)
+        case Overwrite():
+            return judge_overwrite(ours, name, theirs)
+        case Delete() | Update():
+            return judge_row_change(ours, name, theirs, context)
+        case UpdateConfig():
+            return judge_config(ours, name, theirs)
+        case Project():
+            return judge_project(ours, name, theirs)
+        case Merge():
+            return judge_merge(name, theirs)
+        case CreateIndex():
+            return judge_create_index(ours, name, theirs, context.fields)
+        case DataReplacement():
+            return judge_data_replacement(ours, name, theirs, context.fields)
+        case Rewrite():
+            return judge_rewrite(ours, name, theirs)
+        case UpdateMemWalState():
+            return judge_log_state(ours, name, theirs)
+        case Restore() | ReserveFragments() | UpdateBases():
+            return judge_table_change(ours, name, theirs)
+        case Clone():
+            return incompatible("a Clone can only be the first version")
+
+
+_OPAQUE = {
+    "clone": "a Clone, which can only be a first version",
+    "composite_operation": "a composite operation, which is not understood",
+}

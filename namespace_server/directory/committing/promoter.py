@@ -1,0 +1,413 @@
+"""Give committed manifests their canonical names.
+
+The rows are the truth; promotion follows the flip and may be finished by anyone (M7). It goes upward per chain (M1),
+never uses a store's copy (M2), and believes a canonical name only when the bytes behind it are the row's (M3).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from lance_core.errors import AlreadyExists, LanceCoreError, NotFound
+from lance_core.format.deletion import deletion_file_path
+from lance_core.format.manifest import parse_manifest_file
+from lance_core.format.naming import NamingScheme, data_path, manifest_path
+from lance_core.storage.port import ObjectStore
+from lance_core.versions import list_versions
+from namespace_server.directory.manifest_table.newest_version import elapsed_clock
+from namespace_server.directory.model.entries import Participant, Place, RecordEntry, VersionEntry, place_of
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.plan_builder import PlannedVersion
+
+logger = logging.getLogger(__name__)
+
+Repair = Callable[[VersionEntry, bytes, bytes | None], None]
+_version_of = attrgetter("version")
+_AT_ONCE: Final = 1.0
+"""Seconds from a flip to the end of a promotion that followed it at once."""
+
+
+class State(Enum):
+    """What is known of a row's manifest."""
+
+    PROMOTED = "promoted"
+    UNPROMOTED = "unpromoted"
+    GONE = "gone"
+
+
+class _Expected(NamedTuple):
+    """A version that a flip of this process has just committed, and when (see `elapsed_clock`)."""
+
+    planned: PlannedVersion
+    at: float
+
+
+class _Promotion(NamedTuple):
+    """What became of one row. `written` are the bytes that were given its canonical name by this call, if any, or by
+    another one that may have died before it looked behind them.
+    """
+
+    entry: VersionEntry
+    state: State
+    written: bytes | None = None
+
+
+class Promoter:
+    """Promotes versions and remembers, while their records are open, which are done.
+
+    `repair(entry, ours, theirs)` is called when a foreign file stands under a row's canonical name, and with None for
+    `theirs` when one may stand above a head whose own name is vacant or ours (M6). `refresh` gives the newest snapshot.
+    Nothing here decides a batch: a failure leaves the version to the next attempt.
+    """
+
+    def __init__(self, store: ObjectStore, repair: Repair, refresh: Callable[[], CatalogSnapshot]) -> None:
+        self._store = store
+        self._repair = repair
+        self._refresh = refresh
+        self._lock = threading.Lock()
+        self._promoted: dict[Place, str] = {}
+        self._pending: dict[Place, _Expected] = {}
+
+    def expect(self, planned: Iterable[PlannedVersion]) -> None:
+        """Remember the bytes of versions that a flip has just committed, until they are promoted."""
+        now = elapsed_clock()
+        with self._lock:
+            for version in planned:
+                self._pending[place_of(version.entry)] = _Expected(version, now)
+
+    def is_promoted(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
+        """Whether the canonical file of a committed row was seen to be the row's: promoted here, or record closed."""
+        return self._is_done(entry) or _open_path(entry, snapshot) is None
+
+    def locate(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> VersionEntry:
+        """The entry with its full staged path, which the open record has."""
+        return _staged_at(entry, _open_path(entry, snapshot))
+
+    def known_path(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> str:
+        """Where the manifest is the row's: the canonical path if that was seen, else the staged one (M3)."""
+        if self.is_promoted(entry, snapshot):
+            return entry.canonical_path
+        return self.locate(entry, snapshot).staged_path or entry.canonical_path
+
+    def promote(self, entries: Sequence[VersionEntry], snapshot: CatalogSnapshot | None = None) -> None:
+        """Promote versions: chains in parallel, each upward; a failure ends its chain for now (M1).
+
+        With a `snapshot` also what lies unpromoted below them, and staged paths come from its open records. Raises
+        nothing: what could not be done is logged, and `is_promoted` stays false.
+        """
+        wanted = entries if snapshot is None else self._with_those_below(entries, snapshot)
+        chains: defaultdict[tuple[str, str | None], list[VersionEntry]] = defaultdict(list)
+        for entry in wanted:
+            if not self._is_done(entry):
+                chains[entry.location, entry.branch].append(entry)
+        began = {place_of(entry): self._expected_at(entry) for chain in chains.values() for entry in chain}
+        promotions = self._store.map(self._promote_chain, list(chains.values()))
+        self._look_behind([chain for chain in promotions if self._may_be_late(chain, began)])
+
+    def _with_those_below(self, entries: Sequence[VersionEntry], snapshot: CatalogSnapshot) -> list[VersionEntry]:
+        tops = {(entry.location, entry.branch): 0 for entry in entries}
+        for entry in entries:
+            chain = (entry.location, entry.branch)
+            tops[chain] = max(tops[chain], entry.version)
+        below = [
+            row
+            for record in snapshot.open_records()
+            for party in record.participants
+            if party.version <= tops.get((party.location, party.branch), 0)
+            and (row := participant_entry(party, snapshot)) is not None
+            and not self._is_done(row)
+        ]
+        return list({place_of(entry): entry for entry in below}.values())
+
+    def _promote_chain(self, chain: Sequence[VersionEntry]) -> list[_Promotion]:
+        done: list[_Promotion] = []
+        for entry in sorted(chain, key=_version_of):
+            place = place_of(entry)
+            try:
+                promotion = self._promote_one(entry)
+            except LanceCoreError as error:  # a repair also looks at the catalog, and at what others wrote
+                logger.warning("promotion of %s is left to the sweep: %s", entry.canonical_path, error)
+                return done
+            if promotion.state is State.UNPROMOTED:
+                return done
+            done.append(promotion)
+            with self._lock:
+                self._promoted[place] = entry.sha256
+                self._pending.pop(place, None)
+        return done
+
+    def _promote_one(self, entry: VersionEntry) -> _Promotion:
+        data = self._expected(entry)
+        doubtful = False
+        if data is None:
+            data = self._recover(entry)
+            if data is None:
+                return _Promotion(entry, self.look(entry))
+            found = self._versions_of(entry)
+            if self._is_gone(entry, data, found):
+                return _Promotion(entry, State.GONE)
+            doubtful = _is_out_of_place(entry, found)
+        try:
+            if entry.staged_path is None:
+                self._store.put_if_absent(entry.canonical_path, data, durable=False)
+            else:
+                self._store.publish(entry.staged_path, entry.canonical_path, data, durable=False)
+        except AlreadyExists:
+            promotion = self._compare(entry, data)
+            return promotion._replace(written=data) if doubtful else promotion
+        except NotFound:  # the staged name is gone: promoted by others, and perhaps removed since, or a client took it
+            if self._is_gone(entry, data, self._versions_of(entry)):
+                return _Promotion(entry, State.GONE)
+            return self._put(entry, data)
+        return _Promotion(entry, State.PROMOTED, data)
+
+    def _put(self, entry: VersionEntry, data: bytes) -> _Promotion:
+        try:
+            self._store.put_if_absent(entry.canonical_path, data, durable=True)
+        except AlreadyExists:
+            return self._compare(entry, data)
+        return _Promotion(entry, State.PROMOTED, data)
+
+    def _compare(self, entry: VersionEntry, ours: bytes) -> _Promotion:
+        theirs = self._store.get(entry.canonical_path)
+        if theirs == ours:
+            return _Promotion(entry, State.PROMOTED)
+        self._repair(entry, ours, theirs)
+        return _Promotion(entry, State.PROMOTED, ours)
+
+    def _is_gone(self, entry: VersionEntry, data: bytes, found: Collection[int]) -> bool:
+        """Whether a client's cleanup removed the version: its name is vacant below a higher one (M5).
+
+        A head is never gone: what stands above its vacant name was built on a foreign file, and is set aside.
+        """
+        if entry.version in found or max(found, default=0) <= entry.version:
+            return False
+        if not self._is_head(entry, self._refresh()):
+            return True
+        self._repair(entry, data, None)
+        return False
+
+    def _is_head(self, entry: VersionEntry, newest: CatalogSnapshot) -> bool:
+        table_id = newest.table_at(entry.location)
+        top = None if table_id is None else newest.top(table_id, entry.branch)
+        return top is not None and top[0] == entry.version
+
+    def _versions_of(self, entry: VersionEntry) -> set[int]:
+        """The canonical names of its chain."""
+        return {location.version for location in list_versions(self._store, entry.base)}
+
+    def _may_be_late(self, chain: Sequence[_Promotion], began: Mapping[Place, float]) -> bool:
+        """Whether what was written may have come after others had promoted, superseded and removed it (G21).
+
+        In a directory every write is looked behind, for it costs next to nothing. On a bucket it is those that did not
+        follow their flip at once: to remove a version that was superseded in the same second is no clean-up.
+        """
+        now = elapsed_clock()
+        return any(
+            promotion.written is not None
+            and (self._store.local or now - began.get(place_of(promotion.entry), 0.0) > _AT_ONCE)
+            for promotion in chain
+        )
+
+    def _look_behind(self, chains: Sequence[Sequence[_Promotion]]) -> None:
+        """Take back what was written although it had been removed: it is superseded, and files of it are missing."""
+        if not chains:
+            return
+        try:
+            newest = self._refresh()
+            self._store.map(lambda chain: self._look_behind_chain(chain, newest), chains)
+        except LanceCoreError as error:
+            logger.warning("promotions are not looked behind: %s", error)
+
+    def _look_behind_chain(self, chain: Sequence[_Promotion], newest: CatalogSnapshot) -> None:
+        top = chain[-1].entry
+        if chain[-1].written is not None and not self._is_superseded(top, newest):
+            return
+        for promotion in chain:
+            entry, data = promotion.entry, promotion.written
+            if data is None:
+                continue
+            if self._is_head(entry, newest):
+                self._repair(entry, data, None)
+            elif not is_whole(self._store, entry.base, data):
+                self._take_back(entry, data)
+
+    def _take_back(self, entry: VersionEntry, data: bytes) -> None:
+        """Remove a version that had been removed, if that is still what stands under its name."""
+        try:
+            e_tag = self._store.head(entry.canonical_path).e_tag
+        except NotFound:
+            return
+        if self._store.find(entry.canonical_path) == data:
+            self._store.delete_if(entry.canonical_path, if_match=e_tag)
+            logger.warning("%s was removed before it was promoted here, and is again", entry.canonical_path)
+
+    def _is_superseded(self, entry: VersionEntry, newest: CatalogSnapshot) -> bool:
+        table_id = newest.table_at(entry.location)
+        top = None if table_id is None else newest.top(table_id, entry.branch)
+        if top is not None and top[0] > entry.version:
+            return True
+        following = manifest_path(entry.base, entry.version + 1, NamingScheme(entry.naming_scheme))
+        return self._store.find(following) is not None
+
+    def _recover(self, entry: VersionEntry) -> bytes | None:
+        """The row's bytes from its staged name; None if they are there no more or are not the row's."""
+        if entry.staged_path is None:
+            return None
+        data = self._store.find(entry.staged_path)
+        if data is not None and not is_row(entry, data):
+            logger.error("%s is not the manifest that was committed from it", entry.staged_path)
+            return None
+        return data
+
+    def read(self, entry: VersionEntry) -> bytes:
+        """The manifest of a row: canonical, then staged, then canonical again (M4). Raises `NotFound`."""
+        data = self._expected(entry)
+        if data is not None:
+            return data
+        for path in (entry.canonical_path, entry.staged_path, entry.canonical_path):
+            data = None if path is None else self._store.find(path)
+            if data is not None and is_row(entry, data):
+                return data
+        raise NotFound(f"version {entry.version} at {entry.canonical_path}")
+
+    def look(self, entry: VersionEntry) -> State:
+        """Judge a row whose staged file is of no help: promoted, waiting, or removed by a client's cleanup (M5)."""
+        theirs = self._store.find(entry.canonical_path)
+        if theirs is None:
+            if max(self._versions_of(entry), default=0) > entry.version and not self._is_head(entry, self._refresh()):
+                return State.GONE
+            logger.error("no manifest of %s is left under any name", entry.canonical_path)
+            return State.UNPROMOTED
+        if is_row(entry, theirs):
+            return State.PROMOTED
+        logger.error("%s holds foreign bytes, and ours are under no other name", entry.canonical_path)
+        return State.UNPROMOTED
+
+    def settle(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[RecordEntry]:
+        """Promote what open records published, make that durable, then remove the staged names (S1, M2).
+
+        Returns the records that may be closed. What has no row any more waits for nothing. Its staged name stays: of a
+        table that was dropped it may be the only one, and older catalog versions name it (G2).
+        """
+        published = [(record, open_versions(record, snapshot)) for record in records]
+        self.promote([row for _, rows in published for row in rows])
+        done = [(record, rows) for record, rows in published if all(map(self._is_done, rows))]
+        try:
+            self._clear([row for _, rows in done for row in rows])
+        except LanceCoreError:
+            return [record for record, rows in done if self._clears(record, rows)]
+        return [record for record, _ in done]
+
+    def _clears(self, record: RecordEntry, rows: Sequence[VersionEntry]) -> bool:
+        """Clear up behind one record; what cannot be done for it keeps no other one open."""
+        try:
+            self._clear(rows)
+        except LanceCoreError as error:
+            logger.warning("record %s stays open: %s", record.batch_uuid, error)
+            return False
+        return True
+
+    def _clear(self, rows: Sequence[VersionEntry]) -> None:
+        self._sync([row.canonical_path for row in rows])
+        self._store.map(self._store.delete, [row.staged_path for row in rows if row.staged_path])
+
+    def _sync(self, paths: Sequence[str]) -> None:
+        """Make promoted manifests durable, those that a client's cleanup has left; it never removes a head."""
+        try:
+            self._store.sync(paths)
+        except NotFound:
+            for path in paths:
+                try:
+                    self._store.sync([path])
+                except NotFound as error:
+                    logger.info("a promoted manifest is gone: %s", error)
+
+    def forget_closed(self, snapshot: CatalogSnapshot) -> None:
+        """Drop what is remembered of records that other processes closed.
+
+        What is dropped too early, because its record is newer than the snapshot, is only compared once more.
+        """
+        still_open = {place_of(party) for record in snapshot.open_records() for party in record.participants}
+        with self._lock:
+            for place in self._promoted.keys() - still_open:
+                del self._promoted[place]
+
+    def forget(self, records: Iterable[RecordEntry]) -> None:
+        """Drop what is remembered of records that are closed now."""
+        with self._lock:
+            for record in records:
+                for party in record.participants:
+                    self._promoted.pop(place_of(party), None)
+
+    def _is_done(self, entry: VersionEntry) -> bool:
+        return self._promoted.get(place_of(entry)) == entry.sha256
+
+    def _expected(self, entry: VersionEntry) -> bytes | None:
+        expected = self._pending.get(place_of(entry))
+        if expected is None or expected.planned.entry.sha256 != entry.sha256:
+            return None
+        return expected.planned.data
+
+    def _expected_at(self, entry: VersionEntry) -> float:
+        expected = self._pending.get(place_of(entry))
+        return expected.at if expected is not None and expected.planned.entry.sha256 == entry.sha256 else 0.0
+
+
+def open_versions(record: RecordEntry, snapshot: CatalogSnapshot) -> list[VersionEntry]:
+    """The rows that a record published and that still exist, with their full staged paths."""
+    return [entry for party in record.participants if (entry := participant_entry(party, snapshot)) is not None]
+
+
+def participant_entry(party: Participant, snapshot: CatalogSnapshot) -> VersionEntry | None:
+    """The live row of a participant, with its full staged path; the table may have another name by now."""
+    table_id = snapshot.table_at(party.location)
+    entry = None if table_id is None else snapshot.version_entry(table_id, party.branch, party.version)
+    if entry is None or party.staged_path is None or not entry.matches_staged_path(party.staged_path):
+        return None
+    return _staged_at(entry, party.staged_path)
+
+
+def _open_path(entry: VersionEntry, snapshot: CatalogSnapshot) -> str | None:
+    """Where an open record staged this very row; None if none did."""
+    path = snapshot.open_path(place_of(entry))
+    return path if path is not None and entry.matches_staged_path(path) else None
+
+
+def _staged_at(entry: VersionEntry, path: str | None) -> VersionEntry:
+    return entry if path is None or path == entry.staged_path else replace(entry, staged_path=path)
+
+
+def _is_out_of_place(entry: VersionEntry, found: Collection[int]) -> bool:
+    """Whether a version that was superseded stands alone: where its neighbours were removed, it was as well."""
+    neighbours = {entry.version - 1, entry.version + 1} - {0}
+    return max(found, default=0) > entry.version and not neighbours.issubset(found)
+
+
+def is_whole(store: ObjectStore, base: str, data: bytes) -> bool:
+    """Whether all data and deletion files that a manifest names below its own root, the key `base`, are there."""
+    paths: list[str] = []
+    for fragment in parse_manifest_file(data).manifest.fragments:
+        paths += [data_path(base, file.path) for file in fragment.files if not file.HasField("base_id")]
+        if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
+            paths.append(deletion_file_path(base, fragment.id, fragment.deletion_file))
+    try:
+        store.require(paths)
+    except NotFound:
+        return False
+    return True
+
+
+def is_row(entry: VersionEntry, data: bytes) -> bool:
+    """Whether bytes are the manifest that a row names. Rows of other writers carry no hash: their size must do."""
+    if not entry.sha256:
+        return entry.size in {0, len(data)}
+    return len(data) == entry.size and hashlib.sha256(data).hexdigest() == entry.sha256

@@ -1,0 +1,376 @@
+"""Build a catalog's state from rows, fast enough for millions of them."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from itertools import repeat
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from immutables import Map
+from numpy.typing import NDArray
+
+from namespace_server.directory.manifest_table.columns import (
+    ParsedVersions,
+    parse_versions,
+    split_ids,
+    unusual_locations,
+)
+from namespace_server.directory.model.entries import (
+    DELIMITER,
+    NO_PROPERTIES,
+    RECORD_PREFIX,
+    TABLE,
+    TABLE_VERSION,
+    TOMBSTONES,
+    Changes,
+    Entry,
+    NamespaceEntry,
+    RecordEntry,
+    Row,
+    TableId,
+    chain_object_id,
+    decode_properties,
+    decode_row,
+    decode_version,
+    parse_id,
+    place_of,
+    unescape_branch,
+)
+from namespace_server.directory.model.layered_map import LayeredMap
+from namespace_server.directory.model.sorted_names import SortedNames
+from namespace_server.directory.model.state import (
+    NO_CHILDREN,
+    CatalogState,
+    Children,
+    StoredNamespace,
+    StoredRecord,
+    StoredTable,
+)
+from namespace_server.directory.model.state_editor import apply_changes
+from namespace_server.directory.model.version_index import Chain, Segment, VersionBlock, VersionColumns, join_columns
+
+LARGE: Final = 100_000
+"""From so many rows on, what was loaded is taken out of the garbage collector's sight for good."""
+
+_CHUNK_ROWS: Final = 131_072
+_LIBC: Final = ctypes.CDLL(None)
+_M_ARENA_MAX: Final = -8
+_COLUMNS: Final = ("object_id", "object_type", "location", "metadata")
+
+
+class Loader:
+    """Takes rows fragment by fragment, then makes the state.
+
+    Of several rows with one object id, which no catalog should have, the last one counts; the others become strays.
+    """
+
+    def __init__(self) -> None:
+        self._namespaces: dict[TableId, StoredNamespace] = {}
+        self._tables: dict[TableId, StoredTable] = {}
+        self._listed: list[StoredTable] = []
+        self._paths: list[TableId] = []
+        self._names: dict[TableId, list[str]] = {}
+        self._unusual: list[StoredTable] = []
+        self._records: dict[str, StoredRecord] = {}
+        self._strays: dict[str, tuple[int, ...]] = {}
+        self._holders: dict[str, int] = {}
+        self._parsed: list[ParsedVersions] = []
+        self._version_ids: list[pa.StringArray] = []
+        self._irregular: list[tuple[str, str | None, int]] = []
+
+    def add(self, rows: pa.Table, serials: NDArray[np.int64]) -> None:
+        """Take live rows, in ascending order of their serials."""
+        first = 0
+        for batch in rows.select(_COLUMNS).to_batches(max_chunksize=_CHUNK_ROWS):
+            self._add_batch(batch, serials[first : first + batch.num_rows])
+            first += batch.num_rows
+
+    def finish(self) -> CatalogState:
+        """The state. The loader is not used afterwards."""
+        self._settle_tables()
+        tables = self._tables
+        for table_id, branches in self._group_versions().items():
+            main_first = sorted(branches, key=lambda chain: chain.branch or "")
+            tables[table_id] = tables[table_id].with_chains(tuple(main_first))
+        children = self._children()
+        unusual = {table.location: table.id for table in self._unusual if _is_at(tables, table.id, table.location)}
+        records = sorted(self._records.values(), key=lambda stored: stored.entry.timestamp_ms)
+        waiting = [stored.entry for stored in records if stored.entry.state == "open"]
+        state = CatalogState(
+            Map(self._namespaces),
+            LayeredMap(tables),
+            Map(children),
+            Map(unusual),
+            Map(self._records),
+            Map(
+                {
+                    stored.entry.idempotency_key: stored.entry.batch_uuid
+                    for stored in records
+                    if stored.entry.idempotency_key is not None
+                }
+            ),
+            Map(
+                {stored.entry.request_hash: stored.entry.batch_uuid for stored in records if stored.entry.request_hash}
+            ),
+            Map(
+                {
+                    party.location: stored.entry.batch_uuid
+                    for stored in records
+                    if stored.entry.state in TOMBSTONES
+                    for party in stored.entry.participants
+                }
+            ),
+            Map({record.batch_uuid: None for record in waiting}),
+            Map(
+                {
+                    place_of(party): (record.batch_uuid, party.staged_path)
+                    for record in waiting
+                    for party in record.participants
+                }
+            ),
+            Map(self._strays),
+            frozenset(path for path in children if path and path not in self._namespaces),
+        )
+        return self._put_irregular(state)
+
+    def _add_batch(self, batch: pa.RecordBatch, serials: NDArray[np.int64]) -> None:
+        mask = pc.equal(batch["object_type"], TABLE_VERSION)
+        is_version = mask.to_numpy(zero_copy_only=False)
+        count = int(is_version.sum())
+        if count:
+            # To filter costs far less than to take: runs of rows are copied as they lie.
+            versions = batch if count == batch.num_rows else batch.filter(mask)
+            self._add_versions(versions["object_id"], versions["metadata"], serials[is_version])
+        if count < batch.num_rows:
+            others, serials = batch.filter(pc.invert(mask)), serials[~is_version]
+            mask = pc.and_(pc.equal(others["object_type"], TABLE), pc.is_valid(others["location"]))
+            is_table = mask.to_numpy(zero_copy_only=False)
+            if is_table.any():
+                self._add_tables(others.filter(mask), serials[is_table])
+            if not is_table.all():
+                columns = [column.to_pylist() for column in others.filter(pc.invert(mask)).columns]
+                for row, serial in zip(zip(*columns, strict=True), serials[~is_table].tolist(), strict=True):
+                    self._add_other(Row._make(row), serial)
+
+    def _add_tables(self, rows: pa.RecordBatch, serials: NDArray[np.int64]) -> None:
+        """Table rows with a location. Ids below one parent share its names, rows of equal metadata their properties."""
+        # In the order of their ids, so that names that will stand side by side are made side by side.
+        order = pc.sort_indices(rows["object_id"])
+        rows, serials = rows.take(order), serials[order.to_numpy()]
+        ids = split_ids(rows["object_id"])
+        locations = rows["location"].to_pylist()
+        paths = ids.paths()
+        properties = _properties(rows["metadata"])
+        first = len(self._listed)
+        self._paths += paths
+        self._listed += map(StoredTable, paths, locations, properties, serials.tolist())
+        self._unusual += [self._listed[first + at] for at in unusual_locations(rows["object_id"], rows["location"])]
+        for parent, names in ids.runs():
+            self._names.setdefault(parent, []).extend(names)
+
+    def _settle_tables(self) -> None:
+        """Of the tables and what else has their object ids, keep the rows with the highest serials."""
+        tables = self._tables = dict(zip(self._paths, self._listed, strict=True))
+        complete = len(tables) == len(self._listed)
+        if not complete:
+            for table in self._listed:
+                if tables[table.id] is not table:
+                    self._stray(DELIMITER.join(table.id), table.serial)
+        self._listed, self._paths = [], []
+        for object_id, serial in self._holders.items():
+            found = tables.get(parse_id(object_id))
+            if found is None:
+                continue
+            self._stray(object_id, min(serial, found.serial))
+            if found.serial < serial:
+                del tables[found.id]
+                complete = False
+            else:
+                self._drop(object_id)
+        if not complete:
+            self._names = _by_parent(tables)
+
+    def _add_versions(self, object_ids: pa.StringArray, metadata: pa.StringArray, serials: NDArray[np.int64]) -> None:
+        parsed = parse_versions(object_ids, metadata, serials)
+        if len(parsed.kept):
+            self._parsed.append(parsed)
+            self._version_ids.append(
+                object_ids if len(parsed.kept) == len(object_ids) else object_ids.take(parsed.kept)
+            )
+        if len(parsed.irregular):
+            texts = zip(
+                object_ids.take(parsed.irregular).to_pylist(),
+                metadata.take(parsed.irregular).to_pylist(),
+                serials[parsed.irregular].tolist(),
+                strict=True,
+            )
+            self._irregular.extend(texts)
+
+    def _add_other(self, row: Row, serial: int) -> None:
+        entry = decode_row(row)
+        if entry is None:
+            self._stray(row.object_id, serial)
+            return
+        previous = self._holders.pop(row.object_id, None)
+        if previous is not None:
+            self._drop(row.object_id)
+            self._stray(row.object_id, previous)
+        self._holders[row.object_id] = serial
+        if isinstance(entry, NamespaceEntry):
+            self._namespaces[entry.id] = StoredNamespace(entry, serial)
+        elif isinstance(entry, RecordEntry):
+            self._records[entry.batch_uuid] = StoredRecord(entry, serial)
+
+    def _drop(self, object_id: str) -> None:
+        self._namespaces.pop(parse_id(object_id), None)
+        if object_id.startswith(RECORD_PREFIX):
+            self._records.pop(object_id[len(RECORD_PREFIX) :], None)
+
+    def _stray(self, object_id: str, serial: int) -> None:
+        self._strays[object_id] = (*self._strays.get(object_id, ()), serial)
+
+    def _children(self) -> dict[TableId, Children]:
+        spaces = _by_parent(self._namespaces)
+        return {
+            parent: Children(_sorted_names(spaces.get(parent)), _sorted_names(self._names.get(parent)))
+            for parent in {*spaces, *self._names}
+        }
+
+    def _group_versions(self) -> dict[TableId, list[Chain]]:
+        """The chains of each table; what belongs to no table becomes a stray."""
+        found: dict[TableId, list[Chain]] = {}
+        if not self._parsed:
+            return found
+        columns = join_columns([part.columns for part in self._parsed])
+        chains = pa.concat_arrays([part.chains for part in self._parsed]).dictionary_encode()
+        bases = pa.concat_arrays([part.bases for part in self._parsed]).dictionary_encode()
+        object_ids = pa.concat_arrays(self._version_ids)
+        self._parsed.clear()
+        self._version_ids.clear()
+        places, names = bases.dictionary.to_pylist(), chains.dictionary.to_pylist()
+        codes = chains.indices.to_numpy().astype(np.int64) * len(places) + bases.indices.to_numpy()
+        # Rows come in the order of their serials, which a stable sort keeps among equals.
+        order = np.lexsort((columns.versions, codes))
+        versions, codes = columns.versions[order], codes[order]
+        repeated = np.append((versions[1:] == versions[:-1]) & (codes[1:] == codes[:-1]), False)
+        if repeated.any():
+            self._stray_rows(object_ids, columns, order[repeated])
+            order, codes = order[~repeated], codes[~repeated]
+        starts = np.flatnonzero(np.diff(codes, prepend=-1) != 0)
+        stops = np.append(starts[1:], len(order))
+        block = VersionBlock(columns.select(order).narrowed())
+        for start, stop, code in zip(starts.tolist(), stops.tolist(), codes[starts].tolist(), strict=True):
+            named = self._find_chain(names[code // len(places)], places[code % len(places)])
+            if named is None:
+                self._stray_rows(object_ids, columns, order[start:stop])
+            else:
+                found.setdefault(named[0], []).append(Chain(named[1], (Segment(block, start, stop),)))
+        return found
+
+    def _find_chain(self, chain: str, base: str) -> tuple[TableId, str | None] | None:
+        """The table and branch whose versions have this object id and lie at this base (N1)."""
+        path = parse_id(chain)
+        table = self._tables.get(path)
+        if table is not None and base == table.location:
+            return table.id, None
+        table = self._tables.get(path[:-1])
+        if table is None:
+            return None
+        branch = unescape_branch(path[-1])
+        if base != f"{table.location}/tree/{branch}" or chain != chain_object_id(table.id, branch):
+            return None
+        return table.id, branch
+
+    def _stray_rows(self, object_ids: pa.StringArray, columns: VersionColumns, rows: NDArray[np.int64]) -> None:
+        for object_id, serial in zip(object_ids.take(rows).to_pylist(), columns.serials[rows].tolist(), strict=True):
+            self._stray(object_id, serial)
+
+    def _put_irregular(self, state: CatalogState) -> CatalogState:
+        """Rows that columns could not hold, one by one."""
+        if not self._irregular:
+            return state
+        locations = {path: table.location for path, table in self._tables.items()}
+        puts: dict[str, Entry] = {}
+        serials: dict[str, int] = {}
+        strays = dict(state.strays)
+        for object_id, metadata, serial in self._irregular:
+            entry = decode_version(object_id, metadata, locations)
+            if entry is None:
+                strays[object_id] = (*strays.get(object_id, ()), serial)
+                continue
+            shadowed = [
+                *state.serials(entry.object_id),
+                *([serials[entry.object_id]] if entry.object_id in serials else []),
+            ]
+            if shadowed:
+                strays[entry.object_id] = (*strays.get(entry.object_id, ()), *shadowed)
+            puts[entry.object_id] = entry
+            serials[entry.object_id] = serial
+        edited = apply_changes(state, Changes(puts), serials)
+        return edited._replace(strays=Map(strays))
+
+
+def _properties(metadata: pa.StringArray) -> Iterable[Mapping[str, str]]:
+    """The properties of each row; equal texts are decoded once."""
+    if metadata.null_count == len(metadata):
+        return repeat(NO_PROPERTIES)
+    texts = metadata.dictionary_encode()
+    decoded = [*map(decode_properties, texts.dictionary.to_pylist()), NO_PROPERTIES]
+    return map(decoded.__getitem__, texts.indices.fill_null(len(decoded) - 1).to_pylist())
+
+
+def _by_parent(paths: Iterable[TableId]) -> dict[TableId, list[str]]:
+    names: dict[TableId, list[str]] = {}
+    for path in paths:
+        names.setdefault(path[:-1], []).append(path[-1])
+    return names
+
+
+def _sorted_names(names: list[str] | None) -> SortedNames:
+    if not names:
+        return NO_CHILDREN.tables
+    names.sort()
+    return SortedNames.from_sorted(names)
+
+
+def _is_at(tables: Mapping[TableId, StoredTable], table_id: TableId, location: str) -> bool:
+    table = tables.get(table_id)
+    return table is not None and table.location == location
+
+
+@contextmanager
+def building_large(rows: int) -> Iterator[None]:
+    """Build something of that many rows; above `LARGE`, so that it does not weigh on the process afterwards.
+
+    The garbage collector is off meanwhile and never looks at the result, and freed memory goes back to the system.
+    """
+    if rows < LARGE or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
+        pa.default_memory_pool().release_unused()
+        if hasattr(_LIBC, "malloc_trim"):
+            _LIBC.malloc_trim(0)
+
+
+@cache
+def limit_arenas() -> None:
+    """Let all threads that start from now on share one arena of the C library, for the life of the process.
+
+    The threads that decode data files would otherwise leave arenas of their own behind, full of holes: some 40 MB for
+    each large file. Decoding and encoding are no slower for it.
+    """
+    if hasattr(_LIBC, "mallopt"):
+        _LIBC.mallopt(_M_ARENA_MAX, 1)

@@ -1,0 +1,264 @@
+"""Build a flip: from a snapshot and row changes to the bytes of the next version of `__manifest`. No writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from lance_core.data import encode_rows
+from lance_core.format.deletion import deletion_file_path, encode_deletion_file
+from lance_core.format.manifest import encode_manifest_file
+from lance_core.format.naming import NamingScheme, data_path, manifest_path
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.apply import WRITER_LIBRARY, WRITER_VERSION
+from lance_core.transaction.features import set_flags
+from namespace_server.directory.manifest_table.fragments import Fragment, Layout, Rearrangement, new_fragment, rearrange
+from namespace_server.directory.manifest_table.schema import (
+    MANAGED_METADATA,
+    STRICT_FENCE,
+    OnDisk,
+    batch_of,
+    first_frame,
+    inline_properties,
+    row_file_of,
+)
+from namespace_server.directory.model.entries import Changes, RecordEntry, Row, encode_entry
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.model.state_editor import apply_changes
+
+COMPRESSED_ROWS: Final = 4_096
+"""Row files of so many rows are worth the time that it takes to compress them."""
+
+_COMPRESSED: Final = {"lance-encoding:compression": "zstd"}
+_NANOSECONDS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """The next version of `__manifest`, ready to be staged and committed.
+
+    `files` are the row file and the deletion files, store key -> bytes; they must be durable before `manifest` may be
+    written to `path` (S1). Everything in it is named by a fresh uuid (N5).
+    """
+
+    base: CatalogSnapshot
+    changes: Changes
+    attempt: str
+    path: str
+    manifest: bytes
+    files: tuple[tuple[str, bytes], ...]
+    serials: Mapping[str, int]
+    disk: OnDisk
+
+    @property
+    def version(self) -> int:
+        """The catalog version that this flip makes."""
+        return self.base.version + 1
+
+    @property
+    def has_records(self) -> bool:
+        """Whether it puts records of its own attempt, which tell a version that has it from one that has not (F2)."""
+        return any(True for _ in self._own_records())
+
+    def is_part_of(self, snapshot: CatalogSnapshot) -> bool:
+        """Whether a version of the catalog holds a record that this very attempt put."""
+        return any(
+            (there := snapshot.record(record.batch_uuid)) is not None and there.attempt == self.attempt
+            for record in self._own_records()
+        )
+
+    def _own_records(self) -> Iterator[RecordEntry]:
+        for entry in self.changes.puts.values():
+            if isinstance(entry, RecordEntry) and entry.attempt == self.attempt:
+                yield entry
+
+    def snapshot(self, proved_at: float) -> CatalogSnapshot:
+        """The catalog after the flip, addresses included, without reading anything.
+
+        `proved_at`: when it was proved to be the newest version (G7).
+        """
+        return CatalogSnapshot(
+            self.version,
+            self.disk.timestamp_ns // 1_000_000,
+            self.disk.managed,
+            proved_at,
+            apply_changes(self.base.state, self.changes, self.serials),
+            self.disk,
+        )
+
+
+def prepare_flip(
+    root: str,
+    snapshot: CatalogSnapshot,
+    changes: Changes,
+    *,
+    attempt: str,
+    now_ns: int,
+    read: Callable[[Fragment], pa.RecordBatch],
+    table_metadata: Mapping[str, str] | None = None,
+    strict: bool = False,
+) -> Flip:
+    """Build the flip that makes `changes` on `snapshot`.
+
+    `root` is the key of the dataset, `attempt` the uuid of its transaction (F2), `now_ns` the time since the epoch.
+    `table_metadata` is merged into that of the dataset; the first version of a new root is always a managed one.
+    `strict` sets the fence against plain dataset writes, for good. `read` fetches the rows of a fragment that is to be
+    merged and whose rows are not in memory, which is rare.
+
+    Raises `UnsupportedFeature` for a root that we can read but must not write, `ValueError` for an overlay.
+    """
+    disk = _disk_of(snapshot)
+    rows = [encode_entry(entry) for entry in changes.puts.values()]
+    if [row.object_id for row in rows] != list(changes.puts):
+        raise ValueError("changes: expected every entry under its own object id")
+    state = snapshot.state
+    gone = [serial for object_id in chain(changes.puts, changes.removes) for serial in state.serials(object_id)]
+    arrangement = rearrange(disk.layout, gone, len(rows))
+    draft = _Draft(root, disk, arrangement, snapshot.version)
+    draft.write_rows(rows, read)
+    draft.write_deletions()
+    frame = _next_frame(disk, snapshot.version, table_metadata, strict)
+    if draft.new is not None:
+        frame.max_fragment_id = draft.new.message.id
+    layout = arrangement.next_layout(draft.new, lambda at: draft.updated[at], len(rows))
+    known = (entry.batch_uuid for entry in _stored_records(snapshot, changes))
+    transaction = draft.transaction(frame, attempt)
+    transaction.transaction_properties.update(inline_properties(rows, changes, known, disk.attempt))
+    timestamp_ns = max(now_ns, disk.timestamp_ns + 1)
+    scheme = disk.scheme
+    first = disk.layout.next_serial
+    return Flip(
+        base=snapshot,
+        changes=changes,
+        attempt=attempt,
+        path=manifest_path(root, snapshot.version + 1, scheme),
+        manifest=encode_manifest_file(_manifest(frame, layout, timestamp_ns), transaction),
+        files=tuple(draft.files),
+        serials={row.object_id: first + at for at, row in enumerate(rows)},
+        disk=OnDisk(frame, layout, scheme, timestamp_ns, disk.describe_row_file(), attempt),
+    )
+
+
+class _Draft:
+    """The files of a flip in the making."""
+
+    def __init__(self, root: str, disk: OnDisk, arrangement: Rearrangement, read_version: int) -> None:
+        self.root = root
+        self.disk = disk
+        self.arrangement = arrangement
+        self.read_version = read_version
+        self.files: list[tuple[str, bytes]] = []
+        self.new: Fragment | None = None
+        self.updated: dict[int, pb.DataFragment] = {}
+
+    def write_rows(self, rows: Sequence[Row], read: Callable[[Fragment], pa.RecordBatch]) -> None:
+        """The rows that move, then the new ones, in one row file; none if there are no rows."""
+        batches = self.arrangement.moved_rows(read)
+        if rows:
+            batches.append(batch_of(rows))
+        if not batches:
+            return
+        batch = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+        file = pb.DataFile()
+        file.CopyFrom(self.disk.describe_row_file())
+        file.path = f"{uuid4()}.lance"
+        data = encode_rows(_for_file(batch), version=f"{file.file_major_version}.{file.file_minor_version}")
+        file.file_size_bytes = len(data)
+        self.files.append((data_path(self.root, file.path), data))
+        message = pb.DataFragment(id=self._next_id(), files=[file], physical_rows=batch.num_rows)
+        first = self.disk.layout.next_serial
+        fresh = np.arange(first, first + len(rows), dtype=np.int64)
+        moved = self.arrangement.moved_serials()
+        self.new = new_fragment(message, np.concatenate((moved, fresh)) if len(moved) else fresh, batch)
+
+    def write_deletions(self) -> None:
+        """A file for each fragment that stays and loses rows: the whole set, as a bitmap."""
+        for at, offsets in self.arrangement.deleted.items():
+            message = pb.DataFragment()
+            message.CopyFrom(self.arrangement.layout.fragments[at].message)
+            deletion, data = encode_deletion_file(offsets, read_version=self.read_version, kind=pb.DeletionFile.BITMAP)
+            message.deletion_file.CopyFrom(deletion)
+            self.files.append((deletion_file_path(self.root, message.id, deletion), data))
+            self.updated[at] = message
+
+    def transaction(self, frame: pb.Manifest, attempt: str) -> pb.Transaction:
+        """The operation as Lance knows it: an Overwrite makes the dataset, an Update changes it."""
+        transaction = pb.Transaction(read_version=self.read_version, uuid=attempt)
+        added = []
+        if self.new is not None:
+            unnumbered = pb.DataFragment()
+            unnumbered.CopyFrom(self.new.message)
+            unnumbered.id = 0
+            added = [unnumbered]
+        if self.read_version == 0:
+            transaction.overwrite.fragments.extend(added)
+            transaction.overwrite.schema.extend(frame.fields)
+        else:
+            update = transaction.update
+            update.SetInParent()
+            update.removed_fragment_ids.extend(self.arrangement.removed_ids)
+            update.updated_fragments.extend(self.updated.values())
+            update.new_fragments.extend(added)
+        return transaction
+
+    def _next_id(self) -> int:
+        frame, layout = self.disk.frame, self.arrangement.layout
+        highest = max((fragment.message.id for fragment in layout.fragments), default=-1)
+        return max(highest, frame.max_fragment_id if frame.HasField("max_fragment_id") else -1) + 1
+
+
+def _disk_of(snapshot: CatalogSnapshot) -> OnDisk:
+    if snapshot.overlay:
+        raise ValueError(f"flip on an overlay of catalog version {snapshot.version}: expected the snapshot itself")
+    if isinstance(snapshot.disk, OnDisk):
+        return snapshot.disk
+    frame = first_frame()
+    return OnDisk(frame, Layout(), NamingScheme.V2, 0, row_file_of(frame))
+
+
+def _next_frame(disk: OnDisk, version: int, table_metadata: Mapping[str, str] | None, strict: bool) -> pb.Manifest:
+    disk.describe_row_file()  # refuses what we must not write
+    frame = pb.Manifest()
+    frame.CopyFrom(disk.frame)
+    frame.version = version + 1
+    frame.writer_version.CopyFrom(pb.Manifest.WriterVersion(library=WRITER_LIBRARY, version=WRITER_VERSION))
+    if version == 0:
+        frame.table_metadata.update(MANAGED_METADATA)
+    frame.table_metadata.update(table_metadata or {})
+    if strict:
+        frame.writer_feature_flags |= STRICT_FENCE
+    return frame
+
+
+def _manifest(frame: pb.Manifest, layout: Layout, timestamp_ns: int) -> pb.Manifest:
+    manifest = pb.Manifest()
+    manifest.CopyFrom(frame)
+    messages = [fragment.message for fragment in layout.fragments]
+    manifest.fragments.extend(sorted(messages, key=lambda message: message.id))
+    manifest.timestamp.CopyFrom(Timestamp(seconds=timestamp_ns // _NANOSECONDS, nanos=timestamp_ns % _NANOSECONDS))
+    fence = frame.writer_feature_flags & STRICT_FENCE
+    set_flags(manifest)
+    manifest.writer_feature_flags |= fence
+    return manifest
+
+
+def _stored_records(snapshot: CatalogSnapshot, changes: Changes) -> list[RecordEntry]:
+    return [
+        entry
+        for entry in changes.puts.values()
+        if isinstance(entry, RecordEntry) and snapshot.record(entry.batch_uuid) is not None
+    ]
+
+
+def _for_file(batch: pa.RecordBatch) -> pa.Table:
+    table = pa.Table.from_batches([batch])
+    if batch.num_rows < COMPRESSED_ROWS:
+        return table
+    return table.cast(pa.schema([field.with_metadata(_COMPRESSED) for field in table.schema]))

@@ -1,0 +1,209 @@
+"""`__manifest` as a Lance dataset: its columns, its manifests, and what a snapshot keeps of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from lance_core.data import schema_fields
+from lance_core.errors import UnsupportedFeature
+from lance_core.format.features import Feature, check_readable, check_writable
+from lance_core.format.naming import NamingScheme
+from lance_core.format.schema import TOP_LEVEL, data_file_message
+from lance_core.proto import lance_table_pb2 as pb
+from namespace_server.directory.manifest_table.fragments import Layout
+from namespace_server.directory.model.entries import Changes, RecordEntry, Row, decode_row
+from namespace_server.directory.model.snapshot import Disk
+
+MANAGED_KEY: Final = "table_version_management"
+WRITER_FLAGS_KEY: Final = "lance.namespace.manifest.writer_feature_flags"
+READER_FLAGS_KEY: Final = "lance.namespace.manifest.reader_feature_flags"
+FENCE: Final = 1 << 32
+"""Stock namespace clients that do not know this catalog flag read the root, and are told to upgrade when they write."""
+STRICT_FENCE: Final = 1 << 40
+"""The bit of Lance's own writer flags that stops plain dataset writes too."""
+MANAGED_METADATA: Final[Mapping[str, str]] = {MANAGED_KEY: "true", WRITER_FLAGS_KEY: str(FENCE)}
+
+CHANGES_PROPERTY: Final = "lance-namespace-server.changes"
+BASE_PROPERTY: Final = "lance-namespace-server.base"
+BATCHES_PROPERTY: Final = "lance-namespace-server.batches"
+MAX_INLINE_BYTES: Final = 32 * 1024
+MAX_MESSAGE: Final = 1_000
+
+_CHANGES_FORMAT: Final = 1
+_PRIMARY_KEY: Final = {"lance-schema:unenforced-primary-key:position": "0"}
+_BASE_OBJECTS: Final = pa.list_(pa.field("object_id", pa.string()))
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("object_id", pa.string(), nullable=False, metadata=_PRIMARY_KEY),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("base_objects", _BASE_OBJECTS),
+    ]
+)
+"""The columns as every implementation of the directory format has them."""
+
+ROW_SCHEMA: Final = pa.schema([pa.field(field.name, field.type, field.nullable) for field in SCHEMA])
+"""The same for row files, whose fields carry no metadata."""
+
+
+class OnDisk(Disk):
+    """What the next flip needs of a version.
+
+    `frame` is its manifest without the fragments and without what belongs to one version only, `layout` says where
+    its rows lie, `scheme` how its `_versions` directory names versions, `attempt` is the uuid of the transaction that
+    made it: no other manifest has it (F2). It is '' where other writers left none inline.
+    """
+
+    __slots__ = ("attempt", "frame", "layout", "row_file", "scheme", "timestamp_ns")
+
+    def __init__(
+        self,
+        frame: pb.Manifest,
+        layout: Layout,
+        scheme: NamingScheme,
+        timestamp_ns: int,
+        row_file: pb.DataFile | None = None,
+        attempt: str = "",
+    ) -> None:
+        self.attempt = attempt
+        self.frame = frame
+        self.layout = layout
+        self.scheme = scheme
+        self.timestamp_ns = timestamp_ns
+        self.row_file = row_file
+
+    @property
+    def managed(self) -> bool:
+        """Whether the catalog is the truth about table versions."""
+        return bool(self.frame.table_metadata.get(MANAGED_KEY) == "true")
+
+    def describe_row_file(self) -> pb.DataFile:
+        """`row_file_of` this version, computed once for a line of flips."""
+        if self.row_file is None:
+            self.row_file = row_file_of(self.frame)
+        return self.row_file
+
+
+def frame_of(manifest: pb.Manifest) -> pb.Manifest:
+    """A copy without fragments and without what belongs to one version."""
+    frame = pb.Manifest()
+    frame.CopyFrom(manifest)
+    frame.DiscardUnknownFields()
+    for name in (
+        "fragments",
+        "index_section",
+        "transaction_section",
+        "transaction_section_deprecated",
+        "transaction_file",
+        "tag",
+        "timestamp",
+    ):
+        frame.ClearField(name)
+    return frame
+
+
+def first_frame() -> pb.Manifest:
+    """The frame of a dataset that does not exist yet."""
+    frame = pb.Manifest(data_format=pb.Manifest.DataStorageFormat(file_format="lance", version="2.2"))
+    frame.fields.extend(schema_fields(SCHEMA))
+    return frame
+
+
+def row_file_of(frame: pb.Manifest) -> pb.DataFile:
+    """How a new row file is described in this dataset, its path and size left out.
+
+    Raises `UnsupportedFeature` when the dataset does not have exactly the five columns of the directory format, or
+    has a feature that our flips would break.
+    """
+    check_writable(frame, tolerated=STRICT_FENCE)
+    place = f"version {frame.version} of the catalog"
+    names = [field.name for field in frame.fields if field.parent_id == TOP_LEVEL]
+    if names != SCHEMA.names:
+        raise UnsupportedFeature(f"{place} has columns {', '.join(names)}; expected {', '.join(SCHEMA.names)}")
+    if frame.base_paths or frame.writer_feature_flags & Feature.STABLE_ROW_IDS:
+        raise UnsupportedFeature(f"{place} has base paths or stable row ids, expected neither")
+    flags = frame.table_metadata.get(WRITER_FLAGS_KEY, "0")
+    if not flags.isdigit() or int(flags) & ~FENCE:
+        raise UnsupportedFeature(f"{place} has catalog writer flags {flags}, expected 0 or {FENCE}: another writer's")
+    return data_file_message("", frame.fields, size=0, version=frame.data_format.version)
+
+
+def check_catalog_readable(manifest: pb.Manifest) -> None:
+    """Raise `UnsupportedFeature` when it says that readers must know what we do not."""
+    check_readable(manifest)
+    flags = manifest.table_metadata.get(READER_FLAGS_KEY, "0")
+    if flags != "0":
+        raise UnsupportedFeature(f"version {manifest.version} of the catalog has reader flags {flags}, expected none")
+    if any(file.HasField("base_id") for fragment in manifest.fragments for file in fragment.files):
+        raise UnsupportedFeature(f"version {manifest.version} of the catalog has data files in other places")
+
+
+def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows as they go into a row file."""
+    ids, types, locations, metadata = zip(*rows, strict=True) if rows else ((), (), (), ())
+    columns = [pa.array(values, pa.string()) for values in (ids, types, locations, metadata)]
+    return pa.RecordBatch.from_arrays([*columns, pa.nulls(len(rows), _BASE_OBJECTS)], schema=ROW_SCHEMA)
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """The rows of a table in one piece."""
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def inline_properties(rows: Sequence[Row], changes: Changes, known: Iterable[str], base: str) -> dict[str, str]:
+    """The properties of a flip's transaction: its row changes while they are small, and the batches it commits.
+
+    `known` are the uuids of the records that the catalog has already, `base` is the attempt that made the version
+    which the changes apply to: a number is not an identity.
+    """
+    properties: dict[str, str] = {BASE_PROPERTY: base}
+    seen = set(known)
+    batches = [
+        [entry.batch_uuid, entry.message[:MAX_MESSAGE] if entry.message else entry.message]
+        for entry in changes.puts.values()
+        if isinstance(entry, RecordEntry) and entry.state in {"open", "closed"} and entry.batch_uuid not in seen
+    ]
+    if batches:
+        properties[BATCHES_PROPERTY] = orjson.dumps(batches).decode()
+    size = sum(len(row.object_id) + len(row.metadata or "") for row in rows) + sum(map(len, changes.removes))
+    if size < MAX_INLINE_BYTES:
+        puts = [list(row) for row in rows]
+        text = orjson.dumps({"format": _CHANGES_FORMAT, "puts": puts, "removes": list(changes.removes)})
+        if len(text) <= MAX_INLINE_BYTES:
+            properties[CHANGES_PROPERTY] = text.decode()
+    return properties
+
+
+def read_inline(transaction: pb.Transaction | None) -> tuple[list[Row], Changes] | None:
+    """The rows that a flip put and the changes they mean, from its transaction. None when they are not there."""
+    text = None if transaction is None else transaction.transaction_properties.get(CHANGES_PROPERTY)
+    if text is None:
+        return None
+    try:
+        values = orjson.loads(text)
+        if values["format"] != _CHANGES_FORMAT:
+            return None
+        rows = [Row(*row) for row in values["puts"]]
+        entries = [decode_row(row) for row in rows]
+        removes = frozenset(values["removes"])
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        return None
+    puts = {row.object_id: entry for row, entry in zip(rows, entries, strict=True) if entry is not None}
+    return (rows, Changes(puts, removes)) if len(puts) == len(rows) else None
+
+
+def read_batches(transaction: pb.Transaction | None) -> tuple[tuple[str, str | None], ...]:
+    """(batch uuid, message) of the batches that a flip committed."""
+    text = None if transaction is None else transaction.transaction_properties.get(BATCHES_PROPERTY)
+    try:
+        values: Any = orjson.loads(text) if text else []
+        return tuple((str(batch_uuid), message) for batch_uuid, message in values)
+    except (orjson.JSONDecodeError, TypeError, ValueError):
+        return ()

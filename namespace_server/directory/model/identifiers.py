@@ -1,0 +1,76 @@
+"""Object ids and locations: what may be a name, and where a table may live."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from lance_namespace.errors import InvalidInputError
+
+from lance_core.format.naming import new_table_location, readable_location_part
+from namespace_server.directory.model.operations import ObjectId
+
+DELIMITER = "$"
+_MAX_NAME_BYTES = 255
+_SEPARATORS = frozenset("$/\\")
+_HASHED = re.compile(r"[0-9a-f]{8}_(.+)", re.DOTALL)
+
+
+def join(object_id: ObjectId) -> str:
+    """An id as it stands on disk: its components joined by '$'."""
+    return DELIMITER.join(object_id)
+
+
+def check_name(name: str, what: str) -> None:
+    """Raise InvalidInputError (13) unless `name` may be one component of an id.
+
+    Non-empty, at most 255 bytes of UTF-8, no '$', '/', backslash or control characters, not '.' or '..'.
+    """
+    if not name:
+        raise InvalidInputError(f"{what}: a name must not be empty")
+    if name in {".", ".."}:
+        raise InvalidInputError(f"{what}: {name!r} is not a name")
+    plain = name.isascii() and name.isprintable() and _SEPARATORS.isdisjoint(name)
+    if not plain and (
+        bad := next((char for char in name if char in _SEPARATORS or unicodedata.category(char) in {"Cc", "Cs"}), None)
+    ):
+        raise InvalidInputError(f"{what} {name!r}: the character {bad!r} is not allowed in a name")
+    if len(name.encode()) > _MAX_NAME_BYTES:
+        raise InvalidInputError(f"{what} {name[:40]!r}…: a name has at most {_MAX_NAME_BYTES} bytes")
+
+
+def check_new_id(object_id: ObjectId, what: str) -> None:
+    """Raise InvalidInputError (13) unless every component may be a name."""
+    for name in object_id:
+        check_name(name, what)
+
+
+def check_branch(branch: str) -> None:
+    """Raise InvalidInputError (13) unless `branch` may be a branch: names joined by '/', without '$' (N4)."""
+    for part in branch.split("/"):
+        check_name(part, f"branch {branch!r}")
+
+
+def new_location(object_id: ObjectId) -> str:
+    """A location that no table ever had (N1)."""
+    return new_table_location(join(object_id))
+
+
+def check_location(location: str, object_id: ObjectId) -> None:
+    """Raise InvalidInputError (13) unless a client may choose `location` for a table with this id (N1)."""
+    match = _HASHED.fullmatch(location)
+    readable = readable_location_part(join(object_id))
+    if match is None or match[1] != readable:
+        expected = f"<8 hex digits>_{readable}"
+        raise InvalidInputError(f"table {join(object_id)}: location {location!r} must have the form {expected}")
+
+
+def check_registered_location(location: str) -> None:
+    """Raise InvalidInputError (13) unless `location` is a path relative to the root that stays inside it."""
+    if "://" in location or location.startswith("/"):
+        raise InvalidInputError(f"location {location!r} must be relative to the catalog root")
+    parts = location.split("/")
+    if any(part in {"", ".", ".."} or "\\" in part or not part.isprintable() for part in parts):
+        raise InvalidInputError(f"location {location!r} must be a plain path inside the catalog root")
+    if parts[0] in {"__manifest", "_staging"}:
+        raise InvalidInputError(f"location {location!r} belongs to the catalog itself")

@@ -1,0 +1,374 @@
+"""Requests as they come over the wire (JSON objects), made into typed operations; form is checked, nothing else.
+
+Every function raises `InvalidInputError` (13) naming the field, what is expected and what was found. Field names are
+those of the Lance namespace spec; `commit_transaction` and `assert_table_version` are ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeGuard, TypeVar
+from urllib.parse import unquote
+
+import orjson
+from google.protobuf.message import DecodeError
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
+
+from lance_core.proto import lance_table_pb2 as pb
+from namespace_server.directory.model import identifiers
+from namespace_server.directory.model.operations import (
+    AssertTableVersion,
+    CommitTransaction,
+    CreateMode,
+    CreateNamespace,
+    CreateTableVersion,
+    DeclareTable,
+    DeleteTableVersions,
+    DeregisterTable,
+    DropNamespace,
+    DropTable,
+    ObjectId,
+    Operation,
+    RegisterTable,
+    RenameTable,
+)
+
+Request = Mapping[str, Any]
+T = TypeVar("T")
+_MAX_VERSION = 2**63 - 1
+_WALKS = frozenset({".", ".."})
+_OBJECTS = (dict, Mapping)
+"""What JSON makes of it goes first, here and in `_is_list`: to ask an abstract class takes several times as long."""
+
+
+class PathResolver:
+    """Turns paths and locations as clients spell them into store keys (None: outside the catalog root)."""
+
+    def __init__(self, object_path: Callable[[str], str | None], uri: str) -> None:
+        self._object_path = object_path
+        self._uri = uri.rstrip("/") + "/"
+
+    def manifest_key(self, path: str) -> str | None:
+        """The key of an object-store path. URIs and empty components are no object-store paths."""
+        if "//" in path or not _WALKS.isdisjoint(path.split("/")):
+            return None
+        return self._object_path(path)
+
+    def location_key(self, location: str) -> str | None:
+        """The key of a table location given as a URI below the root, as an absolute path, or relative to the root."""
+        location = location.rstrip("/")
+        if location.startswith(self._uri):
+            return location[len(self._uri) :]
+        if "://" in location:
+            return None
+        return self._object_path(location) if location.startswith("/") else location
+
+
+def table_id(request: Request, what: str = "table") -> ObjectId:
+    """The id of a table: a list of at least one name."""
+    parts = object_id(request, what)
+    if not parts:
+        raise InvalidInputError(f"{what} id: expected at least one name, found an empty list")
+    return parts
+
+
+def object_id(request: Request, what: str, field: str = "id") -> ObjectId:
+    """An id: a list of strings. An absent id is an error; an empty list is the root namespace."""
+    value = request.get(field)
+    if not _is_list(value) or not all(isinstance(part, str) for part in value):
+        raise InvalidInputError(f"{what} {field}: expected a list of strings, found {_shown(value)}")
+    return tuple(value)
+
+
+def text(request: Request, field: str, *, required: bool = False) -> str | None:
+    """An optional string."""
+    value = request.get(field)
+    if value is None and not required:
+        return None
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{field}: expected a string, found {_shown(value)}")
+    return value
+
+
+def integer(request: Request, field: str, *, required: bool = False) -> int | None:
+    """An optional 64-bit integer."""
+    value = request.get(field)
+    if value is None and not required:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not -_MAX_VERSION - 1 <= value <= _MAX_VERSION:
+        raise InvalidInputError(f"{field}: expected a 64-bit integer, found {_shown(value)}")
+    return value
+
+
+def flag(request: Request, field: str, *, default: bool = False) -> bool:
+    """An optional boolean."""
+    value = request.get(field)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise InvalidInputError(f"{field}: expected true or false, found {_shown(value)}")
+    return value
+
+
+def string_map(request: Request, field: str) -> dict[str, str]:
+    """An optional object of strings; absent is empty."""
+    value = request.get(field)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(
+        isinstance(key, str) and isinstance(item, str) for key, item in value.items()
+    ):
+        raise InvalidInputError(f"{field}: expected an object of strings, found {_shown(value)}")
+    return dict(value)
+
+
+def branch(request: Request) -> str | None:
+    """An optional branch; 'main' is the main chain, like None."""
+    name = text(request, "branch")
+    if name is None or name == "main":
+        return None
+    identifiers.check_branch(name)
+    return name
+
+
+def create_namespace(request: Request, _paths: PathResolver) -> CreateNamespace:
+    """CreateNamespaceRequest."""
+    target = object_id(request, "namespace")
+    identifiers.check_new_id(target, "namespace")
+    modes = {"create": CreateMode.CREATE, "existok": CreateMode.EXIST_OK, "overwrite": CreateMode.OVERWRITE}
+    return CreateNamespace(
+        target, string_map(request, "properties"), _choice(request, "mode", modes, CreateMode.CREATE)
+    )
+
+
+def drop_namespace(request: Request, _paths: PathResolver) -> DropNamespace:
+    """DropNamespaceRequest."""
+    target = object_id(request, "namespace")
+    if not target:
+        raise InvalidInputError("the root namespace cannot be dropped")
+    return DropNamespace(
+        target,
+        skip_missing=_choice(request, "mode", {"fail": False, "skip": True}, default=False),
+        cascade=_choice(request, "behavior", {"restrict": False, "cascade": True}, default=False),
+    )
+
+
+def declare_table(request: Request, paths: PathResolver) -> DeclareTable:
+    """DeclareTableRequest. A location is made up unless the client chose one of the managed form (N1)."""
+    target = table_id(request)
+    identifiers.check_new_id(target, "table")
+    wanted = text(request, "location")
+    if wanted is None:
+        location = identifiers.new_location(target)
+    else:
+        key = paths.location_key(wanted)
+        if key is None:
+            raise InvalidInputError(
+                f"table {identifiers.join(target)}: location {wanted!r} lies outside the catalog root"
+            )
+        identifiers.check_location(key, target)
+        location = key
+    return DeclareTable(target, location, string_map(request, "properties"), chosen=wanted is not None)
+
+
+def register_table(request: Request, _paths: PathResolver) -> RegisterTable:
+    """RegisterTableRequest."""
+    target = table_id(request)
+    identifiers.check_new_id(target, "table")
+    location = text(request, "location", required=True) or ""
+    identifiers.check_registered_location(location)
+    overwrite = _choice(request, "mode", {"create": False, "overwrite": True}, default=False)
+    return RegisterTable(target, location, string_map(request, "properties"), overwrite)
+
+
+def deregister_table(request: Request, _paths: PathResolver) -> DeregisterTable:
+    """DeregisterTableRequest."""
+    return DeregisterTable(table_id(request))
+
+
+def drop_table(request: Request, _paths: PathResolver) -> DropTable:
+    """DropTableRequest."""
+    return DropTable(table_id(request))
+
+
+def rename_table(request: Request, _paths: PathResolver) -> RenameTable:
+    """RenameTableRequest. Without `new_namespace_id` the table stays in its namespace."""
+    source = table_id(request)
+    parent = source[:-1] if request.get("new_namespace_id") is None else object_id(request, "new", "new_namespace_id")
+    target = (*parent, text(request, "new_table_name", required=True) or "")
+    identifiers.check_new_id(target, "table")
+    return RenameTable(source, target)
+
+
+def create_table_version(request: Request, paths: PathResolver) -> CreateTableVersion:
+    """CreateTableVersionRequest. A detached (negative) version is refused before anything else (N6)."""
+    target = table_id(request)
+    version = integer(request, "version", required=True) or 0
+    if version < 0:
+        raise UnsupportedOperationError(
+            f"version {version} of {identifiers.join(target)}: detached versions are not supported by this catalog"
+        )
+    if version == 0:
+        raise InvalidInputError(f"version 0 of {identifiers.join(target)}: versions begin at 1")
+    size = integer(request, "manifest_size")
+    if size is not None and size < 0:
+        raise InvalidInputError(f"manifest_size: expected a size in bytes, found {size}")
+    sent = text(request, "manifest_path", required=True) or ""
+    scheme = text(request, "naming_scheme") or "V2"
+    return CreateTableVersion(
+        target,
+        branch(request),
+        version,
+        paths.manifest_key(sent),
+        sent,
+        size,
+        text(request, "e_tag"),
+        "V1" if scheme.upper() == "V1" else "V2",
+        string_map(request, "metadata"),
+    )
+
+
+def delete_table_versions(request: Request, _paths: PathResolver) -> DeleteTableVersions:
+    """BatchDeleteTableVersionsRequest."""
+    target = table_id(request)
+    ranges = request.get("ranges")
+    if not _is_list(ranges) or not ranges:
+        raise InvalidInputError(f"ranges: expected a non-empty list of version ranges, found {_shown(ranges)}")
+    parsed = []
+    for item in ranges:
+        if not isinstance(item, _OBJECTS):
+            raise InvalidInputError(
+                f"ranges: expected objects with start_version and end_version, found {_shown(item)}"
+            )
+        start, end = integer(item, "start_version", required=True), integer(item, "end_version", required=True)
+        if start is None or end is None or start < 0 or 0 <= end < start:
+            raise InvalidInputError(f"ranges: expected 0 <= start_version <= end_version, found {start} and {end}")
+        parsed.append((start, end))
+    return DeleteTableVersions(target, branch(request), tuple(parsed))
+
+
+def commit_transaction(request: Request, paths: PathResolver) -> CommitTransaction:
+    """Ours: a Lance Transaction message, base64-encoded."""
+    target = table_id(request)
+    encoded = text(request, "transaction", required=True) or ""
+    try:
+        transaction = pb.Transaction.FromString(base64.b64decode(encoded, validate=True))
+        uuid.UUID(transaction.uuid)
+    except (binascii.Error, DecodeError, ValueError) as error:
+        table = identifiers.join(target)
+        raise InvalidInputError(
+            f"transaction on {table}: expected a base64-encoded Lance Transaction with a uuid ({error})"
+        ) from error
+    if transaction.WhichOneof("operation") is None:
+        raise InvalidInputError(
+            f"transaction {transaction.uuid} on {identifiers.join(target)}: it has no known operation"
+        )
+    return CommitTransaction(
+        target, branch(request), transaction, flag(request, "stable_row_ids"), _expected_location(request, paths)
+    )
+
+
+def assert_table_version(request: Request, paths: PathResolver) -> AssertTableVersion:
+    """Ours: the read-set check."""
+    target = table_id(request)
+    version = integer(request, "version", required=True) or 0
+    if version < 0:
+        raise InvalidInputError(f"version {version} of {identifiers.join(target)}: expected a version number or 0")
+    return AssertTableVersion(target, branch(request), version, _expected_location(request, paths))
+
+
+def _expected_location(request: Request, paths: PathResolver) -> str | None:
+    """Where the client believes the table to be: a key, of which no other table has the like (N1)."""
+    sent = text(request, "location")
+    if sent is None:
+        return None
+    key = paths.location_key(sent)
+    if key is None:
+        raise InvalidInputError(f"location {sent!r} lies outside the catalog root")
+    return unquote(key)
+
+
+_BATCH_OPERATIONS: dict[str, Callable[[Request, PathResolver], Operation]] = {
+    "declare_table": declare_table,
+    "create_table_version": create_table_version,
+    "delete_table_versions": delete_table_versions,
+    "deregister_table": deregister_table,
+    "commit_transaction": commit_transaction,
+    "assert_table_version": assert_table_version,
+}
+
+
+def batch_operations(request: Request, paths: PathResolver) -> tuple[Operation, ...]:
+    """BatchCommitTablesRequest: exactly one operation field in each element."""
+    operations = _items(request, "operations")
+    parsed = []
+    for index, item in enumerate(operations):
+        given = [name for name, value in item.items() if value is not None]
+        if len(given) != 1 or given[0] not in _BATCH_OPERATIONS:
+            known = ", ".join(_BATCH_OPERATIONS)
+            raise InvalidInputError(
+                f"operations[{index}]: expected exactly one of {known}; found {', '.join(given) or 'none'}"
+            )
+        body = item[given[0]]
+        if not isinstance(body, _OBJECTS):
+            raise InvalidInputError(f"operations[{index}].{given[0]}: expected an object, found {_shown(body)}")
+        try:
+            parsed.append(_BATCH_OPERATIONS[given[0]](body, paths))
+        except (InvalidInputError, UnsupportedOperationError) as error:
+            raise _located(f"operations[{index}].{given[0]}", error) from None
+    return tuple(parsed)
+
+
+def version_entries(request: Request, paths: PathResolver) -> tuple[Operation, ...]:
+    """BatchCreateTableVersionsRequest."""
+    parsed = []
+    for index, entry in enumerate(_items(request, "entries")):
+        try:
+            parsed.append(create_table_version(entry, paths))
+        except (InvalidInputError, UnsupportedOperationError) as error:
+            raise _located(f"entries[{index}]", error) from None
+    return tuple(parsed)
+
+
+def request_hash(operation: str, request: Request) -> str:
+    """SHA-256 (hex) of what is asked for; who asks and in what context does not count."""
+    asked = {key: value for key, value in request.items() if key not in {"identity", "context"} and value is not None}
+    return hashlib.sha256(operation.encode() + b"\0" + orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _located(place: str, error: InvalidInputError | UnsupportedOperationError) -> LanceNamespaceError:
+    """The same error, with the place in front of its message."""
+    return type(error)(f"{place}: {error}")
+
+
+def _items(request: Request, field: str) -> Sequence[Request]:
+    items = request.get(field)
+    if not _is_list(items) or not items:
+        raise InvalidInputError(f"{field}: expected a non-empty list, found {_shown(items)}")
+    for index, item in enumerate(items):
+        if not isinstance(item, _OBJECTS):
+            raise InvalidInputError(f"{field}[{index}]: expected an object, found {_shown(item)}")
+    return items
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, (list, Sequence)) and not isinstance(value, str)
+
+
+def _choice(request: Request, field: str, choices: Mapping[str, T], default: T) -> T:
+    value = text(request, field)
+    if value is None:
+        return default
+    chosen = choices.get(value.replace("_", "").lower())
+    if chosen is None:
+        raise InvalidInputError(f"{field}: expected one of {', '.join(choices)}; found {value!r}")
+    return chosen
+
+
+def _shown(value: object) -> str:
+    shown = "nothing" if value is None else repr(value)
+    return shown if len(shown) <= 80 else shown[:79] + "…"

@@ -1,0 +1,243 @@
+"""The catalog at one version, as an immutable value that readers and planners share freely."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from namespace_server.directory.model.entries import (
+    Changes,
+    Entry,
+    NamespaceEntry,
+    Place,
+    RecordEntry,
+    TableEntry,
+    TableId,
+    VersionEntry,
+    version_object_id,
+)
+from namespace_server.directory.model.sorted_names import SortedNames
+from namespace_server.directory.model.state import NO_CHILDREN, CatalogState, Children, StoredTable
+from namespace_server.directory.model.state_editor import apply_changes
+from namespace_server.directory.model.version_index import Chain
+
+ROOT: Final = NamespaceEntry(())
+
+
+class Disk:
+    """How a snapshot lies on disk. Only the code that reads and writes `__manifest` knows more."""
+
+    __slots__ = ()
+
+
+class CatalogSnapshot:
+    """Everything in the catalog at one version. Immutable; every method is pure and takes microseconds.
+
+    `version` is that of `__manifest`, 0 before there is one. `timestamp_ms` is the time of its commit. `managed` says
+    that the catalog, not the directory, is the truth about table versions. `listed_at` is `time.monotonic()` of the
+    last time this snapshot, or one that it was led to from step by step, was seen to be the newest by listing (F6).
+
+    `apply` gives an overlay: what the catalog would be after some changes, at the same version.
+    """
+
+    __slots__ = ("_state", "disk", "listed_at", "managed", "overlay", "timestamp_ms", "version")
+
+    def __init__(
+        self,
+        version: int = 0,
+        timestamp_ms: int = 0,
+        managed: bool = False,
+        listed_at: float = 0.0,
+        state: CatalogState | None = None,
+        disk: Disk | None = None,
+        overlay: bool = False,
+    ) -> None:
+        self.version = version
+        self.timestamp_ms = timestamp_ms
+        self.managed = managed
+        self.listed_at = listed_at
+        self._state = CatalogState() if state is None else state
+        self.disk = disk
+        self.overlay = overlay
+
+    @property
+    def state(self) -> CatalogState:
+        """The maps behind this snapshot, for the code that makes the next one."""
+        return self._state
+
+    def namespace(self, namespace_id: TableId) -> NamespaceEntry | None:
+        """The namespace, or None. The root always exists."""
+        if not namespace_id:
+            return ROOT
+        stored = self._state.namespaces.get(namespace_id)
+        return None if stored is None else stored.entry
+
+    def table(self, table_id: TableId) -> TableEntry | None:
+        """The table, or None."""
+        stored = self._state.tables.get(table_id)
+        return None if stored is None else stored.entry
+
+    def table_at(self, location: str) -> TableId | None:
+        """The id of the table that lives at a location."""
+        return self._state.table_at(location)
+
+    def child_namespaces(self, namespace_id: TableId) -> SortedNames:
+        """Names of the namespaces directly below, sorted as UTF-8 bytes."""
+        return self._children(namespace_id).namespaces
+
+    def child_tables(self, namespace_id: TableId) -> SortedNames:
+        """Names of the tables directly below, sorted as UTF-8 bytes."""
+        return self._children(namespace_id).tables
+
+    def all_tables(self, after: TableId | None = None) -> Iterator[TableId]:
+        """Ids of all tables, component by component in the order of UTF-8 bytes; only those behind `after`, if given.
+
+        Nothing is sorted for it: taking the first hundred costs a hundred steps.
+        """
+        walks = [self._walk(parent, after) for parent in ((), *sorted(self._state.detached))]
+        return walks[0] if len(walks) == 1 else heapq.merge(*walks)
+
+    def table_count(self) -> int:
+        """The number of tables."""
+        return len(self._state.tables)
+
+    def head(self, table_id: TableId, branch: str | None = None) -> VersionEntry | None:
+        """The newest version of a chain, or None when the table or the chain does not exist."""
+        stored = self._state.tables.get(table_id)
+        chain = None if stored is None else stored.chain(branch)
+        return None if stored is None or chain is None else chain.head(table_id, stored.location)
+
+    def top(self, table_id: TableId, branch: str | None = None) -> tuple[int, str] | None:
+        """Version and naming scheme of the head, or None where there is none; takes less than making its entry."""
+        stored = self._state.tables.get(table_id)
+        chain = None if stored is None else stored.chain(branch)
+        return None if chain is None else chain.top()
+
+    def version_entry(self, table_id: TableId, branch: str | None, version: int) -> VersionEntry | None:
+        """One version of a chain, or None."""
+        stored = self._state.tables.get(table_id)
+        chain = None if stored is None else stored.chain(branch)
+        return None if stored is None or chain is None else chain.find(version, table_id, stored.location)
+
+    def versions(
+        self, table_id: TableId, branch: str | None = None, *, descending: bool = False, start: int | None = None
+    ) -> Iterator[VersionEntry]:
+        """The versions of a chain in order, from version `start` on (inclusive, in the direction of travel)."""
+        stored: StoredTable | None = self._state.tables.get(table_id)
+        chain = None if stored is None else stored.chain(branch)
+        if stored is None or chain is None:
+            return iter(())
+        return chain.entries(table_id, stored.location, descending=descending, start=start)
+
+    def branches(self, table_id: TableId) -> tuple[str, ...]:
+        """The branches that hold versions, by name. Main is not among them."""
+        stored = self._state.tables.get(table_id)
+        return () if stored is None else tuple(chain.branch for chain in stored.chains if chain.branch is not None)
+
+    def all_branches(self) -> Iterator[tuple[TableId, str]]:
+        """All branches that hold versions, each with its table, in no particular order."""
+        for table_id, table in self._state.tables.items():
+            for chain in table.chains:
+                if chain.branch is not None:
+                    yield table_id, chain.branch
+
+    def object_ids(self, table_id: TableId) -> Iterator[str]:
+        """The object ids of a table and of all its versions on all branches: what goes when it is dropped (N3)."""
+        stored = self._state.tables.get(table_id)
+        if stored is None:
+            return
+        yield stored.entry.object_id
+        for chain in stored.chains:
+            for version in chain.numbers():
+                yield version_object_id(table_id, chain.branch, version)
+
+    def record(self, batch_uuid: str) -> RecordEntry | None:
+        """The record of a batch, or a collector's claim under that uuid."""
+        stored = self._state.records.get(batch_uuid)
+        return None if stored is None else stored.entry
+
+    def record_by_key(self, idempotency_key: str) -> RecordEntry | None:
+        """The record of the batch that used an idempotency key (A1)."""
+        batch_uuid = self._state.keys.get(idempotency_key)
+        return None if batch_uuid is None else self.record(batch_uuid)
+
+    def record_by_request(self, request_hash: str) -> RecordEntry | None:
+        """The record of the latest batch with this request hash (P1)."""
+        batch_uuid = self._state.requests.get(request_hash)
+        return None if batch_uuid is None else self.record(batch_uuid)
+
+    def tombstone_at(self, location: str) -> RecordEntry | None:
+        """The record of the removal of the table that a location belonged to; None if none is kept (G15)."""
+        batch_uuid = self._state.used.get(location)
+        return None if batch_uuid is None else self.record(batch_uuid)
+
+    def records(self) -> Iterator[RecordEntry]:
+        """All records, in no particular order."""
+        return (stored.entry for stored in self._state.records.values())
+
+    def open_records(self) -> tuple[RecordEntry, ...]:
+        """The records whose promotions are not all verified, oldest first."""
+        records = self._state.records
+        found = [records[batch_uuid].entry for batch_uuid in self._state.open_records]
+        return tuple(sorted(found, key=lambda record: (record.timestamp_ms, record.batch_uuid)))
+
+    def open_path(self, place: Place) -> str | None:
+        """Where the record that last published a version at this place staged it, while that record is open."""
+        found = self._state.open_places.get(place)
+        return None if found is None else found[1]
+
+    def facts(self, object_id: TableId) -> tuple[object, ...]:
+        """All that is said of one id: its namespace or table with all its versions, and the names directly below it.
+
+        Each is the same object in two snapshots, or None in both, if nothing of it was changed between them.
+        """
+        state = self._state
+        return self.managed, *(stored.get(object_id) for stored in (state.namespaces, state.tables, state.children))
+
+    def apply(self, changes: Changes) -> CatalogSnapshot:
+        """The overlay after these changes, at the same version; what the next batch of a group is planned on.
+
+        A version row of a table that does not exist, or that lies outside its location (N1), stays invisible.
+        """
+        state = apply_changes(self._state, changes)
+        return CatalogSnapshot(
+            self.version, self.timestamp_ms, self.managed, self.listed_at, state, self.disk, overlay=True
+        )
+
+    def entries(self) -> Iterator[Entry]:
+        """Everything that has a row and means something here, in no particular order."""
+        state = self._state
+        yield from (namespace.entry for namespace in state.namespaces.values())
+        for table_id, table in state.tables.items():
+            yield table.entry
+            for chain in table.chains:
+                yield from chain.entries(table_id, table.location, descending=False)
+        yield from self.records()
+
+    def row_count(self) -> int:
+        """The number of rows that mean something here."""
+        chains: Iterable[Chain] = (chain for table in self._state.tables.values() for chain in table.chains)
+        entries = len(self._state.namespaces) + len(self._state.tables) + len(self._state.records)
+        return entries + sum(map(len, chains))
+
+    def _children(self, namespace_id: TableId) -> Children:
+        children: Children = self._state.children.get(namespace_id, NO_CHILDREN)
+        return children
+
+    def _walk(self, parent: TableId, after: TableId | None) -> Iterator[TableId]:
+        children = self._children(parent)
+        depth = len(parent)
+        if after is not None and after[:depth] != parent:
+            if after[:depth] > parent:
+                return
+            after = None
+        if after is not None and depth < len(after):
+            tables, namespaces = children.tables.after(after[depth]), children.namespaces.starting_at(after[depth])
+        else:
+            tables, namespaces = iter(children.tables), iter(children.namespaces)
+        for name, is_table in heapq.merge(((name, True) for name in tables), ((name, False) for name in namespaces)):
+            if is_table:
+                yield (*parent, name)
+            else:
+                yield from self._walk((*parent, name), after)

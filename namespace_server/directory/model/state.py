@@ -1,0 +1,209 @@
+"""The maps that make up a catalog snapshot, and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from immutables import Map
+
+from namespace_server.directory.model.entries import (
+    HASH_DIGITS,
+    RECORD_PREFIX,
+    NamespaceEntry,
+    Place,
+    RecordEntry,
+    TableEntry,
+    TableId,
+    parse_id,
+    parse_version,
+    unescape_branch,
+)
+from namespace_server.directory.model.layered_map import LayeredMap
+from namespace_server.directory.model.sorted_names import SortedNames
+from namespace_server.directory.model.version_index import NOT_STORED, Chain
+
+LONG_RESULTS: Final = 4_096
+"""Results of a batch of more bytes than this are compressed in memory."""
+_CODEC: Final = "zstd"
+
+
+class StoredNamespace(NamedTuple):
+    """A namespace and the serial of its row."""
+
+    entry: NamespaceEntry
+    serial: int
+
+
+class StoredRecord:
+    """A batch record and the serial of its row. Immutable.
+
+    Long results, of batches of many operations, are kept compressed: they are needed again only if the batch is.
+    """
+
+    __slots__ = ("_compressed", "_entry", "serial")
+
+    def __init__(self, entry: RecordEntry, serial: int) -> None:
+        self._compressed: tuple[bytes, int] | None = None
+        if len(entry.results) > LONG_RESULTS:
+            compressed = pa.compress(entry.results, codec=_CODEC, asbytes=True)
+            self._compressed = compressed, len(entry.results)
+            entry = replace(entry, results=b"")
+        self._entry = entry
+        self.serial = serial
+
+    @property
+    def entry(self) -> RecordEntry:
+        """The record as a value."""
+        if self._compressed is None:
+            return self._entry
+        compressed, size = self._compressed
+        return replace(self._entry, results=pa.decompress(compressed, size, codec=_CODEC, asbytes=True))
+
+
+class StoredTable:
+    """A table, the serial of its row, and its chains: main first, then branches by name. Immutable.
+
+    A catalog may hold a million of them: the entry is made when it is asked for.
+    """
+
+    __slots__ = ("chains", "id", "location", "properties", "serial")
+
+    def __init__(
+        self,
+        table_id: TableId,
+        location: str,
+        properties: Mapping[str, str],
+        serial: int,
+        chains: tuple[Chain, ...] = (),
+    ) -> None:
+        self.id = table_id
+        self.location = location
+        self.properties = properties
+        self.serial = serial
+        self.chains = chains
+
+    @property
+    def entry(self) -> TableEntry:
+        """The table as a value, without its versions."""
+        return TableEntry(self.id, self.location, self.properties)
+
+    def chain(self, branch: str | None) -> Chain | None:
+        """The chain of a branch (None is main)."""
+        for chain in self.chains:
+            if chain.branch == branch:
+                return chain
+        return None
+
+    def with_chain(self, branch: str | None, chain: Chain | None) -> StoredTable:
+        """The table with this chain in the place of the branch's; None removes it."""
+        chains = [other for other in self.chains if other.branch != branch]
+        if chain is not None:
+            chains.append(chain)
+            if len(chains) > 1:
+                chains.sort(key=lambda each: each.branch or "")
+        return self.with_chains(tuple(chains))
+
+    def with_chains(self, chains: tuple[Chain, ...]) -> StoredTable:
+        """The table with these chains, which are in order."""
+        return StoredTable(self.id, self.location, self.properties, self.serial, chains)
+
+
+class Children(NamedTuple):
+    """The names directly below a namespace."""
+
+    namespaces: SortedNames = SortedNames()
+    tables: SortedNames = SortedNames()
+
+
+class CatalogState(NamedTuple):
+    """The maps behind a snapshot."""
+
+    namespaces: Map[TableId, StoredNamespace] = Map()
+    tables: LayeredMap[TableId, StoredTable] = LayeredMap()
+    children: Map[TableId, Children] = Map()
+    locations: Map[str, TableId] = Map()
+    """Tables by location, without those whose location tells their id (see `names_its_table`)."""
+    records: Map[str, StoredRecord] = Map()
+    keys: Map[str, str] = Map()
+    """Idempotency key -> batch uuid."""
+    requests: Map[str, str] = Map()
+    """Request hash -> uuid of the latest batch that had it."""
+    used: Map[str, str] = Map()
+    """Location of a table that was removed -> uuid of its tombstone (G15)."""
+    open_records: Map[str, None] = Map()
+    open_places: Map[Place, tuple[str, str | None]] = Map()
+    """What open records published: batch uuid and staged path. Of two records for one place the later one counts."""
+    strays: Map[str, tuple[int, ...]] = Map()
+    """Rows that mean nothing here, or are shadowed: object id -> serials. They stay on disk until the id is put."""
+    detached: frozenset[TableId] = frozenset()
+    """Parents that have children and are no namespace: other writers do not check for one."""
+
+    def table_at(self, location: str) -> TableId | None:
+        """The id of the table that lives at a location."""
+        found: TableId | None = self.locations.get(location)
+        if found is None and location[HASH_DIGITS : HASH_DIGITS + 1] == "_":
+            path = parse_id(location[HASH_DIGITS + 1 :])
+            table = self.tables.get(path)
+            found = path if table is not None and table.location == location else None
+        return found
+
+    def serials(self, object_id: str) -> tuple[int, ...]:
+        """The serials of all rows on disk that have this object id: normally one or none."""
+        strays: tuple[int, ...] = self.strays.get(object_id, ())
+        found = tuple(serial for serial in strays if serial != NOT_STORED) if strays else strays
+        holder = self.resolve(object_id)
+        serial: int | None
+        if holder is None:
+            return found
+        if isinstance(holder, VersionKey):
+            chain = self.tables[holder.table_id].chain(holder.branch)
+            serial = None if chain is None else chain.serial(holder.version)
+        else:
+            serial = holder.serial
+        return found if serial is None or serial == NOT_STORED else (*found, serial)
+
+    def resolve(self, object_id: str) -> StoredNamespace | StoredTable | StoredRecord | VersionKey | None:
+        """What an object id names. Of the readings of an id with digits at its end, the one that exists."""
+        if object_id.startswith(RECORD_PREFIX):
+            record: StoredRecord | None = self.records.get(object_id[len(RECORD_PREFIX) :])
+            if record is not None:
+                return record
+        path = parse_id(object_id)
+        found: StoredTable | StoredNamespace | None = self.tables.get(path) or self.namespaces.get(path)
+        return self._version_at(path) if found is None else found
+
+    def resolve_version(self, object_id: str) -> VersionKey | None:
+        """The version that an object id names, if it exists."""
+        return self._version_at(parse_id(object_id))
+
+    def _version_at(self, path: TableId) -> VersionKey | None:
+        version = parse_version(path[-1])
+        chain = path[:-1]
+        if version is None or not chain:
+            return None
+        if self._has_version(chain, None, version):
+            return VersionKey(chain, None, version)
+        if chain[:-1] in self.tables:
+            branch = unescape_branch(chain[-1])
+            if self._has_version(chain[:-1], branch, version):
+                return VersionKey(chain[:-1], branch, version)
+        return None
+
+    def _has_version(self, table_id: TableId, branch: str | None, version: int) -> bool:
+        table = self.tables.get(table_id)
+        chain = None if table is None else table.chain(branch)
+        return chain is not None and chain.serial(version) is not None
+
+
+class VersionKey(NamedTuple):
+    """Names one version of a chain."""
+
+    table_id: TableId
+    branch: str | None
+    version: int
+
+
+NO_CHILDREN: Final = Children()

@@ -1,0 +1,284 @@
+"""Row changes on a catalog's state: values in, a new state out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from immutables import Map
+
+from namespace_server.directory.model.entries import (
+    NO_PROPERTIES,
+    TOMBSTONES,
+    Changes,
+    NamespaceEntry,
+    Place,
+    RecordEntry,
+    TableEntry,
+    TableId,
+    VersionEntry,
+    names_its_table,
+    parse_id,
+    place_of,
+    version_object_id,
+)
+from namespace_server.directory.model.state import (
+    NO_CHILDREN,
+    CatalogState,
+    Children,
+    StoredNamespace,
+    StoredRecord,
+    StoredTable,
+    VersionKey,
+)
+from namespace_server.directory.model.version_index import NOT_STORED, Chain
+
+NO_SERIALS: Final[Mapping[str, int]] = {}
+_NOWHERE: Final = ("", None)
+
+
+def apply_changes(state: CatalogState, changes: Changes, serials: Mapping[str, int] = NO_SERIALS) -> CatalogState:
+    """The state after these changes. `serials` gives the addresses of the rows put, where they are on disk.
+
+    A version row whose table does not exist or has another location becomes a stray (N1).
+    """
+    editor = _Editor(state, serials)
+    editor.remove(changes.removes)
+    editor.put(changes)
+    return editor.finish()
+
+
+class _Editor:
+    """One edit. The maps are immutable; the editor holds the newest of each."""
+
+    def __init__(self, state: CatalogState, serials: Mapping[str, int]) -> None:
+        self.before = state
+        self.serials = serials
+        self.namespaces = state.namespaces
+        self.tables = state.tables
+        self.locations = state.locations
+        self.records = state.records
+        self.keys = state.keys
+        self.requests = state.requests
+        self.used = state.used
+        self.open_records = state.open_records
+        self.opened: dict[Place, tuple[str, str | None]] = {}
+        self.closed: list[RecordEntry] = []
+        self.strays = state.strays
+        self.touched: set[TableId] = set()
+
+    def remove(self, object_ids: Iterable[str]) -> None:
+        """Remove rows, versions before their tables: what a table leaves behind becomes strays."""
+        versions: defaultdict[tuple[TableId, str | None], set[int]] = defaultdict(set)
+        tables: list[StoredTable] = []
+        for object_id in object_ids:
+            if self.strays and object_id in self.strays:
+                self.strays = self.strays.delete(object_id)
+            holder = self.before.resolve(object_id)
+            if isinstance(holder, VersionKey):
+                versions[holder[:2]].add(holder.version)
+            elif isinstance(holder, StoredTable):
+                tables.append(holder)
+            elif isinstance(holder, StoredNamespace):
+                self._remove_namespace(holder.entry.id)
+            elif isinstance(holder, StoredRecord):
+                self._remove_record(holder.entry)
+        for (table_id, branch), numbers in versions.items():
+            table = self.tables[table_id]
+            chain = table.chain(branch)
+            if chain is not None:
+                self.tables = self.tables.set(table_id, table.with_chain(branch, chain.without(numbers)))
+        for table in tables:
+            self._remove_table(table.id)
+
+    def put(self, changes: Changes) -> None:
+        """Put rows, tables before their versions."""
+        versions: defaultdict[tuple[TableId, str | None], list[tuple[VersionEntry, int]]] = defaultdict(list)
+        records: list[RecordEntry] = []
+        for object_id, entry in changes.puts.items():
+            if self.strays and object_id in self.strays:
+                self.strays = self.strays.delete(object_id)
+            if isinstance(entry, VersionEntry):
+                self._vacate(parse_id(object_id))
+                versions[entry.table_id, entry.branch].append((entry, self._serial(object_id)))
+            elif isinstance(entry, RecordEntry):
+                records.append(entry)
+            else:
+                self._vacate_version(object_id)
+                if isinstance(entry, TableEntry):
+                    self._put_table(object_id, entry)
+                else:
+                    self._put_namespace(object_id, entry)
+        for (table_id, branch), entries in versions.items():
+            self._put_versions(table_id, branch, entries)
+        for record in records:
+            self._put_record(record)
+
+    def finish(self) -> CatalogState:
+        """The new state, with the lists of children brought up to date."""
+        children, detached = self.before.children, self.before.detached
+        namespaces: defaultdict[TableId, set[str]] = defaultdict(set)
+        for path in self.touched:
+            if path:
+                namespaces[path[:-1]].add(path[-1])
+        for parent, names in namespaces.items():
+            old: Children = children.get(parent, NO_CHILDREN)
+            new = Children(
+                old.namespaces.edit(add=[name for name in names if (*parent, name) in self.namespaces], remove=names),
+                old.tables.edit(add=[name for name in names if (*parent, name) in self.tables], remove=names),
+            )
+            if new.namespaces is old.namespaces and new.tables is old.tables:
+                continue
+            is_parent = new.namespaces or new.tables
+            children = children.set(parent, new) if is_parent else children.delete(parent)
+        for path in {*namespaces, *self.touched}:
+            if path and path in children and path not in self.namespaces:
+                if path not in detached:
+                    detached |= {path}
+            elif path in detached:
+                detached -= {path}
+        return CatalogState(
+            self.namespaces,
+            self.tables,
+            children,
+            self.locations,
+            self.records,
+            self.keys,
+            self.requests,
+            self.used,
+            self.open_records,
+            self._open_places() if self.opened or self.closed else self.before.open_places,
+            self.strays,
+            detached,
+        )
+
+    def _serial(self, object_id: str) -> int:
+        return self.serials.get(object_id, NOT_STORED)
+
+    def _stray(self, object_id: str, serial: int) -> None:
+        self.strays = self.strays.set(object_id, (*self.strays.get(object_id, ()), serial))
+
+    def _vacate(self, path: TableId) -> None:
+        """An object id names one row: what had it before goes."""
+        if path in self.tables:
+            self._remove_table(path)
+        elif path in self.namespaces:
+            self._remove_namespace(path)
+
+    def _vacate_version(self, object_id: str) -> None:
+        key = self.before.resolve_version(object_id)
+        table = None if key is None else self.tables.get(key.table_id)
+        chain = None if key is None or table is None else table.chain(key.branch)
+        if key is not None and table is not None and chain is not None:
+            left = chain.without({key.version})
+            self.tables = self.tables.set(key.table_id, table.with_chain(key.branch, left))
+
+    def _put_namespace(self, object_id: str, entry: NamespaceEntry) -> None:
+        if entry.id in self.tables:
+            self._remove_table(entry.id)
+        if entry.id not in self.namespaces:
+            self.touched.add(entry.id)
+        self.namespaces = self.namespaces.set(entry.id, StoredNamespace(entry, self._serial(object_id)))
+
+    def _remove_namespace(self, path: TableId) -> None:
+        self.namespaces = self.namespaces.delete(path)
+        self.touched.add(path)
+
+    def _put_table(self, object_id: str, entry: TableEntry) -> None:
+        if entry.id in self.namespaces:
+            self._remove_namespace(entry.id)
+        old = self.tables.get(entry.id)
+        if old is not None and old.location != entry.location:
+            self._remove_table(entry.id)
+            old = None
+        serial, properties = self._serial(object_id), entry.properties or NO_PROPERTIES
+        if old is None:
+            table = StoredTable(self._shared_id(entry.id), entry.location, properties, serial)
+        else:
+            table = StoredTable(old.id, entry.location, properties, serial, old.chains)
+        self.tables = self.tables.set(table.id, table)
+        if old is None:
+            self.touched.add(entry.id)
+            if not names_its_table(entry.location, entry.id):
+                self.locations = self.locations.set(entry.location, entry.id)
+
+    def _shared_id(self, path: TableId) -> TableId:
+        """The same id with the strings of its namespace, of which there may be a million copies otherwise."""
+        parent = self.namespaces.get(path[:-1])
+        return path if parent is None else (*parent.entry.id, path[-1])
+
+    def _remove_table(self, path: TableId) -> None:
+        table = self.tables[path]
+        for chain in table.chains:
+            for version in chain.numbers():
+                serial = chain.serial(version)
+                if serial is not None:
+                    self._stray(version_object_id(path, chain.branch, version), serial)
+        self.tables = self.tables.delete(path)
+        self.touched.add(path)
+        if self.locations.get(table.location) == path:
+            self.locations = self.locations.delete(table.location)
+
+    def _put_versions(self, table_id: TableId, branch: str | None, rows: list[tuple[VersionEntry, int]]) -> None:
+        table = self.tables.get(table_id)
+        location = None if table is None else table.location
+        visible = [row for row in rows if row[0].location == location]
+        if len(visible) < len(rows):
+            for entry, serial in rows:
+                if entry.location != location:
+                    self._stray(entry.object_id, serial)
+        if table is None or not visible:
+            return
+        if len(visible) > 1:
+            visible.sort(key=lambda row: row[0].version)
+        entries, serials = tuple(entry for entry, _ in visible), tuple(serial for _, serial in visible)
+        chain = table.chain(branch)
+        chain = Chain(branch, (), entries, serials).packed() if chain is None else chain.with_entries(entries, serials)
+        self.tables = self.tables.set(table_id, table.with_chain(branch, chain))
+
+    def _put_record(self, record: RecordEntry) -> None:
+        uid = record.batch_uuid
+        old = self.records.get(uid)
+        if old is not None:
+            self._forget_record(old.entry)
+        self.records = self.records.set(uid, StoredRecord(record, self._serial(record.object_id)))
+        if record.idempotency_key is not None:
+            self.keys = self.keys.set(record.idempotency_key, uid)
+        if record.request_hash and (old is None or record.request_hash not in self.requests):
+            self.requests = self.requests.set(record.request_hash, uid)
+        if record.state == "open":
+            self.open_records = self.open_records.set(uid, None)
+            self.opened.update({place_of(party): (uid, party.staged_path) for party in record.participants})
+        elif record.state in TOMBSTONES:
+            self.used = self.used.update({party.location: uid for party in record.participants})
+
+    def _remove_record(self, record: RecordEntry) -> None:
+        self.records = self.records.delete(record.batch_uuid)
+        self._forget_record(record)
+
+    def _forget_record(self, record: RecordEntry) -> None:
+        """Take a record out of what leads to it."""
+        if record.idempotency_key is not None and self.keys.get(record.idempotency_key) == record.batch_uuid:
+            self.keys = self.keys.delete(record.idempotency_key)
+        if record.request_hash and self.requests.get(record.request_hash) == record.batch_uuid:
+            self.requests = self.requests.delete(record.request_hash)
+        if record.state in TOMBSTONES:
+            with self.used.mutate() as used:
+                for party in record.participants:
+                    if used.get(party.location) == record.batch_uuid:
+                        del used[party.location]
+                self.used = used.finish()
+        if record.batch_uuid in self.open_records:
+            self.open_records = self.open_records.delete(record.batch_uuid)
+            self.closed.append(record)
+
+    def _open_places(self) -> Map[Place, tuple[str, str | None]]:
+        """What open records published, in one step for all records that were opened and closed."""
+        with self.before.open_places.mutate() as places:
+            for record in self.closed:
+                for place in map(place_of, record.participants):
+                    if places.get(place, _NOWHERE)[0] == record.batch_uuid:
+                        del places[place]
+            places.update(self.opened)
+            return places.finish()

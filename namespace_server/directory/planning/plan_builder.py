@@ -1,0 +1,308 @@
+"""A plan in the making: what a batch found, what it has made of it so far, and what it may ask of storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, Literal, NamedTuple, Protocol
+from uuid import NAMESPACE_OID, uuid5
+
+import orjson
+from lance_namespace.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceNotFoundError,
+    TableNotFoundError,
+)
+
+from lance_core.commit.prepare import PreparedCommit
+from lance_core.format.manifest import ManifestFile
+from lance_core.proto import lance_table_pb2 as pb
+from namespace_server.directory.model.entries import (
+    Changes,
+    Entry,
+    NamespaceEntry,
+    Participant,
+    RecordEntry,
+    TableEntry,
+    VersionEntry,
+    changes_of,
+)
+from namespace_server.directory.model.identifiers import join
+from namespace_server.directory.model.operations import Batch, ObjectId
+from namespace_server.directory.model.overlay import Overlay
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+Result = dict[str, Any]
+TABLES_PER_TOMBSTONE: Final = 1_000
+"""So many tables are named in one record; a larger cascade writes several."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedManifest:
+    """A client's staged manifest as it was verified: parsed, of the stated size and version, and durable."""
+
+    key: str
+    data: bytes
+    file: ManifestFile
+    e_tag: str | None
+    age: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFiles:
+    """The files that a transaction adds to the table at `location`; `seen` once they were found to be there."""
+
+    location: str
+    keys: tuple[str, ...]
+    seen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VacantLocation:
+    """The location that a client chose for a new table holds no version of a dataset; `seen` once that was found."""
+
+    location: str
+    seen: bool
+
+
+Finding = StagedManifest | AddedFiles | VacantLocation | LanceNamespaceError | tuple[VersionEntry, ...]
+"""What storage says about one operation: its staged manifest, its files, its location, why these cannot be used, or the
+versions of a dataset."""
+
+
+class PlannedVersion(NamedTuple):
+    """A version row to be, and its manifest: the bytes, and parsed."""
+
+    entry: VersionEntry
+    data: bytes
+    file: ManifestFile
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a batch changes, the manifests it publishes, and the answer that it will get.
+
+    Paths in `results` are store keys. `tables`: see `Overlay`. `staged` are the objects that must be written before
+    the flip. `replayed`: the batch is already in the catalog, and `results` is its answer.
+    """
+
+    batch: Batch
+    transaction_id: str
+    changes: Changes
+    tables: frozenset[ObjectId] | None
+    results: tuple[Result, ...]
+    published: tuple[PlannedVersion, ...] = ()
+    staged: tuple[tuple[str, bytes], ...] = ()
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a transaction is rebased onto: the version it read (if it is still there), the head, and all between.
+
+    A Clone has none of these, but the version of the table that it is `cloned` from.
+    """
+
+    read: VersionEntry | None = None
+    head: VersionEntry | None = None
+    concurrent: tuple[VersionEntry, ...] = ()
+    cloned: VersionEntry | None = None
+
+
+class NeedsPromotion(Exception):
+    """The plan removes rows whose manifests have only their staged name: promote these first (P6, M1)."""
+
+    def __init__(self, entries: Sequence[VersionEntry]) -> None:
+        super().__init__(f"{len(entries)} versions are not promoted yet")
+        self.entries = tuple(entries)
+
+
+class World(Protocol):
+    """What planning may ask while it runs."""
+
+    attempt: str
+    now_ms: int
+
+    def learn(self, planned: PlannedVersion) -> None:
+        """Remember a manifest that is planned, for what is planned on top of it."""
+
+    def manifest(self, entry: VersionEntry) -> ManifestFile:
+        """The manifest of a row, from the cache or from storage (M4)."""
+
+    def prepare(
+        self,
+        transaction: pb.Transaction,
+        table: TableEntry,
+        branch: str | None,
+        basis: Basis,
+        *,
+        stable_row_ids: bool = False,
+    ) -> PreparedCommit:
+        """Build the next manifest on the head, or raise the engine's conflict."""
+
+    def is_promoted(self, entry: VersionEntry) -> bool:
+        """Whether the row is committed and its canonical file is known to be the row's."""
+
+    def awaits_promotion(self, entry: VersionEntry) -> bool:
+        """Whether the row is committed and its canonical file is not known to be the row's."""
+
+    def is_committed(self, entry: VersionEntry) -> bool:
+        """Whether the row is in the catalog already, not only in the overlay of this group."""
+
+
+def version_result(entry: VersionEntry) -> Result:
+    """The answer about one table version; `manifest_path` is the canonical store key."""
+    version: Result = {
+        "version": entry.version,
+        "manifest_path": entry.canonical_path,
+        "manifest_size": entry.size,
+        "timestamp_millis": entry.timestamp_ms,
+    }
+    if entry.e_tag is not None:
+        version["e_tag"] = entry.e_tag
+    if entry.metadata:
+        version["metadata"] = dict(entry.metadata)
+    return {"version": version}
+
+
+class Draft:
+    """A plan in the making. `base` is what the batch found, `work` what it has made of it so far."""
+
+    def __init__(self, batch: Batch, base: CatalogSnapshot, findings: Mapping[int, Finding], world: World) -> None:
+        self.batch = batch
+        self.base = base
+        self.findings = findings
+        self.world = world
+        self.results: list[Result] = []
+        self.published: list[PlannedVersion] = []
+        self.staged: list[tuple[str, bytes]] = []
+        self._overlay = Overlay(base)
+        self._tombstones = 0
+
+    @property
+    def work(self) -> CatalogSnapshot:
+        """The catalog after the operations so far."""
+        return self._overlay.whole
+
+    def view(self, table_id: ObjectId) -> CatalogSnapshot:
+        """The same, as far as one table is concerned."""
+        return self._overlay.of(table_id)
+
+    def change(self, puts: Sequence[Entry] = (), removes: Sequence[str] = ()) -> None:
+        """Put and remove entries, visible to the operations that follow."""
+        self._overlay.add(changes_of(puts, removes), None)
+
+    def declare(self, table: TableEntry) -> None:
+        """Put a table whose id and location were found vacant, visible to the operations that follow."""
+        self._overlay.declare(table)
+
+    def bury(self, tables: Sequence[TableEntry], state: Literal["dropped", "deregistered"]) -> None:
+        """Put the tombstones of tables that this batch removes, visible to the operations that follow (G15).
+
+        To be called before their rows are removed. The uuids follow from the batch's own, so that planning it again
+        makes the same records.
+        """
+        for start in range(0, len(tables), TABLES_PER_TOMBSTONE):
+            chunk = tables[start : start + TABLES_PER_TOMBSTONE]
+            heads = ((table, self.work.top(table.id)) for table in chunk)
+            tombstone = RecordEntry(
+                str(uuid5(NAMESPACE_OID, f"{self.batch.uuid}/tombstone/{self._tombstones}")),
+                state,
+                principal=self.batch.principal,
+                timestamp_ms=self.world.now_ms,
+                attempt=self.world.attempt,
+                participants=tuple(
+                    Participant(table.id, None, 0 if head is None else head[0], table.location, None)
+                    for table, head in heads
+                ),
+            )
+            self._tombstones += 1
+            self.change([tombstone])
+
+    def publish(self, planned: PlannedVersion) -> Result:
+        """Put a version row whose manifest this batch publishes, and answer it."""
+        self.world.learn(planned)
+        self.published.append(planned)
+        self._overlay.add(Changes({planned.entry.object_id: planned.entry}), (planned.entry.table_id,))
+        return version_result(planned.entry)
+
+    def holder(self, object_id: ObjectId) -> TableEntry | NamespaceEntry | None:
+        """The table or namespace with an id, after the operations so far."""
+        return self._overlay.table(object_id) or self._overlay.namespace(object_id)
+
+    def table_at(self, location: str) -> ObjectId | None:
+        """The id of the table at a location, after the operations so far."""
+        return self._overlay.table_at(location)
+
+    def tombstone_at(self, location: str) -> RecordEntry | None:
+        """The tombstone of the table that was at a location, after the operations so far (G15)."""
+        return self._overlay.tombstone_at(location)
+
+    def table(self, table_id: ObjectId) -> TableEntry:
+        """The table, or TableNotFoundError (4)."""
+        table = self.view(table_id).table(table_id)
+        if table is None:
+            raise TableNotFoundError(f"table {join(table_id)} does not exist")
+        return table
+
+    def require_parent(self, object_id: ObjectId) -> None:
+        """A parent must exist and be a namespace; nothing is created below a table (N4)."""
+        parent = object_id[:-1]
+        holder = self.holder(parent)
+        if isinstance(holder, NamespaceEntry):
+            return
+        if holder is not None:
+            raise InvalidInputError(f"{join(object_id)}: {join(parent)} is a table, expected a namespace")
+        raise NamespaceNotFoundError(f"namespace {join(parent)}, the parent of {join(object_id)}, does not exist")
+
+    def rows_of(self, table_id: ObjectId) -> list[VersionEntry]:
+        """All version rows of a table, of all branches."""
+        chains = (None, *self.work.branches(table_id))
+        return [entry for branch in chains for entry in self.work.versions(table_id, branch, descending=False)]
+
+    def require_promoted(self, entries: Sequence[VersionEntry]) -> None:
+        """Raise NeedsPromotion unless every row is promoted, or made by this very batch (P6)."""
+        waiting = [entry for entry in entries if not self.world.is_promoted(entry)]
+        if not waiting:
+            return
+        mine = {planned.entry for planned in self.published}
+        if any(entry in mine for entry in waiting):
+            raise InvalidInputError("a batch cannot remove a version or table that it publishes itself")
+        raise NeedsPromotion(waiting)
+
+    def require_head_promoted(self, head: VersionEntry) -> None:
+        """Raise NeedsPromotion for a committed head that has only its staged name (M1)."""
+        if self.world.awaits_promotion(head):
+            raise NeedsPromotion([head])
+
+    def finish(self) -> Plan:
+        """The plan, with the batch's own record (one per batch, in the same flip)."""
+        record = RecordEntry(
+            batch_uuid=self.batch.uuid,
+            state="open" if self.published else "closed",
+            request_hash=self.batch.request_hash,
+            idempotency_key=self.batch.idempotency_key,
+            principal=self.batch.principal,
+            message=self.batch.message,
+            timestamp_ms=self.world.now_ms,
+            attempt=self.world.attempt,
+            participants=tuple(
+                Participant(entry.table_id, entry.branch, entry.version, entry.location, entry.staged_path or "")
+                for entry in (planned.entry for planned in self.published)
+            ),
+            results=orjson.dumps(self.results),
+        )
+        overlay = self._overlay
+        if any(overlay.steps) or self.batch.idempotency_key is not None:
+            overlay.add(Changes({record.object_id: record}), ())
+        return Plan(
+            self.batch,
+            self.batch.uuid,
+            Changes().then(*overlay.steps),
+            None if overlay.tables is None else frozenset(overlay.tables),
+            tuple(self.results),
+            tuple(self.published),
+            tuple(self.staged),
+        )

@@ -1,0 +1,123 @@
+"""Plan a batch: what it would change, judged against one snapshot, in order, each operation on those before it.
+
+Planning decides and does nothing. What it has to know of storage was looked at before (`Finding`) or is asked of
+the `World` that the committer lends it; the same questions get the same answers for one attempt. A plan that cannot
+be carried out raises the namespace error to answer with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
+
+from namespace_server.directory.model.entries import Changes
+from namespace_server.directory.model.operations import (
+    AssertTableVersion,
+    Batch,
+    CommitTransaction,
+    CreateNamespace,
+    CreateTableVersion,
+    DeclareTable,
+    DeleteTableVersions,
+    DeregisterTable,
+    DropNamespace,
+    DropTable,
+    Operation,
+    RegisterTable,
+    RenameTable,
+)
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning import objects, table_versions
+from namespace_server.directory.planning.plan_builder import (
+    Draft,
+    Finding,
+    Plan,
+    Result,
+    StagedManifest,
+    World,
+    version_result,
+)
+
+
+def plan_batch(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Finding], world: World) -> Plan:
+    """Plan a batch on a snapshot (which may be the overlay of a group).
+
+    Raises a LanceNamespaceError when it cannot be carried out, `NeedsPromotion` when something must be done first.
+    """
+    if replayed := replay(batch, snapshot, findings):
+        return replayed
+    draft = Draft(batch, snapshot, findings, world)
+    for index, operation in enumerate(batch.operations):
+        draft.results.append(_plan_operation(draft, index, operation))
+    return draft.finish()
+
+
+def replay(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Finding]) -> Plan | None:
+    """The answer of a batch that is already in the catalog, before any other test (P1, A1); None if it is not.
+
+    Raises InvalidInputError when the idempotency key was used for another request.
+    """
+    record = snapshot.record(batch.uuid)
+    if record is None and batch.idempotency_key is not None:
+        record = snapshot.record_by_key(batch.idempotency_key)
+        if record is not None and record.request_hash != batch.request_hash:
+            raise InvalidInputError(f"idempotency key {batch.idempotency_key!r} was used for another request")
+    creates = [
+        (index, operation)
+        for index, operation in enumerate(batch.operations)
+        if isinstance(operation, CreateTableVersion)
+    ]
+    if record is None and creates and all(_is_there(op, snapshot, findings.get(index)) for index, op in creates):
+        record = snapshot.record_by_request(batch.request_hash)
+        if record is None and len(batch.operations) == 1:
+            entry = snapshot.version_entry(creates[0][1].id, creates[0][1].branch, creates[0][1].version)
+            if entry is not None:
+                return Plan(batch, batch.uuid, Changes(), frozenset(), (version_result(entry),), replayed=True)
+    if record is None:
+        return None
+    results = tuple(orjson.loads(record.results))
+    return Plan(batch, record.batch_uuid, Changes(), frozenset(), results, replayed=True)
+
+
+def _is_there(operation: CreateTableVersion, snapshot: CatalogSnapshot, finding: Finding | None) -> bool:
+    entry = snapshot.version_entry(operation.id, operation.branch, operation.version)
+    if entry is None:
+        return False
+    if operation.manifest_path is not None and entry.matches_staged_path(operation.manifest_path):
+        return True
+    return isinstance(finding, StagedManifest) and finding.file.identity == entry.identity
+
+
+def _plan_operation(draft: Draft, index: int, operation: Operation) -> Result:
+    match operation:
+        case CreateTableVersion():
+            return table_versions.create_version(draft, index, operation)
+        case CreateNamespace():
+            return objects.create_namespace(draft, operation)
+        case DropNamespace():
+            return objects.drop_namespace(draft, operation)
+        case DeclareTable():
+            return objects.declare_table(draft, index, operation)
+        case RegisterTable():
+            return objects.register_table(draft, index, operation)
+        case DeregisterTable() | DropTable():
+            return objects.remove_table(draft, operation)
+        case RenameTable():
+            return objects.rename_table(draft, operation)
+        case DeleteTableVersions():
+            return table_versions.delete_versions(draft, operation)
+        case CommitTransaction():
+            return table_versions.commit_transaction(draft, index, operation)
+        case AssertTableVersion():
+            return table_versions.assert_version(draft, index, operation)
+
+
+def require_managed(snapshot: CatalogSnapshot) -> None:
+    """Raise UnsupportedOperationError (0) for a root that stock clients made and nobody adopted."""
+    if snapshot.version and not snapshot.managed:
+        raise UnsupportedOperationError(
+            "this catalog was made by another implementation and is served for reading; "
+            "`lance-namespace adopt` turns it into a managed one"
+        )

@@ -1,0 +1,9 @@
+"""Answers to reads, with the exact wire names.
+
+read_context      one snapshot for one answer; notes what the answer depends on
+objects           answers about namespaces, tables and the catalog
+table_versions    answers about table versions
+commit_results    answers to committed operations
+response_cache    answers kept while they hold; never authoritative
+arrow_json        Arrow schemas in the JSON form of the namespace API
+"""

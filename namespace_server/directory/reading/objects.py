@@ -1,0 +1,272 @@
+"""Answers about namespaces, tables and the catalog, from one snapshot. JSON-ready, with the exact wire names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from lance_namespace.errors import (
+    InvalidInputError,
+    NamespaceNotFoundError,
+    TableBranchNotFoundError,
+    TableTagNotFoundError,
+    TableVersionNotFoundError,
+)
+
+from lance_core.data import arrow_schema
+from lance_core.errors import NotFound
+from lance_core.format.refs import decode_tag, tag_path
+from namespace_server.directory.committing.verifier import stored_entries
+from namespace_server.directory.model import requests
+from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.identifiers import DELIMITER, join
+from namespace_server.directory.model.operations import ObjectId
+from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.sorted_names import SortedNames
+from namespace_server.directory.reading import table_versions
+from namespace_server.directory.reading.arrow_json import schema_json
+from namespace_server.directory.reading.read_context import View
+
+Body = dict[str, Any]
+Read = Callable[[View, Request], Body]
+
+
+def describe_namespace(view: View, request: Request) -> Body:
+    """DescribeNamespaceResponse."""
+    namespace_id = requests.object_id(request, "namespace")
+    namespace = view.about(namespace_id).namespace(namespace_id)
+    if namespace is None:
+        raise NamespaceNotFoundError(f"namespace {join(namespace_id)} does not exist")
+    return {"properties": dict(namespace.properties)}
+
+
+def namespace_exists(view: View, request: Request) -> Body:
+    """Nothing, or NamespaceNotFoundError (1)."""
+    describe_namespace(view, request)
+    return {}
+
+
+def list_namespaces(view: View, request: Request) -> Body:
+    """ListNamespacesResponse: names of direct children, in byte order."""
+    namespace_id = requests.object_id(request, "namespace")
+    describe_namespace(view, request)
+    names, token = page(view.about(namespace_id).child_namespaces(namespace_id), request)
+    return _paged({"namespaces": names}, token)
+
+
+def list_tables(view: View, request: Request) -> Body:
+    """ListTablesResponse: names of direct children, in byte order; without `include_declared` only created ones."""
+    namespace_id = requests.object_id(request, "namespace")
+    describe_namespace(view, request)
+    tables = view.about(namespace_id).child_tables(namespace_id)
+    if requests.flag(request, "include_declared", default=True):
+        names, token = page(tables, request)
+    else:
+        names, token = page(tables, request, lambda name: _is_created(view, (*namespace_id, name)))
+    return _paged({"tables": names}, token)
+
+
+def list_all_tables(view: View, request: Request) -> Body:
+    """ListTablesResponse with whole ids, joined by `delimiter` or '$', in the order of their components."""
+    limit, token = limit_of(request), requests.text(request, "page_token")
+    delimiter = requests.text(request, "delimiter") or DELIMITER
+    created_only = not requests.flag(request, "include_declared", default=True)
+    tables: list[str] = []
+    last: str | None = None
+    for table_id in view.snapshot.all_tables(None if token is None else tuple(token.split(DELIMITER))):
+        if created_only and not _is_created(view, table_id):
+            continue
+        if limit is not None and len(tables) == limit:
+            return _paged({"tables": tables}, last)
+        tables.append(delimiter.join(table_id))
+        last = join(table_id)
+    return {"tables": tables}
+
+
+def table_exists(view: View, request: Request) -> Body:
+    """Nothing, or TableNotFoundError (4); with a version that does not exist 11."""
+    table = table_versions.require_table(view, request)
+    version = requests.integer(request, "version")
+    if version is not None:
+        _require_version(view, table, None, version)
+    return {}
+
+
+def describe_table(view: View, request: Request) -> Body:
+    """DescribeTableResponse. Nothing of the server's own storage options is given away."""
+    table = table_versions.require_table(view, request)
+    uri = view.naming.object_uri(table.location)
+    body: Body = {
+        "table": table.id[-1],
+        "namespace": list(table.id[:-1]),
+        "location": uri,
+        "table_uri": uri,
+        "properties": dict(table.properties),
+    }
+    if view.about(table.id).managed:
+        body["managed_versioning"] = True
+    detailed = requests.flag(request, "load_detailed_metadata")
+    if detailed or requests.flag(request, "check_declared"):
+        body["is_only_declared"] = not _is_created(view, table.id)
+    branch, version = _reference(view, table, request)
+    if version is not None or branch is not None or (detailed and not body["is_only_declared"]):
+        entry = _require_version(view, table, branch, version)
+        if detailed:
+            body |= _details(view, entry)
+    return body
+
+
+def describe_catalog(view: View, _request: Request) -> Body:
+    """Ours: the root and the newest catalog version."""
+    return {
+        "root": view.naming.uri,
+        "version": view.snapshot.version,
+        "managed": view.snapshot.managed or not view.snapshot.version,
+        "timestamp_millis": view.snapshot.timestamp_ms,
+    }
+
+
+def describe_catalog_version(view: View, request: Request) -> Body:
+    """Ours: which version of every table a catalog version pins."""
+    tables: list[Body] = []
+    for table_id in view.snapshot.all_tables():
+        table = view.snapshot.table(table_id)
+        if table is None:
+            continue
+        described: Body = {"id": list(table_id), "location": view.naming.object_uri(table.location)}
+        head = view.snapshot.head(table_id)
+        if head is not None:
+            described["version"] = head.version
+        branches = {
+            name: entry.version
+            for name in view.snapshot.branches(table_id)
+            if (entry := view.snapshot.head(table_id, name))
+        }
+        if branches:
+            described["branches"] = branches
+        tables.append(described)
+    return {
+        "version": requests.integer(request, "version") or view.snapshot.version,
+        "timestamp_millis": view.snapshot.timestamp_ms,
+        "tables": tables,
+    }
+
+
+def list_catalog_versions(view: View, request: Request) -> Body:
+    """Ours: the kept catalog versions, newest first, with the batches that each committed."""
+    limit, token = limit_of(request), requests.text(request, "page_token")
+    if token is not None and not token.isdigit():
+        raise InvalidInputError(f"page_token: expected a catalog version, found {token!r}")
+    before = view.snapshot.version + 1 if token is None else int(token)
+    wanted = 100 if limit is None else limit
+    history = view.catalog.table.history(limit=wanted + 1, before=before) if wanted else []
+    versions = [
+        {
+            "version": entry.version,
+            "timestamp_millis": entry.timestamp_ms,
+            "batches": [
+                {"transaction_id": uid, **({"message": message} if message is not None else {})}
+                for uid, message in entry.batches
+            ],
+        }
+        for entry in history[:wanted]
+    ]
+    return _paged({"versions": versions}, str(history[wanted - 1].version) if len(history) > wanted else None)
+
+
+def limit_of(request: Request) -> int | None:
+    """The page size; None when unlimited (absent or negative)."""
+    limit = requests.integer(request, "limit")
+    return None if limit is None or limit < 0 else limit
+
+
+def page(
+    names: SortedNames, request: Request, wanted: Callable[[str], bool] | None = None
+) -> tuple[list[str], str | None]:
+    """One page of the `wanted` names behind `page_token` (exclusive), and the token of the next.
+
+    No more names are looked at than it takes to fill the page and to tell whether another one follows.
+    """
+    limit, token = limit_of(request), requests.text(request, "page_token")
+    following: Iterable[str] = names if token is None else names.after(token)
+    if wanted is not None:
+        following = filter(wanted, following)
+    if limit is None:
+        return list(following), None
+    chosen = list(islice(following, limit + 1 if limit else 0))
+    if len(chosen) <= limit:
+        return chosen, None
+    return chosen[:limit], chosen[limit - 1]
+
+
+def _paged(body: Body, token: str | None) -> Body:
+    if token is not None:
+        body["page_token"] = token
+    return body
+
+
+def _is_created(view: View, table_id: ObjectId) -> bool:
+    snapshot = view.about(table_id)
+    if snapshot.managed:
+        return snapshot.head(table_id) is not None
+    table = snapshot.table(table_id)
+    return table is not None and bool(stored_entries(view.catalog.store, table, None))
+
+
+def _reference(view: View, table: TableEntry, request: Request) -> tuple[str | None, int | None]:
+    branch, version = requests.branch(request), requests.integer(request, "version")
+    tag = requests.text(request, "tag")
+    if tag is None:
+        return branch, version
+    if branch is not None or version is not None:
+        raise InvalidInputError(f"table {join(table.id)}: a tag goes without version and branch")
+    try:
+        contents = decode_tag(view.catalog.store.get(tag_path(table.location, tag)))
+    except (NotFound, ValueError) as error:
+        raise TableTagNotFoundError(f"table {join(table.id)}: tag {tag!r} does not exist") from error
+    return contents.branch, contents.version
+
+
+def _require_version(view: View, table: TableEntry, branch: str | None, version: int | None) -> VersionEntry:
+    entry = table_versions.find(view, table, branch, version)
+    if entry is not None:
+        return entry
+    if version is None and branch is not None:
+        raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
+    shown = "any version" if version is None else f"version {version}"
+    raise TableVersionNotFoundError(f"table {join(table.id)}: {shown} does not exist")
+
+
+def _details(view: View, entry: VersionEntry) -> Body:
+    try:
+        manifest = view.catalog.manifests.load(entry, view.catalog.promoter.read).manifest
+    except NotFound as error:
+        raise TableVersionNotFoundError(f"table {join(entry.table_id)}: version {entry.version} is gone") from error
+    body: Body = {
+        "version": entry.version,
+        "schema": schema_json(arrow_schema(manifest.fields, manifest.schema_metadata)),
+        "stats": {
+            "num_deleted_rows": sum(fragment.deletion_file.num_deleted_rows for fragment in manifest.fragments),
+            "num_fragments": len(manifest.fragments),
+        },
+    }
+    if manifest.table_metadata:
+        body["metadata"] = dict(manifest.table_metadata)
+    return body
+
+
+READS: Mapping[str, Read] = {
+    "describe_namespace": describe_namespace,
+    "namespace_exists": namespace_exists,
+    "list_namespaces": list_namespaces,
+    "list_tables": list_tables,
+    "list_all_tables": list_all_tables,
+    "table_exists": table_exists,
+    "describe_table": describe_table,
+    "list_table_versions": table_versions.list_table_versions,
+    "describe_table_version": table_versions.describe_table_version,
+    "describe_catalog": describe_catalog,
+    "describe_catalog_version": describe_catalog_version,
+    "list_catalog_versions": list_catalog_versions,
+}

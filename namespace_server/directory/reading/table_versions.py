@@ -1,0 +1,184 @@
+"""Answers about table versions.
+
+What is about to be returned is promoted first; a canonical path is answered only when the file there was seen to be
+the row's, else the staged path (M3). Versions whose file a client's cleanup removed are not there (M5).
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from operator import attrgetter
+from typing import Any
+
+from lance_namespace.errors import (
+    InvalidInputError,
+    TableBranchNotFoundError,
+    TableNotFoundError,
+    TableVersionNotFoundError,
+)
+
+from lance_core.errors import NotFound
+from lance_core.versions import list_versions
+from namespace_server.directory.committing.verifier import stored_entries
+from namespace_server.directory.model import requests
+from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.identifiers import join
+from namespace_server.directory.model.requests import Request
+from namespace_server.directory.reading.read_context import Naming, View
+
+Body = dict[str, Any]
+
+_version_of = attrgetter("version")
+
+
+def describe_table_version(view: View, request: Request) -> Body:
+    """DescribeTableVersionResponse; without a version the head. 404/11 for versions that are not there (any more)."""
+    table = require_table(view, request)
+    branch, version = requests.branch(request), requests.integer(request, "version")
+    entry = find(view, table, branch, version)
+    if entry is None:
+        shown = "any version" if version is None else f"version {version}"
+        place = f"table {join(table.id)}" if branch is None else f"branch {branch} of table {join(table.id)}"
+        raise TableVersionNotFoundError(f"{place}: {shown} does not exist")
+    return {"version": _finished(view, [entry])[0]}
+
+
+def list_table_versions(view: View, request: Request) -> Body:
+    """ListTableVersionsResponse. The token of the next page is the last version of this one."""
+    table = require_table(view, request)
+    branch = requests.branch(request)
+    descending = requests.flag(request, "descending")
+    limit = requests.integer(request, "limit")
+    token = requests.text(request, "page_token")
+    if token is not None and not token.isdigit():
+        raise InvalidInputError(f"page_token: expected a version number, found {token!r}")
+    start = None if token is None else int(token) + (-1 if descending else 1)
+    entries = _existing(view, table, branch, descending, start, limit)
+    if not entries and branch is not None and _is_no_branch(view, table, branch):
+        raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
+    wanted = entries if limit is None or limit < 0 else entries[:limit]
+    body: Body = {"versions": _finished(view, wanted)}
+    if wanted and len(entries) > len(wanted):
+        body["page_token"] = str(wanted[-1].version)
+    return body
+
+
+def find(view: View, table: TableEntry, branch: str | None, version: int | None) -> VersionEntry | None:
+    """One version, or the head; None if it does not exist or is gone."""
+    snapshot = view.about(table.id)
+    if not snapshot.managed:
+        stored = stored_entries(view.catalog.store, table, branch)
+        wanted = [entry for entry in stored if version in {None, entry.version}]
+        return wanted[-1] if wanted else None
+    head = snapshot.head(table.id, branch)
+    if head is None or version is None or version == head.version:
+        return head
+    entry = snapshot.version_entry(table.id, branch, version)
+    if entry is None or not view.is_promoted(entry):
+        return entry
+    if _gone(view, head, [entry]):
+        view.catalog.upkeep.remove([entry])
+        return None
+    return entry
+
+
+def version_body(naming: Naming, entry: VersionEntry, path: str) -> Body:
+    """TableVersion of a version whose manifest stands at `path`."""
+    body: Body = {
+        "version": entry.version,
+        "manifest_path": naming.object_path(path),
+        "timestamp_millis": entry.timestamp_ms,
+    }
+    if entry.size:
+        body["manifest_size"] = entry.size
+    if entry.e_tag is not None and naming.content_e_tags:
+        body["e_tag"] = entry.e_tag
+    if entry.metadata:
+        body["metadata"] = dict(entry.metadata)
+    return body
+
+
+def _existing(
+    view: View,
+    table: TableEntry,
+    branch: str | None,
+    descending: bool,
+    start: int | None,
+    limit: int | None,
+) -> list[VersionEntry]:
+    """The versions from `start` on, at most one more than `limit`, without those that are gone (M5)."""
+    snapshot = view.about(table.id)
+    if not snapshot.managed:
+        stored = stored_entries(view.catalog.store, table, branch)
+        ordered = stored[::-1] if descending else stored
+        if start is None:
+            return ordered
+        return [entry for entry in ordered if (entry.version <= start if descending else entry.version >= start)]
+    head = snapshot.head(table.id, branch)
+    if head is None:
+        return []
+    if limit == 1 and descending and start is None:  # the question that every open asks: a head is never gone
+        if branch is None or not view.catalog.branches.is_deleted(snapshot, table.id, branch):
+            return list(islice(snapshot.versions(table.id, branch, descending=True), 2))
+        view.catalog.upkeep.remove(snapshot.versions(table.id, branch))
+        view.catalog.flip_upkeep()
+        return []
+    present = {found.version for found in list_versions(view.catalog.store, head.base)}
+    existing: list[VersionEntry] = []
+    absent: list[VersionEntry] = []
+    for entry in snapshot.versions(table.id, branch, descending=descending, start=start):
+        if entry.version in present or entry.version == head.version or not view.is_promoted(entry):
+            existing.append(entry)
+        else:
+            absent.append(entry)
+        if limit is not None and 0 <= limit < len(existing):
+            break
+    gone = _gone(view, head, absent) if absent else []
+    view.catalog.upkeep.remove(gone)
+    if len(gone) < len(absent):
+        existing += [entry for entry in absent if entry not in gone]
+        existing.sort(key=_version_of, reverse=descending)
+    return existing
+
+
+def _gone(view: View, head: VersionEntry, entries: list[VersionEntry]) -> list[VersionEntry]:
+    """Those of promoted versions that a client's cleanup removed (M5).
+
+    One that was promoted between two looks is not: storage is looked at after it was known to be promoted. Nor is one
+    that a repair has set aside, which will be put back (G22).
+    """
+    if len(entries) == 1:
+        try:
+            view.catalog.store.head(entries[0].canonical_path)
+        except NotFound:
+            pass
+        else:
+            return []
+    aside = view.catalog.foreign.paths_aside()
+    present = {found.version for found in list_versions(view.catalog.store, head.base)}
+    return [entry for entry in entries if entry.version not in present and entry.canonical_path not in aside]
+
+
+def _is_no_branch(view: View, table: TableEntry, branch: str) -> bool:
+    snapshot = view.about(table.id)
+    head = snapshot.head(table.id, branch) if snapshot.managed else None
+    return head is None or view.catalog.branches.is_deleted(snapshot, table.id, branch)
+
+
+def _finished(view: View, entries: list[VersionEntry]) -> list[Body]:
+    """The answers, after finishing the promotion of what they name (M3)."""
+    waiting = [entry for entry in entries if not view.is_promoted(entry)]
+    if not waiting:
+        return [version_body(view.naming, entry, entry.canonical_path) for entry in entries]
+    promoter, current = view.catalog.promoter, view.catalog.table.current
+    promoter.promote(waiting, current)
+    return [version_body(view.naming, entry, promoter.known_path(entry, current)) for entry in entries]
+
+
+def require_table(view: View, request: Request) -> TableEntry:
+    """The table that a request names, or TableNotFoundError (4)."""
+    table_id = requests.table_id(request)
+    table = view.about(table_id).table(table_id)
+    if table is None:
+        raise TableNotFoundError(f"table {join(table_id)} does not exist")
+    return table

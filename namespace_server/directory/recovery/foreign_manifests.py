@@ -1,0 +1,329 @@
+"""Files that others put under canonical names: set aside, committed again where that is possible, and reported (M6).
+
+A file set aside lies at `_staging/foreign/<uuid>/<its path>`. It is dealt with once there is a record of state
+`foreign` with that uuid: so what a process that died had begun is finished by whoever looks next (invariant 13).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import orjson
+from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
+
+from lance_core.errors import AlreadyExists, CorruptFile, LanceCoreError, NotFound, StorageError
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.naming import parse_manifest_name
+from lance_core.storage.port import ObjectStore
+from lance_core.transaction.lineage import lineage_break
+from lance_core.versions import ManifestLocation, list_versions
+from namespace_server.directory.committing.promoter import is_row, is_whole
+from namespace_server.directory.committing.verifier import STAGING
+from namespace_server.directory.manifest_table.newest_version import elapsed_clock
+from namespace_server.directory.model.entries import RecordEntry, VersionEntry
+from namespace_server.directory.model.errors import CatalogDamaged
+from namespace_server.directory.model.operations import Batch, CommitTransaction, ObjectId
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+logger = logging.getLogger(__name__)
+
+_KEPT = f"{STAGING}/foreign"
+_LOOKING_INTERVAL = 60.0
+"""Seconds between two looks at what others have set aside, where a look is a request to a bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A foreign file that was moved out of the way. `path` is where it stood; `uuid` names its record."""
+
+    uuid: str
+    path: str
+
+    @property
+    def kept_at(self) -> str:
+        """Where it lies now."""
+        return f"{_KEPT}/{self.uuid}/{self.path}"
+
+    @property
+    def base(self) -> str:
+        """The root of its chain."""
+        return self.path.rpartition("/_versions/")[0]
+
+    @property
+    def version(self) -> int:
+        """The number that its name claims."""
+        named = parse_manifest_name(self.path.rpartition("/")[2])
+        return 0 if named is None else named[0]
+
+
+class ForeignFiles:
+    """Repairs usurped names, and sees to it that nothing that was set aside is forgotten.
+
+    `refresh` gives the newest snapshot, `read` the manifest of a row, `report` makes records durable in a later flip.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        refresh: Callable[[], CatalogSnapshot],
+        read: Callable[[VersionEntry], bytes],
+        report: Callable[[Iterable[RecordEntry]], None],
+    ) -> None:
+        self._store = store
+        self._refresh = refresh
+        self._read = read
+        self._report = report
+        self._pending = True
+        self._looked_at = 0.0
+        self._sent: dict[str, SetAside] = {}
+        self._reported: set[str] = set()
+        self._compared: set[str] = set()
+
+    def repair(self, entry: VersionEntry, ours: bytes, theirs: bytes | None) -> None:
+        """Put the row's manifest back in its place; what stood there, and what was built on it, is set aside.
+
+        `theirs` is None where nothing foreign has the name: what was built on something that had it is set aside.
+
+        Storage is looked at first, the newest catalog version after it. The usurped name comes last: as long as it is
+        not ours, the next process that finds it starts over. Raises `StorageError` when a step cannot be done, or was
+        overtaken.
+        """
+        above = [
+            (found, self._store.get(found.path))
+            for found in list_versions(self._store, entry.base)
+            if found.version > entry.version
+        ]
+        snapshot = self._refresh()
+        table_id = snapshot.table_at(entry.location)
+        row = None if table_id is None else snapshot.version_entry(table_id, entry.branch, entry.version)
+        head = None if table_id is None else snapshot.head(table_id, entry.branch)
+        if head is None or row is None or row.identity != entry.identity:
+            raise NotFound(f"row of {entry.canonical_path}, which holds a foreign file")
+        self._pending = True
+        if head.version == entry.version:
+            for found, data in reversed(_strangers(ours, theirs, above)):
+                self._move(found, data)
+        if theirs is None:
+            return
+        self._keep(entry.canonical_path, theirs)
+        meta = self._store.head(entry.canonical_path)
+        if self._store.get(entry.canonical_path) != theirs or meta.e_tag is None:
+            raise StorageError(f"{entry.canonical_path} changed while it was repaired")
+        self._store.replace(entry.canonical_path, ours, if_match=meta.e_tag)
+
+    def paths_aside(self) -> frozenset[str]:
+        """The names that files had which are set aside now."""
+        return frozenset(item.path for item in self._list_kept())
+
+    def recommits(self) -> list[Batch]:
+        """Batches that commit again, as head + 1 and with their own uuids, the transactions of files set aside.
+
+        `conclude` takes the verdicts. What cannot be committed again is reported here, and what turns out to be a
+        row's own manifest is put back (G22). A file that cannot be dealt with keeps no other one waiting.
+        """
+        now = elapsed_clock()
+        if not (self._pending or self._sent or self._store.local or now - self._looked_at > _LOOKING_INTERVAL):
+            return []
+        self._pending, self._looked_at = False, now
+        self._sent.clear()  # what was never concluded is met again here
+        try:
+            kept = self._list_kept()
+            snapshot = self._refresh()  # after the files: one that is a row's has its row by then
+        except LanceCoreError:
+            self._pending = True
+            raise
+        batches: list[Batch] = []
+        for item in kept:
+            try:
+                batch = self._deal_with(item, kept, snapshot)
+            except LanceCoreError as error:
+                self._pending = True
+                logger.error("%s is left aside for now: %s", item.kept_at, error)
+                continue
+            if batch is not None:
+                batches.append(batch)
+        return batches
+
+    def conclude(self, batch_uuid: str, error: LanceNamespaceError | None) -> None:
+        """Report what became of a recommit: committed if there is no `error`. Silence is tried again (F1)."""
+        item = self._sent.pop(batch_uuid)
+        if isinstance(error, ServiceUnavailableError | CatalogDamaged):
+            self._pending = True
+            return
+        self._write_report(item, None if error is None else str(error))
+
+    def _deal_with(self, item: SetAside, kept: Iterable[SetAside], snapshot: CatalogSnapshot) -> Batch | None:
+        """Put a file back, report it, or return the batch that commits its transaction again."""
+        if item.uuid in self._compared:
+            return None
+        data = self._store.find(item.kept_at)
+        if data is None:
+            return None
+        file = _parsed(data)
+        place = _place_of(item, file, snapshot)
+        if self._put_back(item, file, place, data, snapshot):
+            return None
+        if item.uuid in self._reported or snapshot.record(item.uuid) is not None:
+            self._compared.add(item.uuid)
+            return None
+        obstacle = self._find_obstacle(item, file, kept, snapshot)
+        if obstacle is not None or place is None or file is None or file.transaction is None:
+            self._write_report(item, obstacle or "its table is not in the catalog any more")
+            return None
+        operation = CommitTransaction(place[0], place[1], file.transaction)
+        uid = str(uuid.uuid4())
+        self._sent[uid] = item
+        return Batch(uid, (operation,), request_hash=uid, message=f"recommit of a foreign commit at {item.path}")
+
+    def _put_back(
+        self,
+        item: SetAside,
+        file: ManifestFile | None,
+        place: tuple[ObjectId, str | None] | None,
+        data: bytes,
+        snapshot: CatalogSnapshot,
+    ) -> bool:
+        """Give a file that is a row's manifest the row's name, whatever its own one says (G22).
+
+        A repairer that was held while another one finished moves what stands under a name by then, and may die before
+        it sees that. Nothing is done about a version that was superseded and whose files are gone: that was removed.
+        """
+        entry = None if place is None or file is None else snapshot.version_entry(*place, file.version)
+        head = None if place is None else snapshot.head(*place)
+        if entry is None or head is None or file is None or not is_row(entry, data):
+            return False
+        if entry.transaction_uuid not in {"", file.transaction_uuid}:
+            return False
+        if entry.version < head.version and not is_whole(self._store, entry.base, data):
+            return False
+        try:
+            self._store.put_if_absent(entry.canonical_path, data)
+        except AlreadyExists:
+            if self._store.get(entry.canonical_path) != data:
+                raise
+        else:
+            logger.error("%s was set aside although it is a committed version, and is put back", entry.canonical_path)
+        self._store.delete(item.kept_at)
+        return True
+
+    def _find_obstacle(
+        self, item: SetAside, file: ManifestFile | None, kept: Iterable[SetAside], snapshot: CatalogSnapshot
+    ) -> str | None:
+        """Why the transaction of a file cannot be committed again.
+
+        One that read a foreign version names fragments by numbers that mean others in our chain. Only appends name
+        none; their files fit if the columns are the same.
+        """
+        if file is None:
+            return "it is no manifest"
+        if file.transaction is None or file.operation in {None, "clone"}:
+            return f"its operation, {file.operation}, cannot be committed again"
+        read = file.transaction.read_version
+        if not any(other.base == item.base and other.version == read for other in kept):
+            return None
+        place = _place_of(item, file, snapshot)
+        head = None if place is None else snapshot.head(*place)
+        if file.operation == "append" and head is not None and _same_columns(file, self._read(head)):
+            return None
+        return f"it was built on version {read}, which was foreign too"
+
+    def _write_report(self, item: SetAside, obstacle: str | None) -> None:
+        """The record that reports it (invariant 13: no foreign commit disappears without a trace)."""
+        content: Mapping[str, str | None] = {
+            "path": item.path,
+            "kept_at": item.kept_at,
+            "outcome": "committed again" if obstacle is None else "kept aside",
+            "reason": obstacle,
+        }
+        self._reported.add(item.uuid)
+        now_ms = time.time_ns() // 1_000_000
+        self._report([RecordEntry(item.uuid, "foreign", timestamp_ms=now_ms, results=orjson.dumps(content))])
+
+    def _list_kept(self) -> list[SetAside]:
+        """Everything that was ever set aside, chain by chain, upward."""
+        paths = (meta.path.removeprefix(f"{_KEPT}/").partition("/") for meta in self._store.list(_KEPT))
+        return sorted((SetAside(uid, path) for uid, _, path in paths), key=lambda item: (item.base, item.version))
+
+    def _keep(self, path: str, data: bytes) -> None:
+        item = SetAside(str(uuid.uuid4()), path)
+        self._store.put_if_absent(item.kept_at, data)
+        _log(item)
+
+    def _move(self, found: ManifestLocation, judged: bytes) -> None:
+        """Move a file aside; if it is another one by now, somebody repaired the name: move that back.
+
+        Whatever cannot be finished here is found among the files set aside (G22).
+        """
+        item = SetAside(str(uuid.uuid4()), found.path)
+        self._pending = True
+        self._store.rename_if_absent(found.path, item.kept_at)
+        data = self._store.get(item.kept_at)
+        if data == judged:
+            _log(item)
+            return
+        try:
+            self._store.put_if_absent(found.path, data)
+        except AlreadyExists:
+            return
+        self._store.delete(item.kept_at)
+
+
+def _log(item: SetAside) -> None:
+    logger.error(
+        "foreign commit at %s is set aside to %s: a committed version has that name, or its own base was set aside",
+        item.path,
+        item.kept_at,
+    )
+
+
+def _strangers(
+    ours: bytes, theirs: bytes | None, above: Iterable[tuple[ManifestLocation, bytes]]
+) -> list[tuple[ManifestLocation, bytes]]:
+    """Of canonical files above a usurped head, ascending, those that were not built on the head.
+
+    What might have been built on either was built on the usurper: that is what its writer saw.
+    """
+    below = parse_manifest_file(ours)
+    usurper = None if theirs is None else _parsed(theirs)
+    strangers: list[tuple[ManifestLocation, bytes]] = []
+    for found, data in above:
+        file = _parsed(data)
+        if (
+            strangers
+            or file is None
+            or not _continues(below, file, found.version)
+            or (usurper is not None and _continues(usurper, file, found.version))
+        ):
+            strangers.append((found, data))
+        else:
+            below, usurper = file, None
+    return strangers
+
+
+def _place_of(
+    item: SetAside, file: ManifestFile | None, snapshot: CatalogSnapshot
+) -> tuple[ObjectId, str | None] | None:
+    """The chain that a file was put into; None if its table is not in the catalog."""
+    branch = None if file is None else file.branch
+    location = item.base if branch is None else item.base.removesuffix(f"/tree/{branch}")
+    table_id = snapshot.table_at(location)
+    return None if table_id is None else (table_id, branch)
+
+
+def _same_columns(file: ManifestFile, head: bytes) -> bool:
+    return list(file.manifest.fields) == list(parse_manifest_file(head).manifest.fields)
+
+
+def _parsed(data: bytes) -> ManifestFile | None:
+    try:
+        return parse_manifest_file(data)
+    except CorruptFile:
+        return None
+
+
+def _continues(below: ManifestFile, file: ManifestFile, named: int) -> bool:
+    return file.version == named == below.version + 1 and lineage_break(below, file) is None

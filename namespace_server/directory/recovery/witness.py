@@ -1,0 +1,61 @@
+"""A second place that says how far the catalog had come.
+
+The newest version of `__manifest` is the one whose file has the highest number. When that very file is lost while no
+server runs, the catalog silently goes back by one version: nothing else on storage says that there was another. So the
+sweep writes down the newest version that it saw, and the first sweep of a process compares.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+logger = logging.getLogger(__name__)
+
+WITNESS: Final = "_staging/newest.json"
+
+
+class Witness:
+    """Reads and writes the note. It lags behind by an interval of the sweep at most and decides nothing."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._noted: int | None = None
+
+    def compare(self, snapshot: CatalogSnapshot) -> None:
+        """Note the version of `snapshot` if it is the highest so far; log an error if the note names a higher one.
+
+        Nothing is written to a root that is not managed.
+        """
+        if self._noted is None:
+            found = self._read()
+            self._noted = found.get("version", 0)
+            if self._noted > snapshot.version:
+                moment = datetime.fromtimestamp(found.get("timestamp_ms", 0) / 1_000, UTC)
+                logger.error(
+                    "the catalog went back: version %d was committed at %s, the newest on storage is %d; restore the "
+                    "missing files of __manifest/_versions from a backup, for what they changed is missing",
+                    self._noted,
+                    moment.isoformat(timespec="seconds"),
+                    snapshot.version,
+                )
+        if snapshot.managed and snapshot.version > self._noted:
+            content = orjson.dumps({"version": snapshot.version, "timestamp_ms": snapshot.timestamp_ms})
+            self._store.put(WITNESS, content, durable=False)
+            self._noted = snapshot.version
+
+    def _read(self) -> dict[str, Any]:
+        data = self._store.find(WITNESS)
+        try:
+            found = orjson.loads(data) if data is not None else None
+        except orjson.JSONDecodeError:
+            found = None
+        if isinstance(found, dict) and all(isinstance(found.get(name), int) for name in ("version", "timestamp_ms")):
+            return found
+        return {}
