@@ -14,12 +14,14 @@ from lance_core.storage.port import ObjectStore
 from lance_core.testing.faults import FaultStore
 from lance_core.testing.limited import PlainStore
 from lance_core.testing.manifests import MemoryManifestStore
-from tests.directory import tables, test_protocol, test_protocol_promotion, test_repair, test_restore
+from tests.directory import tables
+from tests.directory.committing import test_protocol, test_protocol_promotion, test_restore
+from tests.directory.committing.test_protocol import *  # noqa: F403
+from tests.directory.committing.test_protocol_promotion import *  # noqa: F403
+from tests.directory.committing.test_restore import *  # noqa: F403
+from tests.directory.recovery import test_repair
+from tests.directory.recovery.test_repair import *  # noqa: F403
 from tests.directory.tables import Ground
-from tests.directory.test_protocol import *  # noqa: F403
-from tests.directory.test_protocol_promotion import *  # noqa: F403
-from tests.directory.test_repair import *  # noqa: F403
-from tests.directory.test_restore import *  # noqa: F403
 
 
 @pytest.fixture(autouse=True)
