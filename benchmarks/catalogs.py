@@ -14,7 +14,8 @@ import lance
 import pyarrow as pa
 
 from lance_core.format.naming import manifest_path
-from namespace_server.directory.model.entries import Entry, NamespaceEntry, TableEntry, VersionEntry, encode_entry
+from namespace_server.directory.manifest_table.row_codec import encode_entry
+from namespace_server.directory.model.entries import Entry, NamespaceEntry, TableEntry, VersionEntry
 
 SCHEMA = pa.schema(
     [

@@ -9,16 +9,10 @@ from lance_namespace.errors import InvalidInputError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing.verifier import dataset_versions
+from namespace_server.directory.manifest_table.schema import MANAGED_METADATA
 from namespace_server.directory.model.entries import Changes, Entry, TableEntry, changes_of
-from namespace_server.directory.model.identifiers import join
-from namespace_server.directory.model.operations import ObjectId
+from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-
-MANAGED = {
-    "table_version_management": "true",
-    "lance.namespace.manifest.writer_feature_flags": str(1 << 32),
-}
-"""Table metadata of a managed `__manifest`: the catalog holds the versions, and other writers must keep off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +46,7 @@ def adopt_root(catalog: Catalog, *, strict: bool) -> Adoption:
             rows += versions
         return changes_of(rows)
 
-    flipped = catalog.committer.flip(plan, table_metadata=MANAGED, strict=strict)
+    flipped = catalog.committer.flip(plan, table_metadata=MANAGED_METADATA, strict=strict)
     return Adoption(flipped.version, tuple(found), already_managed=already)
 
 

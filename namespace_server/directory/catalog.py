@@ -23,7 +23,8 @@ from namespace_server.directory.committing.record_maintenance import Upkeep
 from namespace_server.directory.committing.verifier import Chain, Verifier
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import TOMBSTONES, VersionEntry
-from namespace_server.directory.model.operations import AssertTableVersion, Batch, CommitTransaction, ObjectId
+from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.operations import AssertTableVersion, Batch, CommitTransaction
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.recovery.branch_refs import Branches

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import lance
 
-from namespace_server.directory.manifest_table.table import MANIFEST_TABLE
+from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 
 
 def newest_manifest(root: Path) -> Path:

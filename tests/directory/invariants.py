@@ -25,8 +25,9 @@ from lance_core.format.naming import NamingScheme, branch_base, manifest_name, p
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.lineage import lineage_break
 from namespace_server.directory.manifest_table.incremental_refresh import Follower
+from namespace_server.directory.manifest_table.row_codec import Row, decode_row
 from namespace_server.directory.manifest_table.table import ManifestTable
-from namespace_server.directory.model.entries import Entry, Row, TableEntry, VersionEntry, decode_row
+from namespace_server.directory.model.entries import Entry, TableEntry, VersionEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.tables import Ground, rows
 

@@ -19,10 +19,10 @@ from namespace_server.directory.model.entries import (
     Participant,
     RecordEntry,
     TableEntry,
-    TableId,
     VersionEntry,
     place_of,
 )
+from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 BRANCHES = (None, None, None, "dev", "a/b", "5")
@@ -45,7 +45,7 @@ class ReferenceCatalog:
     def of(self, kind: type[Entry]) -> list[Entry]:
         return [entry for entry in self.rows.values() if isinstance(entry, kind)]
 
-    def versions(self, table_id: TableId, branch: str | None) -> list[VersionEntry]:
+    def versions(self, table_id: ObjectId, branch: str | None) -> list[VersionEntry]:
         found = [entry for entry in self.rows.values() if isinstance(entry, VersionEntry)]
         mine = [entry for entry in found if (entry.table_id, entry.branch) == (table_id, branch)]
         return sorted(mine, key=lambda entry: entry.version)
@@ -122,7 +122,7 @@ class ReferenceCatalog:
 
     def operation(self, made: list[VersionEntry]) -> Changes:
         tables = [entry for entry in self.of(TableEntry) if isinstance(entry, TableEntry)]
-        spaces: list[TableId] = [(), *(entry.id for entry in self.of(NamespaceEntry))]
+        spaces: list[ObjectId] = [(), *(entry.id for entry in self.of(NamespaceEntry))]
         choice = self.random.random()
         if choice < 0.12 or not tables:
             parent = self.random.choice([path for path in spaces if len(path) < 3])
@@ -172,7 +172,7 @@ def fields_of(entry: Entry) -> dict[str, object]:
     return {name: getattr(entry, name) for name in entry.__dataclass_fields__}
 
 
-def _below(path: TableId, entry: Entry) -> bool:
+def _below(path: ObjectId, entry: Entry) -> bool:
     if isinstance(entry, RecordEntry):
         return False
     other = entry.table_id if isinstance(entry, VersionEntry) else entry.id
@@ -213,7 +213,7 @@ def assert_snapshot_is(snapshot: CatalogSnapshot, reference: ReferenceCatalog) -
     assert snapshot.table_count() == len(tables)
     for after in tables:
         assert list(snapshot.all_tables(after)) == [path for path in sorted(tables) if path > after]
-    chains: dict[tuple[TableId, str | None], list[VersionEntry]] = {}
+    chains: dict[tuple[ObjectId, str | None], list[VersionEntry]] = {}
     for entry in rows.values():
         if isinstance(entry, VersionEntry):
             chains.setdefault((entry.table_id, entry.branch), []).append(entry)
@@ -260,6 +260,6 @@ def assert_snapshot_is(snapshot: CatalogSnapshot, reference: ReferenceCatalog) -
         assert snapshot.tombstone_at(location) == entry
 
 
-def _children(parent: TableId, paths: Iterable[TableId]) -> tuple[str, ...]:
+def _children(parent: ObjectId, paths: Iterable[ObjectId]) -> tuple[str, ...]:
     names = [path[-1] for path in paths if path[:-1] == parent]
     return tuple(sorted(names, key=str.encode))

@@ -39,17 +39,17 @@ from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
-from namespace_server.directory.model.identifiers import join
+from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
     Batch,
     CommitTransaction,
     CreateTableVersion,
     DeclareTable,
-    ObjectId,
     Operation,
     RegisterTable,
     TableOperation,
 )
+from namespace_server.directory.model.root_layout import is_in_staging
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import AddedFiles, Finding, StagedManifest, VacantLocation
 from namespace_server.directory.planning.table_versions import found_entry
@@ -61,7 +61,6 @@ FoundVersion = tuple[str, ManifestFile, str | None]
 """Naming scheme, parsed file, e_tag of a manifest that stands under its canonical name."""
 
 _FRESH = timedelta(hours=1)
-STAGING = "_staging"
 
 
 class _Task(NamedTuple):
@@ -349,7 +348,7 @@ def _is_staging_place(key: str, base: str) -> bool:
     directory, _, name = key.rpartition("/")
     if not is_key(key):
         return False
-    if key.startswith(f"{STAGING}/"):
+    if is_in_staging(key):
         return parse_manifest_name(name) is None
     return directory == versions_directory(base) and parse_staged_name(name) is not None
 

@@ -22,28 +22,32 @@ from namespace_server.directory.manifest_table.columns import (
     split_ids,
     unusual_locations,
 )
-from namespace_server.directory.model.entries import (
-    DELIMITER,
-    NO_PROPERTIES,
-    RECORD_PREFIX,
+from namespace_server.directory.manifest_table.row_codec import (
     TABLE,
     TABLE_VERSION,
+    Row,
+    decode_properties,
+    decode_row,
+    decode_version,
+)
+from namespace_server.directory.model.entries import (
+    NO_PROPERTIES,
     TOMBSTONES,
     Changes,
     Entry,
     NamespaceEntry,
     RecordEntry,
-    Row,
-    TableId,
-    chain_object_id,
-    decode_properties,
-    decode_row,
-    decode_version,
-    parse_id,
     place_of,
-    unescape_branch,
 )
 from namespace_server.directory.model.layered_map import LayeredMap
+from namespace_server.directory.model.object_ids import (
+    DELIMITER,
+    RECORD_PREFIX,
+    ObjectId,
+    chain_object_id,
+    parse_id,
+    unescape_branch,
+)
 from namespace_server.directory.model.sorted_names import SortedNames
 from namespace_server.directory.model.state import (
     NO_CHILDREN,
@@ -72,11 +76,11 @@ class Loader:
     """
 
     def __init__(self) -> None:
-        self._namespaces: dict[TableId, StoredNamespace] = {}
-        self._tables: dict[TableId, StoredTable] = {}
+        self._namespaces: dict[ObjectId, StoredNamespace] = {}
+        self._tables: dict[ObjectId, StoredTable] = {}
         self._listed: list[StoredTable] = []
-        self._paths: list[TableId] = []
-        self._names: dict[TableId, list[str]] = {}
+        self._paths: list[ObjectId] = []
+        self._names: dict[ObjectId, list[str]] = {}
         self._unusual: list[StoredTable] = []
         self._records: dict[str, StoredRecord] = {}
         self._strays: dict[str, tuple[int, ...]] = {}
@@ -236,16 +240,16 @@ class Loader:
     def _stray(self, object_id: str, serial: int) -> None:
         self._strays[object_id] = (*self._strays.get(object_id, ()), serial)
 
-    def _children(self) -> dict[TableId, Children]:
+    def _children(self) -> dict[ObjectId, Children]:
         spaces = _by_parent(self._namespaces)
         return {
             parent: Children(_sorted_names(spaces.get(parent)), _sorted_names(self._names.get(parent)))
             for parent in {*spaces, *self._names}
         }
 
-    def _group_versions(self) -> dict[TableId, list[Chain]]:
+    def _group_versions(self) -> dict[ObjectId, list[Chain]]:
         """The chains of each table; what belongs to no table becomes a stray."""
-        found: dict[TableId, list[Chain]] = {}
+        found: dict[ObjectId, list[Chain]] = {}
         if not self._parsed:
             return found
         columns = join_columns([part.columns for part in self._parsed])
@@ -274,7 +278,7 @@ class Loader:
                 found.setdefault(named[0], []).append(Chain(named[1], (Segment(block, start, stop),)))
         return found
 
-    def _find_chain(self, chain: str, base: str) -> tuple[TableId, str | None] | None:
+    def _find_chain(self, chain: str, base: str) -> tuple[ObjectId, str | None] | None:
         """The table and branch whose versions have this object id and lie at this base (N1)."""
         path = parse_id(chain)
         table = self._tables.get(path)
@@ -326,8 +330,8 @@ def _properties(metadata: pa.StringArray) -> Iterable[Mapping[str, str]]:
     return map(decoded.__getitem__, texts.indices.fill_null(len(decoded) - 1).to_pylist())
 
 
-def _by_parent(paths: Iterable[TableId]) -> dict[TableId, list[str]]:
-    names: dict[TableId, list[str]] = {}
+def _by_parent(paths: Iterable[ObjectId]) -> dict[ObjectId, list[str]]:
+    names: dict[ObjectId, list[str]] = {}
     for path in paths:
         names.setdefault(path[:-1], []).append(path[-1])
     return names
@@ -340,7 +344,7 @@ def _sorted_names(names: list[str] | None) -> SortedNames:
     return SortedNames.from_sorted(names)
 
 
-def _is_at(tables: Mapping[TableId, StoredTable], table_id: TableId, location: str) -> bool:
+def _is_at(tables: Mapping[ObjectId, StoredTable], table_id: ObjectId, location: str) -> bool:
     table = tables.get(table_id)
     return table is not None and table.location == location
 

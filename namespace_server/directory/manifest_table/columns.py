@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 from numpy.typing import NDArray
 
-from namespace_server.directory.model.entries import DELIMITER, HASH_DIGITS, TableId, digest_path, parse_id
+from namespace_server.directory.model.entries import HASH_DIGITS, digest_path
+from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, parse_id
 from namespace_server.directory.model.version_index import (
     HAS_E_TAG,
     HAS_HASH,
@@ -72,7 +73,7 @@ def parse_versions(object_ids: pa.StringArray, metadata: pa.StringArray, serials
         empty = np.zeros(0, np.int64)
         nothing = pa.array([], pa.string())
         return ParsedVersions(_no_columns(), nothing, nothing, empty, np.arange(count))
-    parts = pc.split_pattern(object_ids, "$", max_splits=1, reverse=True)
+    parts = pc.split_pattern(object_ids, DELIMITER, max_splits=1, reverse=True)
     good = _numpy(pc.equal(pc.list_value_length(parts), 2))
     if _CLIENT_METADATA in text.to_pybytes():  # in one pass over the bytes, which nearly always says no
         good &= ~_numpy(pc.match_substring(metadata, _CLIENT_METADATA.decode()))
@@ -129,15 +130,15 @@ def parse_versions(object_ids: pa.StringArray, metadata: pa.StringArray, serials
 class SplitIds(NamedTuple):
     """Object ids as parents and names: the parent of row i is `parents[codes[i]]`."""
 
-    parents: list[TableId]
+    parents: list[ObjectId]
     codes: NDArray[np.integer]
     names: list[str]
 
-    def paths(self) -> list[TableId]:
+    def paths(self) -> list[ObjectId]:
         """The ids as tuples. Those with one parent share its components."""
         return list(map(add, map(self.parents.__getitem__, self.codes.tolist()), zip(self.names, strict=True)))
 
-    def runs(self) -> Iterator[tuple[TableId, list[str]]]:
+    def runs(self) -> Iterator[tuple[ObjectId, list[str]]]:
         """Each parent with the names of consecutive rows that have it."""
         starts = np.flatnonzero(np.diff(self.codes, prepend=-1)).tolist()
         for start, stop in pairwise([*starts, len(self.names)]):

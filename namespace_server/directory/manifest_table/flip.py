@@ -20,6 +20,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.apply import WRITER_LIBRARY, WRITER_VERSION
 from lance_core.transaction.features import set_flags
 from namespace_server.directory.manifest_table.fragments import Fragment, Layout, Rearrangement, new_fragment, rearrange
+from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.manifest_table.schema import (
     MANAGED_METADATA,
     STRICT_FENCE,
@@ -29,7 +30,7 @@ from namespace_server.directory.manifest_table.schema import (
     inline_properties,
     row_file_of,
 )
-from namespace_server.directory.model.entries import Changes, RecordEntry, Row, encode_entry
+from namespace_server.directory.model.entries import Changes, RecordEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state_editor import apply_changes
 

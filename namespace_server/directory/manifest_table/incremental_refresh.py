@@ -26,6 +26,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.bulk_load import Loader, building_large
 from namespace_server.directory.manifest_table.fragments import KEPT_ROWS, Fragment, Layout, follow, new_fragment
+from namespace_server.directory.manifest_table.row_codec import TABLE, TABLE_VERSION, Row, decode_row
 from namespace_server.directory.manifest_table.schema import (
     BASE_PROPERTY,
     ROW_SCHEMA,
@@ -36,7 +37,7 @@ from namespace_server.directory.manifest_table.schema import (
     one_batch,
     read_inline,
 )
-from namespace_server.directory.model.entries import TABLE, TABLE_VERSION, Changes, Entry, Row, decode_row
+from namespace_server.directory.model.entries import Changes, Entry
 from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state import CatalogState

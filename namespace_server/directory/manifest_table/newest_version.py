@@ -14,12 +14,11 @@ from lance_core.errors import NotFound, ReferenceNotFound
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import find_latest
-
-MARKS: Final = "_staging/high-water"
-"""The directory of the high-water marks: empty files whose names are numbers. Mark k: a version of at least
-k x `STRIDE` may have been written."""
+from namespace_server.directory.model.root_layout import HIGH_WATER_MARKS
 
 STRIDE: Final = 8
+"""High-water mark k, an empty file of that name: a version of at least k x `STRIDE` may have been written."""
+
 _MARKS_KEPT: Final = 4
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -52,11 +51,11 @@ class NewestVersion:
             return
         marks = self._marks()
         if not marks or marks[-1] < mark:
-            path = f"{MARKS}/{mark}"
+            path = f"{HIGH_WATER_MARKS}/{mark}"
             self._store.put(path, b"", durable=False)
             self._store.sync([path])
             for old in marks[:-_MARKS_KEPT]:  # never the highest: a listing that runs meanwhile must find one
-                self._store.delete(f"{MARKS}/{old}")
+                self._store.delete(f"{HIGH_WATER_MARKS}/{old}")
         self._marked = mark
 
     def is_newest(self, version: int, scheme: NamingScheme) -> bool:
@@ -87,5 +86,5 @@ class NewestVersion:
         return True
 
     def _marks(self) -> list[int]:
-        names = (meta.path.rpartition("/")[2] for meta in self._store.list(MARKS))
+        names = (meta.path.rpartition("/")[2] for meta in self._store.list(HIGH_WATER_MARKS))
         return sorted(int(name) for name in names if name.isascii() and name.isdigit())

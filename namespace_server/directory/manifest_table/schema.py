@@ -15,7 +15,8 @@ from lance_core.format.naming import NamingScheme
 from lance_core.format.schema import TOP_LEVEL, data_file_message
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.manifest_table.fragments import Layout
-from namespace_server.directory.model.entries import Changes, RecordEntry, Row, decode_row
+from namespace_server.directory.manifest_table.row_codec import Row, decode_row
+from namespace_server.directory.model.entries import Changes, RecordEntry
 from namespace_server.directory.model.snapshot import Disk
 
 MANAGED_KEY: Final = "table_version_management"
@@ -26,6 +27,7 @@ FENCE: Final = 1 << 32
 STRICT_FENCE: Final = 1 << 40
 """The bit of Lance's own writer flags that stops plain dataset writes too."""
 MANAGED_METADATA: Final[Mapping[str, str]] = {MANAGED_KEY: "true", WRITER_FLAGS_KEY: str(FENCE)}
+"""Table metadata of a managed catalog: it holds the versions of the tables, and other writers are told to stop."""
 
 CHANGES_PROPERTY: Final = "lance-namespace-server.changes"
 BASE_PROPERTY: Final = "lance-namespace-server.base"

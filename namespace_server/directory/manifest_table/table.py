@@ -28,11 +28,11 @@ from namespace_server.directory.manifest_table.newest_version import NewestVersi
 from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, one_batch, read_batches
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import CatalogDamaged, CatalogTooNew
+from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
 
-MANIFEST_TABLE: Final = "__manifest"
 LISTING_INTERVAL: Final = 60.0
 """Seconds that a snapshot may be led on by probing alone, by a clock that counts suspension (G8)."""
 

@@ -8,17 +8,12 @@ import unicodedata
 from lance_namespace.errors import InvalidInputError
 
 from lance_core.format.naming import new_table_location, readable_location_part
-from namespace_server.directory.model.operations import ObjectId
+from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
+from namespace_server.directory.model.root_layout import RESERVED
 
-DELIMITER = "$"
 _MAX_NAME_BYTES = 255
-_SEPARATORS = frozenset("$/\\")
+_SEPARATORS = frozenset(f"{DELIMITER}/\\")
 _HASHED = re.compile(r"[0-9a-f]{8}_(.+)", re.DOTALL)
-
-
-def join(object_id: ObjectId) -> str:
-    """An id as it stands on disk: its components joined by '$'."""
-    return DELIMITER.join(object_id)
 
 
 def check_name(name: str, what: str) -> None:
@@ -72,5 +67,5 @@ def check_registered_location(location: str) -> None:
     parts = location.split("/")
     if any(part in {"", ".", ".."} or "\\" in part or not part.isprintable() for part in parts):
         raise InvalidInputError(f"location {location!r} must be a plain path inside the catalog root")
-    if parts[0] in {"__manifest", "_staging"}:
+    if parts[0] in RESERVED:
         raise InvalidInputError(f"location {location!r} belongs to the catalog itself")

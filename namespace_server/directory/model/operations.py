@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lance_core.proto import lance_table_pb2 as pb
-
-ObjectId = tuple[str, ...]
+from namespace_server.directory.model.object_ids import ObjectId
 
 
 class CreateMode(Enum):

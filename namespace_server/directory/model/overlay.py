@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from namespace_server.directory.model.entries import Changes, NamespaceEntry, RecordEntry, TableEntry, TableId
+from namespace_server.directory.model.entries import Changes, NamespaceEntry, RecordEntry, TableEntry
+from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
@@ -22,13 +23,13 @@ class Overlay:
     def __init__(self, base: CatalogSnapshot) -> None:
         self.base = base
         self.steps: list[Changes] = []
-        self.tables: set[TableId] | None = set()
+        self.tables: set[ObjectId] | None = set()
         self._whole = base
         self._applied = 0
-        self._declared: dict[TableId, TableEntry] = {}
-        self._places: dict[str, TableId] = {}
+        self._declared: dict[ObjectId, TableEntry] = {}
+        self._places: dict[str, ObjectId] = {}
 
-    def add(self, changes: Changes, tables: Collection[TableId] | None) -> None:
+    def add(self, changes: Changes, tables: Collection[ObjectId] | None) -> None:
         """Lay changes on top that concern the versions of these tables and, of anything else, only batch records."""
         self.steps.append(changes)
         if self.tables is None or tables is None:
@@ -45,16 +46,16 @@ class Overlay:
         self._declared[table.id] = table
         self._places[table.location] = table.id
 
-    def namespace(self, namespace_id: TableId) -> NamespaceEntry | None:
+    def namespace(self, namespace_id: ObjectId) -> NamespaceEntry | None:
         """The namespace after all changes so far, or None."""
         return self._known.namespace(namespace_id)
 
-    def table(self, table_id: TableId) -> TableEntry | None:
+    def table(self, table_id: ObjectId) -> TableEntry | None:
         """The table after all changes so far, or None."""
         known = self._known
         return self._declared.get(table_id) or known.table(table_id)
 
-    def table_at(self, location: str) -> TableId | None:
+    def table_at(self, location: str) -> ObjectId | None:
         """The id of the table that lives at a location after all changes so far, or None."""
         known = self._known
         return self._places.get(location) or known.table_at(location)
@@ -79,6 +80,6 @@ class Overlay:
             self._places.clear()
         return self._whole
 
-    def of(self, table_id: TableId) -> CatalogSnapshot:
+    def of(self, table_id: ObjectId) -> CatalogSnapshot:
         """A snapshot that is right about one table: `base` itself while nothing concerns the table."""
         return self.base if self.tables is not None and table_id not in self.tables else self.whole

@@ -20,6 +20,7 @@ from lance_namespace.errors import InvalidInputError, LanceNamespaceError, Unsup
 
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model import identifiers
+from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
     AssertTableVersion,
     CommitTransaction,
@@ -31,7 +32,6 @@ from namespace_server.directory.model.operations import (
     DeregisterTable,
     DropNamespace,
     DropTable,
-    ObjectId,
     Operation,
     RegisterTable,
     RenameTable,
@@ -167,9 +167,7 @@ def declare_table(request: Request, paths: PathResolver) -> DeclareTable:
     else:
         key = paths.location_key(wanted)
         if key is None:
-            raise InvalidInputError(
-                f"table {identifiers.join(target)}: location {wanted!r} lies outside the catalog root"
-            )
+            raise InvalidInputError(f"table {join(target)}: location {wanted!r} lies outside the catalog root")
         identifiers.check_location(key, target)
         location = key
     return DeclareTable(target, location, string_map(request, "properties"), chosen=wanted is not None)
@@ -210,10 +208,10 @@ def create_table_version(request: Request, paths: PathResolver) -> CreateTableVe
     version = integer(request, "version", required=True) or 0
     if version < 0:
         raise UnsupportedOperationError(
-            f"version {version} of {identifiers.join(target)}: detached versions are not supported by this catalog"
+            f"version {version} of {join(target)}: detached versions are not supported by this catalog"
         )
     if version == 0:
-        raise InvalidInputError(f"version 0 of {identifiers.join(target)}: versions begin at 1")
+        raise InvalidInputError(f"version 0 of {join(target)}: versions begin at 1")
     size = integer(request, "manifest_size")
     if size is not None and size < 0:
         raise InvalidInputError(f"manifest_size: expected a size in bytes, found {size}")
@@ -259,14 +257,12 @@ def commit_transaction(request: Request, paths: PathResolver) -> CommitTransacti
         transaction = pb.Transaction.FromString(base64.b64decode(encoded, validate=True))
         uuid.UUID(transaction.uuid)
     except (binascii.Error, DecodeError, ValueError) as error:
-        table = identifiers.join(target)
+        table = join(target)
         raise InvalidInputError(
             f"transaction on {table}: expected a base64-encoded Lance Transaction with a uuid ({error})"
         ) from error
     if transaction.WhichOneof("operation") is None:
-        raise InvalidInputError(
-            f"transaction {transaction.uuid} on {identifiers.join(target)}: it has no known operation"
-        )
+        raise InvalidInputError(f"transaction {transaction.uuid} on {join(target)}: it has no known operation")
     return CommitTransaction(
         target, branch(request), transaction, flag(request, "stable_row_ids"), _expected_location(request, paths)
     )
@@ -277,7 +273,7 @@ def assert_table_version(request: Request, paths: PathResolver) -> AssertTableVe
     target = table_id(request)
     version = integer(request, "version", required=True) or 0
     if version < 0:
-        raise InvalidInputError(f"version {version} of {identifiers.join(target)}: expected a version number or 0")
+        raise InvalidInputError(f"version {version} of {join(target)}: expected a version number or 0")
     return AssertTableVersion(target, branch(request), version, _expected_location(request, paths))
 
 

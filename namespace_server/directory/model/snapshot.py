@@ -13,10 +13,9 @@ from namespace_server.directory.model.entries import (
     Place,
     RecordEntry,
     TableEntry,
-    TableId,
     VersionEntry,
-    version_object_id,
 )
+from namespace_server.directory.model.object_ids import ObjectId, version_object_id
 from namespace_server.directory.model.sorted_names import SortedNames
 from namespace_server.directory.model.state import NO_CHILDREN, CatalogState, Children, StoredTable
 from namespace_server.directory.model.state_editor import apply_changes
@@ -66,31 +65,31 @@ class CatalogSnapshot:
         """The maps behind this snapshot, for the code that makes the next one."""
         return self._state
 
-    def namespace(self, namespace_id: TableId) -> NamespaceEntry | None:
+    def namespace(self, namespace_id: ObjectId) -> NamespaceEntry | None:
         """The namespace, or None. The root always exists."""
         if not namespace_id:
             return ROOT
         stored = self._state.namespaces.get(namespace_id)
         return None if stored is None else stored.entry
 
-    def table(self, table_id: TableId) -> TableEntry | None:
+    def table(self, table_id: ObjectId) -> TableEntry | None:
         """The table, or None."""
         stored = self._state.tables.get(table_id)
         return None if stored is None else stored.entry
 
-    def table_at(self, location: str) -> TableId | None:
+    def table_at(self, location: str) -> ObjectId | None:
         """The id of the table that lives at a location."""
         return self._state.table_at(location)
 
-    def child_namespaces(self, namespace_id: TableId) -> SortedNames:
+    def child_namespaces(self, namespace_id: ObjectId) -> SortedNames:
         """Names of the namespaces directly below, sorted as UTF-8 bytes."""
         return self._children(namespace_id).namespaces
 
-    def child_tables(self, namespace_id: TableId) -> SortedNames:
+    def child_tables(self, namespace_id: ObjectId) -> SortedNames:
         """Names of the tables directly below, sorted as UTF-8 bytes."""
         return self._children(namespace_id).tables
 
-    def all_tables(self, after: TableId | None = None) -> Iterator[TableId]:
+    def all_tables(self, after: ObjectId | None = None) -> Iterator[ObjectId]:
         """Ids of all tables, component by component in the order of UTF-8 bytes; only those behind `after`, if given.
 
         Nothing is sorted for it: taking the first hundred costs a hundred steps.
@@ -102,26 +101,26 @@ class CatalogSnapshot:
         """The number of tables."""
         return len(self._state.tables)
 
-    def head(self, table_id: TableId, branch: str | None = None) -> VersionEntry | None:
+    def head(self, table_id: ObjectId, branch: str | None = None) -> VersionEntry | None:
         """The newest version of a chain, or None when the table or the chain does not exist."""
         stored = self._state.tables.get(table_id)
         chain = None if stored is None else stored.chain(branch)
         return None if stored is None or chain is None else chain.head(table_id, stored.location)
 
-    def top(self, table_id: TableId, branch: str | None = None) -> tuple[int, str] | None:
+    def top(self, table_id: ObjectId, branch: str | None = None) -> tuple[int, str] | None:
         """Version and naming scheme of the head, or None where there is none; takes less than making its entry."""
         stored = self._state.tables.get(table_id)
         chain = None if stored is None else stored.chain(branch)
         return None if chain is None else chain.top()
 
-    def version_entry(self, table_id: TableId, branch: str | None, version: int) -> VersionEntry | None:
+    def version_entry(self, table_id: ObjectId, branch: str | None, version: int) -> VersionEntry | None:
         """One version of a chain, or None."""
         stored = self._state.tables.get(table_id)
         chain = None if stored is None else stored.chain(branch)
         return None if stored is None or chain is None else chain.find(version, table_id, stored.location)
 
     def versions(
-        self, table_id: TableId, branch: str | None = None, *, descending: bool = False, start: int | None = None
+        self, table_id: ObjectId, branch: str | None = None, *, descending: bool = False, start: int | None = None
     ) -> Iterator[VersionEntry]:
         """The versions of a chain in order, from version `start` on (inclusive, in the direction of travel)."""
         stored: StoredTable | None = self._state.tables.get(table_id)
@@ -130,19 +129,19 @@ class CatalogSnapshot:
             return iter(())
         return chain.entries(table_id, stored.location, descending=descending, start=start)
 
-    def branches(self, table_id: TableId) -> tuple[str, ...]:
+    def branches(self, table_id: ObjectId) -> tuple[str, ...]:
         """The branches that hold versions, by name. Main is not among them."""
         stored = self._state.tables.get(table_id)
         return () if stored is None else tuple(chain.branch for chain in stored.chains if chain.branch is not None)
 
-    def all_branches(self) -> Iterator[tuple[TableId, str]]:
+    def all_branches(self) -> Iterator[tuple[ObjectId, str]]:
         """All branches that hold versions, each with its table, in no particular order."""
         for table_id, table in self._state.tables.items():
             for chain in table.chains:
                 if chain.branch is not None:
                     yield table_id, chain.branch
 
-    def object_ids(self, table_id: TableId) -> Iterator[str]:
+    def object_ids(self, table_id: ObjectId) -> Iterator[str]:
         """The object ids of a table and of all its versions on all branches: what goes when it is dropped (N3)."""
         stored = self._state.tables.get(table_id)
         if stored is None:
@@ -187,7 +186,7 @@ class CatalogSnapshot:
         found = self._state.open_places.get(place)
         return None if found is None else found[1]
 
-    def facts(self, object_id: TableId) -> tuple[object, ...]:
+    def facts(self, object_id: ObjectId) -> tuple[object, ...]:
         """All that is said of one id: its namespace or table with all its versions, and the names directly below it.
 
         Each is the same object in two snapshots, or None in both, if nothing of it was changed between them.
@@ -221,11 +220,11 @@ class CatalogSnapshot:
         entries = len(self._state.namespaces) + len(self._state.tables) + len(self._state.records)
         return entries + sum(map(len, chains))
 
-    def _children(self, namespace_id: TableId) -> Children:
+    def _children(self, namespace_id: ObjectId) -> Children:
         children: Children = self._state.children.get(namespace_id, NO_CHILDREN)
         return children
 
-    def _walk(self, parent: TableId, after: TableId | None) -> Iterator[TableId]:
+    def _walk(self, parent: ObjectId, after: ObjectId | None) -> Iterator[ObjectId]:
         children = self._children(parent)
         depth = len(parent)
         if after is not None and after[:depth] != parent:

@@ -9,19 +9,15 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from immutables import Map
 
-from namespace_server.directory.model.entries import (
-    HASH_DIGITS,
+from namespace_server.directory.model.entries import HASH_DIGITS, NamespaceEntry, Place, RecordEntry, TableEntry
+from namespace_server.directory.model.layered_map import LayeredMap
+from namespace_server.directory.model.object_ids import (
     RECORD_PREFIX,
-    NamespaceEntry,
-    Place,
-    RecordEntry,
-    TableEntry,
-    TableId,
+    ObjectId,
     parse_id,
     parse_version,
     unescape_branch,
 )
-from namespace_server.directory.model.layered_map import LayeredMap
 from namespace_server.directory.model.sorted_names import SortedNames
 from namespace_server.directory.model.version_index import NOT_STORED, Chain
 
@@ -73,7 +69,7 @@ class StoredTable:
 
     def __init__(
         self,
-        table_id: TableId,
+        table_id: ObjectId,
         location: str,
         properties: Mapping[str, str],
         serial: int,
@@ -121,10 +117,10 @@ class Children(NamedTuple):
 class CatalogState(NamedTuple):
     """The maps behind a snapshot."""
 
-    namespaces: Map[TableId, StoredNamespace] = Map()
-    tables: LayeredMap[TableId, StoredTable] = LayeredMap()
-    children: Map[TableId, Children] = Map()
-    locations: Map[str, TableId] = Map()
+    namespaces: Map[ObjectId, StoredNamespace] = Map()
+    tables: LayeredMap[ObjectId, StoredTable] = LayeredMap()
+    children: Map[ObjectId, Children] = Map()
+    locations: Map[str, ObjectId] = Map()
     """Tables by location, without those whose location tells their id (see `names_its_table`)."""
     records: Map[str, StoredRecord] = Map()
     keys: Map[str, str] = Map()
@@ -138,12 +134,12 @@ class CatalogState(NamedTuple):
     """What open records published: batch uuid and staged path. Of two records for one place the later one counts."""
     strays: Map[str, tuple[int, ...]] = Map()
     """Rows that mean nothing here, or are shadowed: object id -> serials. They stay on disk until the id is put."""
-    detached: frozenset[TableId] = frozenset()
+    detached: frozenset[ObjectId] = frozenset()
     """Parents that have children and are no namespace: other writers do not check for one."""
 
-    def table_at(self, location: str) -> TableId | None:
+    def table_at(self, location: str) -> ObjectId | None:
         """The id of the table that lives at a location."""
-        found: TableId | None = self.locations.get(location)
+        found: ObjectId | None = self.locations.get(location)
         if found is None and location[HASH_DIGITS : HASH_DIGITS + 1] == "_":
             path = parse_id(location[HASH_DIGITS + 1 :])
             table = self.tables.get(path)
@@ -179,7 +175,7 @@ class CatalogState(NamedTuple):
         """The version that an object id names, if it exists."""
         return self._version_at(parse_id(object_id))
 
-    def _version_at(self, path: TableId) -> VersionKey | None:
+    def _version_at(self, path: ObjectId) -> VersionKey | None:
         version = parse_version(path[-1])
         chain = path[:-1]
         if version is None or not chain:
@@ -192,7 +188,7 @@ class CatalogState(NamedTuple):
                 return VersionKey(chain[:-1], branch, version)
         return None
 
-    def _has_version(self, table_id: TableId, branch: str | None, version: int) -> bool:
+    def _has_version(self, table_id: ObjectId, branch: str | None, version: int) -> bool:
         table = self.tables.get(table_id)
         chain = None if table is None else table.chain(branch)
         return chain is not None and chain.serial(version) is not None
@@ -201,7 +197,7 @@ class CatalogState(NamedTuple):
 class VersionKey(NamedTuple):
     """Names one version of a chain."""
 
-    table_id: TableId
+    table_id: ObjectId
     branch: str | None
     version: int
 

@@ -16,13 +16,11 @@ from namespace_server.directory.model.entries import (
     Place,
     RecordEntry,
     TableEntry,
-    TableId,
     VersionEntry,
     names_its_table,
-    parse_id,
     place_of,
-    version_object_id,
 )
+from namespace_server.directory.model.object_ids import ObjectId, parse_id, version_object_id
 from namespace_server.directory.model.state import (
     NO_CHILDREN,
     CatalogState,
@@ -66,11 +64,11 @@ class _Editor:
         self.opened: dict[Place, tuple[str, str | None]] = {}
         self.closed: list[RecordEntry] = []
         self.strays = state.strays
-        self.touched: set[TableId] = set()
+        self.touched: set[ObjectId] = set()
 
     def remove(self, object_ids: Iterable[str]) -> None:
         """Remove rows, versions before their tables: what a table leaves behind becomes strays."""
-        versions: defaultdict[tuple[TableId, str | None], set[int]] = defaultdict(set)
+        versions: defaultdict[tuple[ObjectId, str | None], set[int]] = defaultdict(set)
         tables: list[StoredTable] = []
         for object_id in object_ids:
             if self.strays and object_id in self.strays:
@@ -94,7 +92,7 @@ class _Editor:
 
     def put(self, changes: Changes) -> None:
         """Put rows, tables before their versions."""
-        versions: defaultdict[tuple[TableId, str | None], list[tuple[VersionEntry, int]]] = defaultdict(list)
+        versions: defaultdict[tuple[ObjectId, str | None], list[tuple[VersionEntry, int]]] = defaultdict(list)
         records: list[RecordEntry] = []
         for object_id, entry in changes.puts.items():
             if self.strays and object_id in self.strays:
@@ -118,7 +116,7 @@ class _Editor:
     def finish(self) -> CatalogState:
         """The new state, with the lists of children brought up to date."""
         children, detached = self.before.children, self.before.detached
-        namespaces: defaultdict[TableId, set[str]] = defaultdict(set)
+        namespaces: defaultdict[ObjectId, set[str]] = defaultdict(set)
         for path in self.touched:
             if path:
                 namespaces[path[:-1]].add(path[-1])
@@ -159,7 +157,7 @@ class _Editor:
     def _stray(self, object_id: str, serial: int) -> None:
         self.strays = self.strays.set(object_id, (*self.strays.get(object_id, ()), serial))
 
-    def _vacate(self, path: TableId) -> None:
+    def _vacate(self, path: ObjectId) -> None:
         """An object id names one row: what had it before goes."""
         if path in self.tables:
             self._remove_table(path)
@@ -181,7 +179,7 @@ class _Editor:
             self.touched.add(entry.id)
         self.namespaces = self.namespaces.set(entry.id, StoredNamespace(entry, self._serial(object_id)))
 
-    def _remove_namespace(self, path: TableId) -> None:
+    def _remove_namespace(self, path: ObjectId) -> None:
         self.namespaces = self.namespaces.delete(path)
         self.touched.add(path)
 
@@ -203,12 +201,12 @@ class _Editor:
             if not names_its_table(entry.location, entry.id):
                 self.locations = self.locations.set(entry.location, entry.id)
 
-    def _shared_id(self, path: TableId) -> TableId:
+    def _shared_id(self, path: ObjectId) -> ObjectId:
         """The same id with the strings of its namespace, of which there may be a million copies otherwise."""
         parent = self.namespaces.get(path[:-1])
         return path if parent is None else (*parent.entry.id, path[-1])
 
-    def _remove_table(self, path: TableId) -> None:
+    def _remove_table(self, path: ObjectId) -> None:
         table = self.tables[path]
         for chain in table.chains:
             for version in chain.numbers():
@@ -220,7 +218,7 @@ class _Editor:
         if self.locations.get(table.location) == path:
             self.locations = self.locations.delete(table.location)
 
-    def _put_versions(self, table_id: TableId, branch: str | None, rows: list[tuple[VersionEntry, int]]) -> None:
+    def _put_versions(self, table_id: ObjectId, branch: str | None, rows: list[tuple[VersionEntry, int]]) -> None:
         table = self.tables.get(table_id)
         location = None if table is None else table.location
         visible = [row for row in rows if row[0].location == location]

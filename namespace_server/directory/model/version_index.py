@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from namespace_server.directory.model.entries import NO_PROPERTIES, TableId, VersionEntry, digest_path
+from namespace_server.directory.model.entries import NO_PROPERTIES, VersionEntry, digest_path
+from namespace_server.directory.model.object_ids import ObjectId
 
 NOT_STORED: Final = -1
 """The serial of a row that is not on disk yet."""
@@ -177,7 +178,7 @@ class VersionBlock:
             return odd.naming_scheme
         return "V1" if self.flags[row] & NAMED_V1 else "V2"
 
-    def entry(self, row: int, table_id: TableId, branch: str | None, location: str) -> VersionEntry:
+    def entry(self, row: int, table_id: ObjectId, branch: str | None, location: str) -> VersionEntry:
         """The value of one row."""
         if row in self.columns.odd:
             return self.columns.odd[row]
@@ -285,7 +286,7 @@ class Chain:
     def __len__(self) -> int:
         return len(self.newer) + sum(segment.size for segment in self.segments)
 
-    def head(self, table_id: TableId, location: str) -> VersionEntry:
+    def head(self, table_id: ObjectId, location: str) -> VersionEntry:
         """The newest version."""
         if not self.segments:
             return self.newer[-1]
@@ -306,7 +307,7 @@ class Chain:
             raise ValueError("a chain is never empty")
         return newest.version, newest.naming_scheme
 
-    def find(self, version: int, table_id: TableId, location: str) -> VersionEntry | None:
+    def find(self, version: int, table_id: ObjectId, location: str) -> VersionEntry | None:
         """The entry of a version."""
         at = self._find_newer(version)
         if at is not None:
@@ -333,7 +334,7 @@ class Chain:
         return (version for version, _ in self._merge(descending=False, start=None, make=lambda _segment, _row: None))
 
     def entries(
-        self, table_id: TableId, location: str, *, descending: bool, start: int | None = None
+        self, table_id: ObjectId, location: str, *, descending: bool, start: int | None = None
     ) -> Iterator[VersionEntry]:
         """Entries in order, from version `start` on (inclusive, in the direction of travel)."""
 

@@ -16,7 +16,7 @@ from lance_namespace.errors import (
 )
 
 from namespace_server.directory.model.entries import DEREGISTERED, DROPPED, NamespaceEntry, RecordEntry, TableEntry
-from namespace_server.directory.model.identifiers import join
+from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
     CreateMode,
     CreateNamespace,
@@ -24,7 +24,6 @@ from namespace_server.directory.model.operations import (
     DeregisterTable,
     DropNamespace,
     DropTable,
-    ObjectId,
     RegisterTable,
     RenameTable,
 )

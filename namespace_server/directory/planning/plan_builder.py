@@ -29,8 +29,8 @@ from namespace_server.directory.model.entries import (
     VersionEntry,
     changes_of,
 )
-from namespace_server.directory.model.identifiers import join
-from namespace_server.directory.model.operations import Batch, ObjectId
+from namespace_server.directory.model.object_ids import ObjectId, join
+from namespace_server.directory.model.operations import Batch
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 

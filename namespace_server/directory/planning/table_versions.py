@@ -29,7 +29,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.lineage import lineage_break
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import BatchConflict, ConflictDetail
-from namespace_server.directory.model.identifiers import join
+from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import (
     AssertTableVersion,
     CommitTransaction,
@@ -37,6 +37,7 @@ from namespace_server.directory.model.operations import (
     DeleteTableVersions,
     TableOperation,
 )
+from namespace_server.directory.model.root_layout import is_in_staging, staged_manifest_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import (
     AddedFiles,
@@ -71,7 +72,8 @@ def create_version(draft: Draft, index: int, operation: CreateTableVersion) -> R
         raise staged
     if not isinstance(staged, StagedManifest):
         raise TypeError("a version was planned that was not verified")
-    if not staged.key.startswith((f"{branch_base(table.location, operation.branch)}/", "_staging/")):
+    base = branch_base(table.location, operation.branch)
+    if not (is_in_staging(staged.key) or staged.key.startswith(f"{base}/")):
         raise InvalidInputError(f"{_chain(operation)} lies at {table.location}, the manifest at {staged.key}")
     if head is None:
         _check_first(draft, operation, staged.file)
@@ -187,7 +189,7 @@ def _publish(
         timestamp_ms=prepared.file.timestamp_ns // 1_000_000,
         e_tag=None,
         naming_scheme=scheme,
-        staged_path=f"_staging/{draft.batch.uuid}/{draft.world.attempt}/{index}-{prepared.version}",
+        staged_path=staged_manifest_key(draft.batch.uuid, draft.world.attempt, index, prepared.version),
         metadata={},
     )
     draft.staged += [*prepared.files, (entry.staged_path or "", prepared.manifest)]

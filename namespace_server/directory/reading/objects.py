@@ -20,8 +20,7 @@ from lance_core.format.refs import decode_tag, tag_path
 from namespace_server.directory.committing.verifier import stored_entries
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
-from namespace_server.directory.model.identifiers import DELIMITER, join
-from namespace_server.directory.model.operations import ObjectId
+from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
 from namespace_server.directory.model.requests import Request
 from namespace_server.directory.model.sorted_names import SortedNames
 from namespace_server.directory.reading import table_versions

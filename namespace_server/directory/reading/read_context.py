@@ -6,7 +6,7 @@ from typing import Protocol
 
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model.entries import VersionEntry
-from namespace_server.directory.model.operations import ObjectId
+from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 

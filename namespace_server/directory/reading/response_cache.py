@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from namespace_server.directory.model.operations import ObjectId
+from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 Body = dict[str, Any]

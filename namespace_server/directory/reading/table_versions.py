@@ -22,7 +22,7 @@ from lance_core.versions import list_versions
 from namespace_server.directory.committing.verifier import stored_entries
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
-from namespace_server.directory.model.identifiers import join
+from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.requests import Request
 from namespace_server.directory.reading.read_context import Naming, View
 

@@ -13,7 +13,7 @@ from lance_core.versions import list_versions
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.model.entries import VersionEntry
-from namespace_server.directory.model.operations import ObjectId
+from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)

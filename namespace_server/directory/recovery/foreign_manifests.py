@@ -22,16 +22,16 @@ from lance_core.storage.port import ObjectStore
 from lance_core.transaction.lineage import lineage_break
 from lance_core.versions import ManifestLocation, list_versions
 from namespace_server.directory.committing.promoter import is_row, is_whole
-from namespace_server.directory.committing.verifier import STAGING
 from namespace_server.directory.manifest_table.newest_version import elapsed_clock
 from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import CatalogDamaged
-from namespace_server.directory.model.operations import Batch, CommitTransaction, ObjectId
+from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.operations import Batch, CommitTransaction
+from namespace_server.directory.model.root_layout import FOREIGN_FILES
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
 
-_KEPT = f"{STAGING}/foreign"
 _LOOKING_INTERVAL = 60.0
 """Seconds between two looks at what others have set aside, where a look is a request to a bucket."""
 
@@ -46,7 +46,7 @@ class SetAside:
     @property
     def kept_at(self) -> str:
         """Where it lies now."""
-        return f"{_KEPT}/{self.uuid}/{self.path}"
+        return f"{FOREIGN_FILES}/{self.uuid}/{self.path}"
 
     @property
     def base(self) -> str:
@@ -245,7 +245,7 @@ class ForeignFiles:
 
     def _list_kept(self) -> list[SetAside]:
         """Everything that was ever set aside, chain by chain, upward."""
-        paths = (meta.path.removeprefix(f"{_KEPT}/").partition("/") for meta in self._store.list(_KEPT))
+        paths = (meta.path.removeprefix(f"{FOREIGN_FILES}/").partition("/") for meta in self._store.list(FOREIGN_FILES))
         return sorted((SetAside(uid, path) for uid, _, path in paths), key=lambda item: (item.base, item.version))
 
     def _keep(self, path: str, data: bytes) -> None:

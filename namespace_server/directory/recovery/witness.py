@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
 from lance_core.storage.port import ObjectStore
+from namespace_server.directory.model.root_layout import NEWEST_VERSION_NOTE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
-
-WITNESS: Final = "_staging/newest.json"
 
 
 class Witness:
@@ -47,11 +46,11 @@ class Witness:
                 )
         if snapshot.managed and snapshot.version > self._noted:
             content = orjson.dumps({"version": snapshot.version, "timestamp_ms": snapshot.timestamp_ms})
-            self._store.put(WITNESS, content, durable=False)
+            self._store.put(NEWEST_VERSION_NOTE, content, durable=False)
             self._noted = snapshot.version
 
     def _read(self) -> dict[str, Any]:
-        data = self._store.find(WITNESS)
+        data = self._store.find(NEWEST_VERSION_NOTE)
         try:
             found = orjson.loads(data) if data is not None else None
         except orjson.JSONDecodeError:

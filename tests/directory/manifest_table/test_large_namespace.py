@@ -8,17 +8,16 @@ import pytest
 from lance_namespace.errors import InvalidInputError, TableAlreadyExistsError
 
 from namespace_server.directory.manifest_table.bulk_load import Loader
+from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.model.entries import (
     Changes,
     Entry,
     NamespaceEntry,
     RecordEntry,
-    Row,
     TableEntry,
-    TableId,
     VersionEntry,
-    encode_entry,
 )
+from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.sorted_names import SortedNames
 from namespace_server.directory.model.state import CatalogState
@@ -114,10 +113,10 @@ def test_a_page_of_created_tables_looks_at_no_more_than_it_needs(
     ground.batch(*({"declare_table": {"id": ["w", f"t{number:03d}"]}} for number in range(100)))
     for number in (3, 5, 50):
         ground.write(["w", f"t{number:03d}"], rows(0, 1), "overwrite")
-    asked: list[TableId] = []
+    asked: list[ObjectId] = []
     is_created = reads._is_created
 
-    def counted(view: reads.View, table_id: TableId) -> bool:
+    def counted(view: reads.View, table_id: ObjectId) -> bool:
         asked.append(table_id)
         return is_created(view, table_id)
 

@@ -23,17 +23,10 @@ from lance.namespace import (
 from lance_core.errors import UnsupportedFeature
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.storage.local import LocalStore
+from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.manifest_table.schema import CHANGES_PROPERTY, MANAGED_METADATA, SCHEMA
 from namespace_server.directory.manifest_table.table import ManifestTable
-from namespace_server.directory.model.entries import (
-    Changes,
-    NamespaceEntry,
-    Row,
-    TableEntry,
-    VersionEntry,
-    changes_of,
-    encode_entry,
-)
+from namespace_server.directory.model.entries import Changes, NamespaceEntry, TableEntry, VersionEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.flipping import assert_on_disk, flip, open_manifest, rows_on_disk
 from tests.directory.reference import ReferenceCatalog, assert_snapshot_is, put

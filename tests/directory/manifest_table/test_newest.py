@@ -17,9 +17,10 @@ from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Fault, FaultStore
-from namespace_server.directory.manifest_table.newest_version import MARKS, STRIDE, NewestVersion, elapsed_clock
+from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.table import Committed, Displaced, ManifestTable, UnknownOutcome
 from namespace_server.directory.model.entries import NamespaceEntry, RecordEntry, changes_of
+from namespace_server.directory.model.root_layout import HIGH_WATER_MARKS
 from tests.directory.flipping import flip
 from tests.directory.reference import put
 from tests.directory.tables import Ground, rows
@@ -294,9 +295,9 @@ def test_the_proof_in_a_directory_needs_a_bounded_number_of_looks(tmp_path: Path
         with counting.measure() as cost:
             assert isinstance(table.commit(prepared), Committed)
         costs.append(cost.requests)
-    assert listed == {MARKS}
+    assert listed == {HIGH_WATER_MARKS}
     assert max(costs[-STRIDE:]) == max(costs[STRIDE : 2 * STRIDE]) <= STRIDE + 3
-    assert len(list(store.list(MARKS))) <= STRIDE
+    assert len(list(store.list(HIGH_WATER_MARKS))) <= STRIDE
 
 
 def test_the_marks_never_go_back(tmp_path: Path) -> None:
@@ -305,7 +306,7 @@ def test_the_marks_never_go_back(tmp_path: Path) -> None:
     for version in range(1, 20 * STRIDE):
         ahead.mark(version)
         behind.mark(max(version - 5 * STRIDE, 1))
-        marks = [int(meta.path.rpartition("/")[2]) for meta in store.list(MARKS)]
+        marks = [int(meta.path.rpartition("/")[2]) for meta in store.list(HIGH_WATER_MARKS)]
         assert max(marks, default=0) == version // STRIDE
     assert not NewestVersion(store, "__manifest").is_newest(STRIDE, NamingScheme.V2)
 

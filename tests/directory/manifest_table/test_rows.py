@@ -7,22 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from namespace_server.directory.manifest_table.row_codec import Row, decode_row, decode_version, encode_entry
 from namespace_server.directory.model.entries import (
     Changes,
     Entry,
     NamespaceEntry,
     Participant,
     RecordEntry,
-    Row,
     TableEntry,
     VersionEntry,
-    chain_object_id,
-    decode_row,
-    decode_version,
     digest_path,
-    encode_entry,
-    split_version_id,
 )
+from namespace_server.directory.model.object_ids import chain_object_id, split_version_id
 
 names = st.text(st.characters(exclude_characters="$/\x00", codec="utf-8"), min_size=1, max_size=12).filter(
     lambda name: name not in {".", ".."}

@@ -1,0 +1,226 @@
+"""Rows of `__manifest`: entries to rows and back.
+
+A row has an object id, a type, a location and metadata (JSON); `base_objects` is always null. For object ids see
+`model.object_ids`. A row of another writer that is not recognised decodes to None and stays on disk as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from lance_core.format.naming import MAIN_BRANCH, parse_manifest_name
+from namespace_server.directory.model.entries import (
+    NO_PROPERTIES,
+    RECORD_STATES,
+    Entry,
+    NamespaceEntry,
+    Participant,
+    RecordEntry,
+    TableEntry,
+    VersionEntry,
+)
+from namespace_server.directory.model.object_ids import (
+    DELIMITER,
+    RECORD_PREFIX,
+    ObjectId,
+    chain_object_id,
+    parse_id,
+    split_version_id,
+)
+
+NAMESPACE: Final = "namespace"
+TABLE: Final = "table"
+TABLE_VERSION: Final = "table_version"
+TRANSACTION: Final = "transaction"
+"""Values of the column `object_type`."""
+
+
+class Row(NamedTuple):
+    """The values of one row as they are on disk."""
+
+    object_id: str
+    object_type: str
+    location: str | None
+    metadata: str | None
+
+
+def encode_entry(entry: Entry) -> Row:
+    """The row of an entry."""
+    if isinstance(entry, VersionEntry):
+        return Row(entry.object_id, TABLE_VERSION, None, _encode_version(entry))
+    if isinstance(entry, RecordEntry):
+        return Row(RECORD_PREFIX + entry.batch_uuid, TRANSACTION, None, _encode_record(entry))
+    metadata = orjson.dumps(dict(entry.properties)).decode() if entry.properties else None
+    if isinstance(entry, TableEntry):
+        return Row(DELIMITER.join(entry.id), TABLE, entry.location, metadata)
+    return Row(DELIMITER.join(entry.id), NAMESPACE, None, metadata)
+
+
+def decode_row(row: Row) -> Entry | None:
+    """The entry of a row, or None for a row that means nothing here.
+
+    A version row decodes if its metadata says where its manifest lies in the form that we write; for other writers'
+    rows see `decode_version`.
+    """
+    path, kind, location, metadata = row
+    if kind == TABLE:
+        return None if location is None else TableEntry(parse_id(path), location, decode_properties(metadata))
+    if kind == NAMESPACE:
+        return NamespaceEntry(parse_id(path), decode_properties(metadata))
+    if kind == TABLE_VERSION:
+        return decode_version(path, metadata)
+    if kind == TRANSACTION and path.startswith(RECORD_PREFIX):
+        return _decode_record(path[len(RECORD_PREFIX) :], metadata)
+    return None
+
+
+def decode_properties(metadata: str | None) -> Mapping[str, str]:
+    """Properties from a row's metadata; empty when it is none or no JSON object. Values become strings."""
+    values = _load_object(metadata)
+    if not values:
+        return NO_PROPERTIES
+    return {key: value if isinstance(value, str) else orjson.dumps(value).decode() for key, value in values.items()}
+
+
+def decode_version(
+    path: str, metadata: str | None, tables: Mapping[ObjectId, str] | None = None
+) -> VersionEntry | None:
+    """A version row as we or others wrote it.
+
+    `tables` maps ids to locations; it is needed for rows that do not name their table (old Lance releases) or spell
+    the path of the manifest relative to something else than the catalog's root. None if the row cannot be attributed
+    to a table, or its path does not lie in that table's location (N1).
+    """
+    split = split_version_id(path)
+    values = _load_object(metadata)
+    manifest = values.get("manifest_path")
+    if split is None or not isinstance(manifest, str):
+        return None
+    chain, version = split
+    identified = values.get("table_id")
+    branch = _string(values.get("branch"))
+    table_id = tuple(map(str, identified)) if isinstance(identified, list) else parse_id(chain)
+    if chain != chain_object_id(table_id, branch):
+        return None
+    directory, _, name = manifest.rpartition("/_versions/")
+    named = parse_manifest_name(name)
+    if named is None or named[0] != version:
+        return None
+    suffix = "" if branch is None else f"/tree/{branch}"
+    if not directory.endswith(suffix) or (branch is not None and not _is_branch(branch)):
+        return None
+    location = directory.removesuffix(suffix)
+    if tables is not None:
+        expected = tables.get(table_id)
+        if expected is None or not (location == expected or location.endswith("/" + expected)):
+            return None
+        location = expected
+    client, staged_suffix = values.get("metadata"), _string(values.get("staged_suffix"))
+    return VersionEntry(
+        table_id,
+        branch,
+        version,
+        location,
+        _integer(values.get("manifest_size")),
+        _string(values.get("sha256")) or "",
+        _string(values.get("transaction_id")) or "",
+        _integer(values.get("timestamp_millis")),
+        _string(values.get("e_tag")),
+        named[1].value,
+        _string(values.get("staged_path")) if staged_suffix is None else f"{manifest}-{staged_suffix}",
+        {key: str(value) for key, value in client.items()} if isinstance(client, dict) and client else NO_PROPERTIES,
+    )
+
+
+def _encode_version(entry: VersionEntry) -> str:
+    values: dict[str, Any] = {"manifest_path": entry.canonical_path, "manifest_size": entry.size}
+    if entry.e_tag is not None:
+        values["e_tag"] = entry.e_tag
+    values["naming_scheme"] = entry.naming_scheme
+    if entry.metadata:
+        values["metadata"] = dict(entry.metadata)
+    # What stock clients do, and what would make a row a third longer if it were spelled out.
+    suffix = "" if entry.staged_path is None else entry.staged_path.removeprefix(f"{values['manifest_path']}-")
+    if suffix and suffix != entry.staged_path:
+        values["staged_suffix"] = suffix
+    elif entry.staged_path is not None:
+        values["staged_path"] = entry.staged_path
+    values["transaction_id"] = entry.transaction_uuid
+    values["timestamp_millis"] = entry.timestamp_ms
+    values["sha256"] = entry.sha256
+    values["table_id"] = entry.table_id
+    if entry.branch is not None:
+        values["branch"] = entry.branch
+    return orjson.dumps(values).decode()
+
+
+def _encode_record(entry: RecordEntry) -> str:
+    values: dict[str, Any] = {"state": entry.state, "timestamp_millis": entry.timestamp_ms, "attempt": entry.attempt}
+    if entry.request_hash:
+        values["request_hash"] = entry.request_hash
+    if entry.idempotency_key is not None:
+        values["idempotency_key"] = entry.idempotency_key
+    if entry.principal is not None:
+        values["principal"] = entry.principal
+    if entry.message is not None:
+        values["message"] = entry.message
+    values["participants"] = [
+        [party.table_id, party.branch, party.version, party.location, party.staged_path] for party in entry.participants
+    ]
+    if entry.results:
+        values["results"] = orjson.Fragment(entry.results)
+    return orjson.dumps(values).decode()
+
+
+def _decode_record(batch_uuid: str, metadata: str | None) -> RecordEntry | None:
+    values = _load_object(metadata)
+    state = values.get("state")
+    if state not in RECORD_STATES:
+        return None
+    try:
+        participants = tuple(
+            Participant(tuple(table_id), branch, version, location, staged)
+            for table_id, branch, version, location, staged in values.get("participants", ())
+        )
+    except (TypeError, ValueError):
+        return None
+    results = values.get("results")
+    return RecordEntry(
+        batch_uuid,
+        state,
+        _string(values.get("request_hash")) or "",
+        _string(values.get("idempotency_key")),
+        _string(values.get("principal")),
+        _string(values.get("message")),
+        _integer(values.get("timestamp_millis")),
+        _string(values.get("attempt")) or "",
+        participants,
+        b"" if results is None else orjson.dumps(results),
+    )
+
+
+def _is_branch(branch: str) -> bool:
+    return branch != MAIN_BRANCH and not {"", ".", ".."}.intersection(branch.split("/"))
+
+
+def _load_object(metadata: str | None) -> dict[str, Any]:
+    if not metadata:
+        return {}
+    try:
+        values = orjson.loads(metadata)
+    except orjson.JSONDecodeError:
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _string(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value)
+    return value if isinstance(value, int) else 0

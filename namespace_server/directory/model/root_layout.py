@@ -1,0 +1,32 @@
+"""The catalog's own keys below its root: nothing else of the catalog names a file there.
+
+__manifest/                                       the dataset of the catalog
+_staging/<batch uuid>/<attempt uuid>/<file>       manifests that this server builds, before they are promoted (N5)
+_staging/foreign/<uuid>/<former key>              foreign files that were set aside (M6)
+_staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
+_staging/newest.json                              the newest catalog version that was seen (F7)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lance_core.commit.staged import STAGING_DIRECTORY
+
+MANIFEST_TABLE: Final = "__manifest"
+STAGING: Final = STAGING_DIRECTORY
+FOREIGN_FILES: Final = f"{STAGING}/foreign"
+HIGH_WATER_MARKS: Final = f"{STAGING}/high-water"
+NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
+RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING})
+"""First components of keys that no table may have as its location."""
+
+
+def staged_manifest_key(batch_uuid: str, attempt: str, operation_index: int, version: int) -> str:
+    """Where one attempt at a batch stages the manifest that it builds for an operation; never used twice (N5)."""
+    return f"{STAGING}/{batch_uuid}/{attempt}/{operation_index}-{version}"
+
+
+def is_in_staging(key: str) -> bool:
+    """Whether a key lies below `_staging/` at the root."""
+    return key.startswith(f"{STAGING}/")
