@@ -19,16 +19,16 @@ from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.committer import Committer, Pending
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.promoter import Promoter
-from namespace_server.directory.committing.record_maintenance import Upkeep
-from namespace_server.directory.committing.verifier import Chain, Verifier
+from namespace_server.directory.committing.record_maintenance import RecordMaintenance
+from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import TOMBSTONES, VersionEntry
-from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.operations import AssertTableVersion, Batch, CommitTransaction
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
-from namespace_server.directory.recovery.branch_refs import Branches
-from namespace_server.directory.recovery.foreign_manifests import ForeignFiles
+from namespace_server.directory.recovery.branch_refs import BranchRefs
+from namespace_server.directory.recovery.foreign_manifests import ForeignManifests
 from namespace_server.directory.recovery.witness import Witness
 
 logger = logging.getLogger(__name__)
@@ -62,9 +62,11 @@ class Catalog:
         self.table = ManifestTable(store)
         self.manifests = ManifestCache(self.options.manifest_cache_bytes)
         self.promoter = Promoter(store, self._repair, self.table.refresh)
-        self.upkeep = Upkeep(self.promoter.forget)
-        self.foreign = ForeignFiles(store, self.table.refresh, self.promoter.read, self.upkeep.report)
-        self.branches = Branches(store, self.promoter, self.manifests)
+        self.record_maintenance = RecordMaintenance(self.promoter.forget)
+        self.foreign_manifests = ForeignManifests(
+            store, self.table.refresh, self.promoter.read, self.record_maintenance.report
+        )
+        self.branch_refs = BranchRefs(store, self.promoter, self.manifests)
         self.verifier = Verifier(store, stage_max_age=self.options.stage_max_age, known=self.manifests.get)
         self.committer = Committer(
             store,
@@ -74,7 +76,7 @@ class Catalog:
             self.manifests,
             group_limit=self.options.group_limit,
             tries=self.options.tries,
-            upkeep=self.upkeep,
+            record_maintenance=self.record_maintenance,
         )
         self._witness = Witness(store)
         self._forming: set[tuple[ObjectId, str]] | None = None
@@ -109,7 +111,7 @@ class Catalog:
         """Whether nothing stands under a key."""
         return self.store.find(key) is None
 
-    def reconciled_snapshot(self, chain: Chain) -> CatalogSnapshot:
+    def reconciled_snapshot(self, chain: ChainKey) -> CatalogSnapshot:
         """The newest snapshot, after adopting what others committed above the head of a chain (P5).
 
         A writer opens the head that it is told and looks at storage for what came after; where it cannot rebase over
@@ -140,7 +142,7 @@ class Catalog:
                 self._note_forks(pending.batch, pending.verdict)
         return decided
 
-    def settle(self, batches: Iterable[str]) -> None:
+    def finish_batches(self, batches: Iterable[str]) -> None:
         """What the sweep would do about these batches, in the thread that has just committed them.
 
         Only where nothing has to be synced first: it is over in no time then, while a thread beside the committer would
@@ -151,16 +153,18 @@ class Catalog:
         snapshot = self.table.current
         records = [record for name in batches if (record := snapshot.record(name)) is not None]
         try:
-            self.upkeep.settle(self.promoter.settle([each for each in records if each.state == "open"], snapshot))
+            self.record_maintenance.close(
+                self.promoter.finish_records([each for each in records if each.state == "open"], snapshot)
+            )
         except LanceCoreError as error:
             logger.warning("left to the sweep: %s", error)
 
-    def flip_upkeep(self) -> None:
-        """Do the waiting upkeep now, in flips of its own."""
-        while self.upkeep.waiting:
-            before = self.upkeep.waiting
-            self.committer.flip(self.upkeep.plan_many)
-            if self.upkeep.waiting >= before:
+    def flush_record_maintenance(self) -> None:
+        """Do the waiting record_maintenance now, in flips of its own."""
+        while self.record_maintenance.waiting:
+            before = self.record_maintenance.waiting
+            self.committer.flip(self.record_maintenance.plan_many)
+            if self.record_maintenance.waiting >= before:
                 return
 
     def sweep(self) -> None:
@@ -190,19 +194,19 @@ class Catalog:
                 logger.warning("sweep: %s", error)
 
     def _settle_open(self, snapshot: CatalogSnapshot) -> None:
-        records = [record for record in snapshot.open_records() if not self.upkeep.is_settled(record)]
-        self.upkeep.settle(self.promoter.settle(records, snapshot))
+        records = [record for record in snapshot.open_records() if not self.record_maintenance.is_closing(record)]
+        self.record_maintenance.close(self.promoter.finish_records(records, snapshot))
 
     def _recommit_foreign(self, _snapshot: CatalogSnapshot) -> None:
-        for pending in self.commit(batches) if (batches := self.foreign.recommits()) else ():
+        for pending in self.commit(batches) if (batches := self.foreign_manifests.recommits()) else ():
             logger.warning("%s: %s", pending.batch.message, _outcome(pending))
             error = pending.verdict if isinstance(pending.verdict, LanceNamespaceError) else None
-            self.foreign.conclude(pending.batch.uuid, error)
+            self.foreign_manifests.conclude(pending.batch.uuid, error)
 
     def _flip_when_idle(self, snapshot: CatalogSnapshot) -> None:
         idle = time.monotonic() - self._last_commit > self.options.sweep_interval.total_seconds()
         if snapshot.managed and (idle or self._closed):  # a clean shutdown leaves nothing for others to finish
-            self.flip_upkeep()
+            self.flush_record_maintenance()
 
     def close(self) -> None:
         """Stop the sweeper after a last sweep and release the store."""
@@ -214,10 +218,10 @@ class Catalog:
         self.store.close()
 
     def _repair(self, entry: VersionEntry, ours: bytes, theirs: bytes | None) -> None:
-        self.foreign.repair(entry, ours, theirs)
+        self.foreign_manifests.repair(entry, ours, theirs)
 
     def _note_forks(self, batch: Batch, plan: Plan) -> None:
-        """Branches that begin: a client writes the ref file of its own, nobody else that of a Clone we built (M8)."""
+        """BranchRefs that begin: a client writes the ref file of its own, nobody else that of a Clone we built (M8)."""
         forks = {
             (version.entry.table_id, version.entry.branch)
             for version in plan.published
@@ -234,7 +238,7 @@ class Catalog:
 
     def _make_known(self, table_id: ObjectId, branch: str) -> None:
         try:
-            self.branches.complete(self.table.current, table_id, branch, after=timedelta(0))
+            self.branch_refs.complete(self.table.current, table_id, branch, after=timedelta(0))
         except LanceCoreError as error:  # the sweep will
             logger.warning("branch %s: its ref file is not written yet: %s", branch, error)
 
@@ -245,7 +249,7 @@ class Catalog:
                 self._forming = found
         for table_id, branch in list(self._forming):
             try:
-                complete = self.branches.complete(snapshot, table_id, branch)
+                complete = self.branch_refs.complete(snapshot, table_id, branch)
             except LanceCoreError as error:
                 logger.warning("branch %s of table %s: %s", branch, "$".join(table_id), error)
                 continue
@@ -268,14 +272,16 @@ class Catalog:
         before = time.time_ns() // 1_000_000 - self.options.record_retention // timedelta(milliseconds=1)
         surplus = len(closed) - self.options.record_limit
         settled = time.time_ns() // 1_000_000 - RECORD_AGE // timedelta(milliseconds=1)
-        self.upkeep.remove(
+        self.record_maintenance.remove(
             record
             for number, record in enumerate(closed)
             if record.timestamp_ms < before or (number < surplus and record.timestamp_ms < settled)
         )
         kept = max(self.options.record_retention, 2 * self.options.stage_max_age)
         before = time.time_ns() // 1_000_000 - kept // timedelta(milliseconds=1)
-        self.upkeep.remove(record for record in records if record.state in TOMBSTONES and record.timestamp_ms < before)
+        self.record_maintenance.remove(
+            record for record in records if record.state in TOMBSTONES and record.timestamp_ms < before
+        )
 
     def start(self) -> None:
         """Begin to sweep in the background (M7), unless that is switched off. Every call of a catalog does so."""
@@ -293,7 +299,7 @@ class Catalog:
         self.sweep()
 
 
-def _place(snapshot: CatalogSnapshot, chain: Chain) -> tuple[object, object]:
+def _place(snapshot: CatalogSnapshot, chain: ChainKey) -> tuple[object, object]:
     """Where a chain goes on."""
     return snapshot.table(chain[0]), snapshot.head(*chain)
 

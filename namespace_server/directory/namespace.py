@@ -171,7 +171,7 @@ class DirectoryNamespace(LanceNamespace):
 
     def settle(self, calls: Sequence[Call]) -> None:
         """Clear up behind calls that were committed and answered, if that is quick here; else the sweep does it."""
-        self.catalog.settle(call.batch.uuid for call in calls)
+        self.catalog.finish_batches(call.batch.uuid for call in calls)
 
     def commit_batch(self, request: Request, *, idempotency_key: str | None = None) -> Body:
         """BatchCommitTables with our operations too; request and answer as on the wire."""

@@ -24,7 +24,7 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, branch_base, manifest_name, parse_manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.lineage import lineage_break
-from namespace_server.directory.manifest_table.incremental_refresh import Follower
+from namespace_server.directory.manifest_table.incremental_refresh import IncrementalRefresh
 from namespace_server.directory.manifest_table.row_codec import Row, decode_row
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Entry, TableEntry, VersionEntry
@@ -196,7 +196,7 @@ def load_version(store: LocalStore, version: int) -> CatalogSnapshot:
     """A catalog version as somebody reads it who has never seen another one."""
     path = f"{CATALOG}/_versions/{manifest_name(version)}"
     file = parse_manifest_file(store.get(path), expected_version=version)
-    return Follower(store, CATALOG).follow(CatalogSnapshot(), file, NamingScheme.V2, 0.0)
+    return IncrementalRefresh(store, CATALOG).follow(CatalogSnapshot(), file, NamingScheme.V2, 0.0)
 
 
 def _check_no_strangers(store: LocalStore, known: set[str]) -> None:

@@ -23,7 +23,7 @@ def counted(tmp_path: Path) -> Ground:
     for number in range(10):
         ground.make_table("g", f"t{number}", count=1)
     ground.catalog.sweep()
-    ground.catalog.flip_upkeep()
+    ground.catalog.flush_record_maintenance()
     return ground
 
 

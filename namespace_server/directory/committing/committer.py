@@ -21,10 +21,11 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 
 from lance_core.errors import LanceCoreError, StorageError
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.committing.manifest_cache import ManifestCache, PlanningWorld
+from namespace_server.directory.committing.attempt_context import AttemptContext
+from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.promoter import Promoter
-from namespace_server.directory.committing.record_maintenance import Upkeep
-from namespace_server.directory.committing.verifier import Chain, FoundVersion, Verifier, chains_of
+from namespace_server.directory.committing.record_maintenance import RecordMaintenance
+from namespace_server.directory.committing.verifier import FoundVersion, Verifier, chains_of
 from namespace_server.directory.manifest_table.flip import Flip
 from namespace_server.directory.manifest_table.table import (
     Committed,
@@ -42,6 +43,7 @@ from namespace_server.directory.model.errors import (
     CommitOutcomeUnknown,
     nothing_done,
 )
+from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import Batch, TableOperation
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -52,7 +54,7 @@ from namespace_server.directory.planning.table_versions import adopt_found
 logger = logging.getLogger(__name__)
 
 Verdict = Plan | LanceNamespaceError
-Found = Mapping[Chain, list[FoundVersion]]
+Found = Mapping[ChainKey, list[FoundVersion]]
 
 _NOTHING_FOUND: Found = {}
 
@@ -67,7 +69,7 @@ class Pending:
 
     batch: Batch
     findings: dict[int, Finding]
-    chains: frozenset[Chain]
+    chains: frozenset[ChainKey]
     verdict: Verdict | None = None
     snapshot: CatalogSnapshot | None = None
     sent: bool = False
@@ -83,7 +85,7 @@ class _Attempt:
     """
 
     snapshot: CatalogSnapshot
-    world: PlanningWorld
+    context: AttemptContext
     overlay: Overlay
     names: set[str] = field(default_factory=set)
     verdicts: list[Verdict | None] = field(default_factory=list)
@@ -121,7 +123,7 @@ class Committer:
         *,
         group_limit: int = 64,
         tries: int = 20,
-        upkeep: Upkeep,
+        record_maintenance: RecordMaintenance,
     ) -> None:
         self._store = store
         self._table = table
@@ -130,7 +132,7 @@ class Committer:
         self._manifests = manifests
         self._group_limit = group_limit
         self._tries = tries
-        self._upkeep = upkeep
+        self._record_maintenance = record_maintenance
         self._queue: deque[Pending] = deque()
         self._queue_lock = threading.Lock()
         self._flip_lock = threading.Lock()
@@ -190,7 +192,7 @@ class Committer:
         table_metadata: Mapping[str, str] | None = None,
         strict: bool = False,
     ) -> CatalogSnapshot:
-        """Commit changes that are no batch: upkeep, or the adoption of a root. Lost flips are planned again.
+        """Commit changes that are no batch: record maintenance, or the adoption of a root. A lost flip is retried.
 
         Without changes and metadata nothing happens. Raises `CommitOutcomeUnknown`, `CatalogBusy`, `StorageError`.
         """
@@ -208,7 +210,7 @@ class Committer:
                 self._table.stage(flip)
                 outcome = self._table.commit(flip)
                 if isinstance(outcome, Committed):
-                    self._upkeep.done(outcome.snapshot)
+                    self._record_maintenance.done(outcome.snapshot)
                     return outcome.snapshot
                 if isinstance(outcome, UnknownOutcome):
                     raise CommitOutcomeUnknown(attempt, outcome.reason)
@@ -270,7 +272,7 @@ class Committer:
                 break
             outcome = self._send(flip, undecided)
             if isinstance(outcome, Committed):
-                self._upkeep.done(outcome.snapshot)
+                self._record_maintenance.done(outcome.snapshot)
                 return self._committed(undecided, attempt, outcome.snapshot)
             undecided = [pending for pending in undecided if pending.verdict is None]
             if isinstance(outcome, UnknownOutcome):
@@ -316,8 +318,8 @@ class Committer:
 
     def _plan(self, group: Sequence[Pending], snapshot: CatalogSnapshot, found: Found) -> _Attempt:
         """Plan each batch on the overlay of those before it."""
-        world = PlanningWorld(self._store, self._manifests, self._promoter, snapshot)
-        attempt = _Attempt(snapshot, world, Overlay(snapshot))
+        context = AttemptContext(self._store, self._manifests, self._promoter, snapshot)
+        attempt = _Attempt(snapshot, context, Overlay(snapshot))
         for pending in group:
             self._adopt(attempt, pending, found)
             basis = attempt.basis(pending.batch)
@@ -337,9 +339,9 @@ class Committer:
             asked: set[str] = set()
             while True:  # an operation may remove other versions than the one before it
                 try:
-                    return plan_batch(pending.batch, basis, pending.findings, attempt.world)
+                    return plan_batch(pending.batch, basis, pending.findings, attempt.context)
                 except NeedsPromotion as need:
-                    if not all(attempt.world.is_committed(entry) for entry in need.entries):
+                    if not all(attempt.context.is_committed(entry) for entry in need.entries):
                         return None
                     wanted = {entry.object_id for entry in need.entries}
                     if wanted <= asked:
@@ -376,20 +378,20 @@ class Committer:
             if table is None:
                 continue
             head = attempt.snapshot.head(*chain)
-            if head is not None and not attempt.world.is_promoted(head):
+            if head is not None and not attempt.context.is_promoted(head):
                 self._promoter.promote([head], attempt.snapshot)
                 continue
-            entries = adopt_found(overlay, table, chain[1], found[chain], attempt.world)
+            entries = adopt_found(overlay, table, chain[1], found[chain], attempt.context)
             if entries:
                 logger.info("%s: adopting versions %d to %d", table.location, entries[0].version, entries[-1].version)
                 attempt.overlay.add(changes_of(entries), (table.id,))
 
     def _prepare(self, attempt: _Attempt) -> Flip | None:
-        """The flip of an attempt, upkeep included; None when there is nothing to flip."""
+        """The flip of an attempt, record maintenance included; None when there is nothing to flip."""
         if not attempt.overlay.steps:
             return None
-        changes = self._upkeep.plan(attempt.snapshot).then(*attempt.overlay.steps)
-        return self._table.prepare(attempt.snapshot, changes, attempt=attempt.world.attempt)
+        changes = self._record_maintenance.plan(attempt.snapshot).then(*attempt.overlay.steps)
+        return self._table.prepare(attempt.snapshot, changes, attempt=attempt.context.attempt)
 
     def _stage(
         self, attempt: _Attempt, flip: Flip | None, group: Sequence[Pending]
@@ -454,7 +456,7 @@ def _decide_all(group: Sequence[Pending], attempt: _Attempt, snapshot: CatalogSn
             pending.verdict, pending.snapshot = verdict, snapshot
 
 
-def _counts(found: Found) -> dict[Chain, int]:
+def _counts(found: Found) -> dict[ChainKey, int]:
     return {chain: len(versions) for chain, versions in found.items()}
 
 

@@ -25,7 +25,7 @@ from lance_core.versions import list_versions
 from namespace_server.directory.manifest_table.newest_version import elapsed_clock
 from namespace_server.directory.model.entries import Participant, Place, RecordEntry, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.plan_builder import PlannedVersion
+from namespace_server.directory.planning.planning_context import PlannedVersion
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _AT_ONCE: Final = 1.0
 """Seconds from a flip to the end of a promotion that followed it at once."""
 
 
-class State(Enum):
+class PromotionState(Enum):
     """What is known of a row's manifest."""
 
     PROMOTED = "promoted"
@@ -56,7 +56,7 @@ class _Promotion(NamedTuple):
     """
 
     entry: VersionEntry
-    state: State
+    state: PromotionState
     written: bytes | None = None
 
 
@@ -136,7 +136,7 @@ class Promoter:
             except LanceCoreError as error:  # a repair also looks at the catalog, and at what others wrote
                 logger.warning("promotion of %s is left to the sweep: %s", entry.canonical_path, error)
                 return done
-            if promotion.state is State.UNPROMOTED:
+            if promotion.state is PromotionState.UNPROMOTED:
                 return done
             done.append(promotion)
             with self._lock:
@@ -153,7 +153,7 @@ class Promoter:
                 return _Promotion(entry, self.look(entry))
             found = self._versions_of(entry)
             if self._is_gone(entry, data, found):
-                return _Promotion(entry, State.GONE)
+                return _Promotion(entry, PromotionState.GONE)
             doubtful = _is_out_of_place(entry, found)
         try:
             if entry.staged_path is None:
@@ -165,23 +165,23 @@ class Promoter:
             return promotion._replace(written=data) if doubtful else promotion
         except NotFound:  # the staged name is gone: promoted by others, and perhaps removed since, or a client took it
             if self._is_gone(entry, data, self._versions_of(entry)):
-                return _Promotion(entry, State.GONE)
+                return _Promotion(entry, PromotionState.GONE)
             return self._put(entry, data)
-        return _Promotion(entry, State.PROMOTED, data)
+        return _Promotion(entry, PromotionState.PROMOTED, data)
 
     def _put(self, entry: VersionEntry, data: bytes) -> _Promotion:
         try:
             self._store.put_if_absent(entry.canonical_path, data, durable=True)
         except AlreadyExists:
             return self._compare(entry, data)
-        return _Promotion(entry, State.PROMOTED, data)
+        return _Promotion(entry, PromotionState.PROMOTED, data)
 
     def _compare(self, entry: VersionEntry, ours: bytes) -> _Promotion:
         theirs = self._store.get(entry.canonical_path)
         if theirs == ours:
-            return _Promotion(entry, State.PROMOTED)
+            return _Promotion(entry, PromotionState.PROMOTED)
         self._repair(entry, ours, theirs)
-        return _Promotion(entry, State.PROMOTED, ours)
+        return _Promotion(entry, PromotionState.PROMOTED, ours)
 
     def _is_gone(self, entry: VersionEntry, data: bytes, found: Collection[int]) -> bool:
         """Whether a client's cleanup removed the version: its name is vacant below a higher one (M5).
@@ -279,20 +279,20 @@ class Promoter:
                 return data
         raise NotFound(f"version {entry.version} at {entry.canonical_path}")
 
-    def look(self, entry: VersionEntry) -> State:
+    def look(self, entry: VersionEntry) -> PromotionState:
         """Judge a row whose staged file is of no help: promoted, waiting, or removed by a client's cleanup (M5)."""
         theirs = self._store.find(entry.canonical_path)
         if theirs is None:
             if max(self._versions_of(entry), default=0) > entry.version and not self._is_head(entry, self._refresh()):
-                return State.GONE
+                return PromotionState.GONE
             logger.error("no manifest of %s is left under any name", entry.canonical_path)
-            return State.UNPROMOTED
+            return PromotionState.UNPROMOTED
         if is_row(entry, theirs):
-            return State.PROMOTED
+            return PromotionState.PROMOTED
         logger.error("%s holds foreign bytes, and ours are under no other name", entry.canonical_path)
-        return State.UNPROMOTED
+        return PromotionState.UNPROMOTED
 
-    def settle(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[RecordEntry]:
+    def finish_records(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[RecordEntry]:
         """Promote what open records published, make that durable, then remove the staged names (S1, M2).
 
         Returns the records that may be closed. What has no row any more waits for nothing. Its staged name stays: of a

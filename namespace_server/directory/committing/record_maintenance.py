@@ -19,25 +19,25 @@ _CLOSINGS_WHEN_IDLE = 1_024
 _REMOVALS_PER_FLIP = 256
 
 
-class Upkeep:
+class RecordMaintenance:
     """What the next flip should do besides its batches. `forget` is told which records are closed in the catalog."""
 
     def __init__(self, forget: Callable[[Iterable[RecordEntry]], None]) -> None:
         self._forget = forget
         self._lock = threading.Lock()
-        self._settled: dict[str, RecordEntry] = {}
+        self._closing: dict[str, RecordEntry] = {}
         self._gone: dict[str, VersionEntry | RecordEntry] = {}
         self._reports: dict[str, RecordEntry] = {}
 
-    def settle(self, records: Iterable[RecordEntry]) -> None:
+    def close(self, records: Iterable[RecordEntry]) -> None:
         """These records' promotions are durable and their staged files removed: they may be closed (M7)."""
         with self._lock:
             for record in records:
-                self._settled[record.batch_uuid] = record
+                self._closing[record.batch_uuid] = record
 
-    def is_settled(self, record: RecordEntry) -> bool:
+    def is_closing(self, record: RecordEntry) -> bool:
         """Whether the record only waits for a flip to close it."""
-        return record.batch_uuid in self._settled
+        return record.batch_uuid in self._closing
 
     def remove(self, entries: Iterable[VersionEntry | RecordEntry]) -> None:
         """Rows that may go: of versions that a client's cleanup removed (M5), of expired records (A2).
@@ -55,7 +55,7 @@ class Upkeep:
     @property
     def waiting(self) -> int:
         """How many rows wait for a flip."""
-        return len(self._settled) + len(self._gone) + len(self._reports)
+        return len(self._closing) + len(self._gone) + len(self._reports)
 
     def plan_many(self, snapshot: CatalogSnapshot) -> Changes:
         """As `plan`, for a flip that carries nothing else."""
@@ -64,7 +64,7 @@ class Upkeep:
     def plan(self, snapshot: CatalogSnapshot, *, closings: int = _CLOSINGS_PER_FLIP) -> Changes:
         """Close settled records and remove rows that may go; a bounded number of each."""
         with self._lock:
-            settled = list(islice(self._settled.values(), closings))
+            settled = list(islice(self._closing.values(), closings))
             candidates = list(islice(self._gone.values(), _REMOVALS_PER_FLIP))
             reports = list(self._reports.values())
         closed = [replace(record, state="closed") for record in settled if _is_open(record, snapshot)]
@@ -74,9 +74,9 @@ class Upkeep:
     def done(self, snapshot: CatalogSnapshot) -> None:
         """A flip of this process made `snapshot`: drop what it did."""
         with self._lock:
-            closed = list(takewhile(lambda record: not _is_open(record, snapshot), self._settled.values()))
+            closed = list(takewhile(lambda record: not _is_open(record, snapshot), self._closing.values()))
             for record in closed:
-                del self._settled[record.batch_uuid]
+                del self._closing[record.batch_uuid]
             for batch_uuid in [uid for uid in self._reports if snapshot.record(uid) is not None]:
                 del self._reports[batch_uuid]
             for object_id in list(islice(self._gone, _REMOVALS_PER_FLIP)):

@@ -39,7 +39,7 @@ from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
-from namespace_server.directory.model.object_ids import ObjectId, join
+from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.directory.model.operations import (
     Batch,
     CommitTransaction,
@@ -56,7 +56,7 @@ from namespace_server.directory.planning.table_versions import found_entry
 
 logger = logging.getLogger(__name__)
 
-Chain = tuple[ObjectId, str | None]
+
 FoundVersion = tuple[str, ManifestFile, str | None]
 """Naming scheme, parsed file, e_tag of a manifest that stands under its canonical name."""
 
@@ -263,7 +263,7 @@ class Verifier:
         table = TableEntry(operation.id, operation.location, operation.properties)
         return dataset_versions(self._store, table)
 
-    def probe(self, snapshot: CatalogSnapshot, chains: Iterable[Chain]) -> Mapping[Chain, list[FoundVersion]]:
+    def probe(self, snapshot: CatalogSnapshot, chains: Iterable[ChainKey]) -> Mapping[ChainKey, list[FoundVersion]]:
         """Canonical manifests above the head of each chain, upward and contiguous; one request where there are none.
 
         A chain without a table has nothing above it. What cannot be parsed ends the chain and is reported.
@@ -292,7 +292,7 @@ class Verifier:
         return found
 
 
-def key_above(snapshot: CatalogSnapshot, chain: Chain) -> str | None:
+def key_above(snapshot: CatalogSnapshot, chain: ChainKey) -> str | None:
     """Where the first version above the head of a chain would stand; None where only a listing can tell."""
     table, first = snapshot.table(chain[0]), _first_above(snapshot, *chain)
     return None if table is None or first is None else manifest_path(branch_base(table.location, chain[1]), *first)
@@ -353,6 +353,6 @@ def _is_staging_place(key: str, base: str) -> bool:
     return directory == versions_directory(base) and parse_staged_name(name) is not None
 
 
-def chains_of(operations: Iterable[Operation]) -> set[Chain]:
+def chains_of(operations: Iterable[Operation]) -> set[ChainKey]:
     """The chains that operations name."""
     return {(operation.id, operation.branch) for operation in operations if isinstance(operation, TableOperation)}

@@ -69,7 +69,7 @@ _M_ARENA_MAX: Final = -8
 _COLUMNS: Final = ("object_id", "object_type", "location", "metadata")
 
 
-class Loader:
+class BulkLoader:
     """Takes rows fragment by fragment, then makes the state.
 
     Of several rows with one object id, which no catalog should have, the last one counts; the others become strays.
@@ -98,7 +98,7 @@ class Loader:
 
     def finish(self) -> CatalogState:
         """The state. The loader is not used afterwards."""
-        self._settle_tables()
+        self._drop_shadowed_tables()
         tables = self._tables
         for table_id, branches in self._group_versions().items():
             main_first = sorted(branches, key=lambda chain: chain.branch or "")
@@ -179,7 +179,7 @@ class Loader:
         for parent, names in ids.runs():
             self._names.setdefault(parent, []).extend(names)
 
-    def _settle_tables(self) -> None:
+    def _drop_shadowed_tables(self) -> None:
         """Of the tables and what else has their object ids, keep the rows with the highest serials."""
         tables = self._tables = dict(zip(self._paths, self._listed, strict=True))
         complete = len(tables) == len(self._listed)

@@ -122,15 +122,15 @@ def prepare_flip(
     state = snapshot.state
     gone = [serial for object_id in chain(changes.puts, changes.removes) for serial in state.serials(object_id)]
     arrangement = rearrange(disk.layout, gone, len(rows))
-    draft = _Draft(root, disk, arrangement, snapshot.version)
-    draft.write_rows(rows, read)
-    draft.write_deletions()
+    builder = _FlipBuilder(root, disk, arrangement, snapshot.version)
+    builder.write_rows(rows, read)
+    builder.write_deletions()
     frame = _next_frame(disk, snapshot.version, table_metadata, strict)
-    if draft.new is not None:
-        frame.max_fragment_id = draft.new.message.id
-    layout = arrangement.next_layout(draft.new, lambda at: draft.updated[at], len(rows))
+    if builder.new is not None:
+        frame.max_fragment_id = builder.new.message.id
+    layout = arrangement.next_layout(builder.new, lambda at: builder.updated[at], len(rows))
     known = (entry.batch_uuid for entry in _stored_records(snapshot, changes))
-    transaction = draft.transaction(frame, attempt)
+    transaction = builder.transaction(frame, attempt)
     transaction.transaction_properties.update(inline_properties(rows, changes, known, disk.attempt))
     timestamp_ns = max(now_ns, disk.timestamp_ns + 1)
     scheme = disk.scheme
@@ -141,13 +141,13 @@ def prepare_flip(
         attempt=attempt,
         path=manifest_path(root, snapshot.version + 1, scheme),
         manifest=encode_manifest_file(_manifest(frame, layout, timestamp_ns), transaction),
-        files=tuple(draft.files),
+        files=tuple(builder.files),
         serials={row.object_id: first + at for at, row in enumerate(rows)},
         disk=OnDisk(frame, layout, scheme, timestamp_ns, disk.describe_row_file(), attempt),
     )
 
 
-class _Draft:
+class _FlipBuilder:
     """The files of a flip in the making."""
 
     def __init__(self, root: str, disk: OnDisk, arrangement: Rearrangement, read_version: int) -> None:

@@ -24,7 +24,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, data_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.manifest_table.bulk_load import Loader, building_large
+from namespace_server.directory.manifest_table.bulk_load import BulkLoader, building_large
 from namespace_server.directory.manifest_table.fragments import KEPT_ROWS, Fragment, Layout, follow, new_fragment
 from namespace_server.directory.manifest_table.row_codec import TABLE, TABLE_VERSION, Row, decode_row
 from namespace_server.directory.manifest_table.schema import (
@@ -50,7 +50,7 @@ NO_FILE: Final = "no file"
 _GROUP_BYTES: Final = 64 << 20
 
 
-class Follower:
+class IncrementalRefresh:
     """Reads versions of the dataset at `root`, the key of its directory in `store`. Writes nothing."""
 
     def __init__(self, store: ObjectStore, root: str) -> None:
@@ -207,7 +207,7 @@ class Follower:
     def _load(self, file: ManifestFile) -> tuple[CatalogState, Layout]:
         """Everything, a bounded number of bytes at a time."""
         messages = sorted(file.manifest.fragments, key=lambda message: message.id)
-        loader = Loader()
+        loader = BulkLoader()
         fragments: list[Fragment] = []
         next_serial = 0
         for group, read in self._read_ahead(_groups(messages)):

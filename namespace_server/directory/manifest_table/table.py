@@ -23,7 +23,7 @@ from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.bulk_load import limit_arenas
 from namespace_server.directory.manifest_table.flip import Flip, prepare_flip
 from namespace_server.directory.manifest_table.fragments import Fragment
-from namespace_server.directory.manifest_table.incremental_refresh import NO_FILE, Follower
+from namespace_server.directory.manifest_table.incremental_refresh import NO_FILE, IncrementalRefresh
 from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, one_batch, read_batches
 from namespace_server.directory.model.entries import Changes
@@ -109,7 +109,7 @@ class ManifestTable:
         self._path = path
         self._now = now
         self._listing_interval = listing_interval
-        self._follower = Follower(store, path)
+        self._incremental_refresh = IncrementalRefresh(store, path)
         self._newest = NewestVersion(store, path)
         self._lock = threading.Lock()
         self._current: CatalogSnapshot | None = None
@@ -399,7 +399,7 @@ class ManifestTable:
         self, base: CatalogSnapshot | None, file: ManifestFile, scheme: NamingScheme, listed_at: float
     ) -> CatalogSnapshot:
         try:
-            return self._follower.follow(base or CatalogSnapshot(), file, scheme, listed_at)
+            return self._incremental_refresh.follow(base or CatalogSnapshot(), file, scheme, listed_at)
         except UnsupportedFeature as error:
             raise CatalogTooNew(f"the catalog cannot be read by this release: {error}") from error
 
@@ -443,7 +443,7 @@ class ManifestTable:
         return self._read(version, _scheme_of(newest))
 
     def _read_fragment(self, fragment: Fragment) -> pa.RecordBatch:
-        return one_batch(self._follower.read(fragment.message))
+        return one_batch(self._incremental_refresh.read(fragment.message))
 
 
 def _scheme_of(snapshot: CatalogSnapshot) -> NamingScheme:

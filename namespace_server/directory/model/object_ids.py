@@ -14,6 +14,8 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 ObjectId = tuple[str, ...]
+ChainKey = tuple[ObjectId, str | None]
+"""A table and one of its branches (None is main): what names a chain of versions."""
 
 DELIMITER: Final = "$"
 RECORD_PREFIX: Final = "$transactions$"

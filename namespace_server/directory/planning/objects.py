@@ -27,43 +27,43 @@ from namespace_server.directory.model.operations import (
     RegisterTable,
     RenameTable,
 )
-from namespace_server.directory.planning.plan_builder import Draft, Result
+from namespace_server.directory.planning.plan_builder import PlanBuilder, Result
 
 
-def create_namespace(draft: Draft, operation: CreateNamespace) -> Result:
+def create_namespace(builder: PlanBuilder, operation: CreateNamespace) -> Result:
     """Parents are not made along the way. Losing to an existing name is 2, whoever made it."""
-    existing = draft.work.namespace(operation.id)
+    existing = builder.work.namespace(operation.id)
     if existing is not None:
         if operation.mode is CreateMode.EXIST_OK:
             return _with_properties({}, existing.properties)
         if operation.mode is CreateMode.CREATE or not operation.id:
             raise NamespaceAlreadyExistsError(f"namespace {join(operation.id) or 'root'} exists")
-        _drop_below(draft, operation.id)
-    elif draft.work.table(operation.id) is not None:
+        _drop_below(builder, operation.id)
+    elif builder.work.table(operation.id) is not None:
         raise TableAlreadyExistsError(f"namespace {join(operation.id)}: a table has that name")
-    draft.require_parent(operation.id)
-    draft.change([NamespaceEntry(operation.id, operation.properties)])
+    builder.require_parent(operation.id)
+    builder.change([NamespaceEntry(operation.id, operation.properties)])
     return _with_properties({}, operation.properties)
 
 
-def drop_namespace(draft: Draft, operation: DropNamespace) -> Result:
+def drop_namespace(builder: PlanBuilder, operation: DropNamespace) -> Result:
     """With `cascade` all that lies below goes in the same flip; otherwise 3 when anything does."""
-    existing = draft.work.namespace(operation.id)
+    existing = builder.work.namespace(operation.id)
     if existing is None:
         if operation.skip_missing:
             return {}
         raise NamespaceNotFoundError(f"namespace {join(operation.id)} does not exist")
-    held = len(draft.work.child_namespaces(operation.id)) + len(draft.work.child_tables(operation.id))
+    held = len(builder.work.child_namespaces(operation.id)) + len(builder.work.child_tables(operation.id))
     if held and not operation.cascade:
         raise NamespaceNotEmptyError(f"namespace {join(operation.id)} holds {held} objects")
-    _drop_below(draft, operation.id)
-    draft.change(removes=[join(operation.id)])
+    _drop_below(builder, operation.id)
+    builder.change(removes=[join(operation.id)])
     return _with_properties({}, existing.properties)
 
 
-def _drop_below(draft: Draft, namespace_id: ObjectId) -> None:
+def _drop_below(builder: PlanBuilder, namespace_id: ObjectId) -> None:
     """Drop all that lies below a namespace, with a tombstone for each table."""
-    work = draft.work
+    work = builder.work
     removed: list[str] = []
     tables: list[TableEntry] = []
     parents = [namespace_id]
@@ -77,87 +77,87 @@ def _drop_below(draft: Draft, namespace_id: ObjectId) -> None:
         for name in work.child_namespaces(parent):
             parents.append((*parent, name))
             removed.append(join((*parent, name)))
-    draft.bury(tables, DROPPED)
-    draft.change(removes=removed)
+    builder.bury(tables, DROPPED)
+    builder.change(removes=removed)
 
 
-def declare_table(draft: Draft, index: int, operation: DeclareTable) -> Result:
+def declare_table(builder: PlanBuilder, index: int, operation: DeclareTable) -> Result:
     """Name and location are the table's from the flip on."""
-    _require_vacant(draft, operation.id)
-    _require_unused_location(draft, operation.id, operation.location)
-    tombstone = draft.tombstone_at(operation.location)
+    _require_vacant(builder, operation.id)
+    _require_unused_location(builder, operation.id, operation.location)
+    tombstone = builder.tombstone_at(operation.location)
     if tombstone is not None:
         raise _used(operation.id, operation.location, tombstone)
-    finding = draft.findings.get(index)
+    finding = builder.findings.get(index)
     if isinstance(finding, LanceNamespaceError):
         raise finding
-    draft.declare(TableEntry(operation.id, operation.location, operation.properties))
+    builder.declare(TableEntry(operation.id, operation.location, operation.properties))
     return _with_properties({"location": operation.location, "managed_versioning": True}, operation.properties)
 
 
-def register_table(draft: Draft, index: int, operation: RegisterTable) -> Result:
+def register_table(builder: PlanBuilder, index: int, operation: RegisterTable) -> Result:
     """The versions found on storage become rows in the same flip."""
-    if operation.overwrite and draft.work.table(operation.id) is not None:
-        draft.require_promoted(draft.rows_of(operation.id))
-        _remove(draft, draft.table(operation.id), DEREGISTERED)
-    _require_vacant(draft, operation.id)
-    _require_unused_location(draft, operation.id, operation.location)
-    tombstone = draft.work.tombstone_at(operation.location)
+    if operation.overwrite and builder.work.table(operation.id) is not None:
+        builder.require_promoted(builder.rows_of(operation.id))
+        _remove(builder, builder.table(operation.id), DEREGISTERED)
+    _require_vacant(builder, operation.id)
+    _require_unused_location(builder, operation.id, operation.location)
+    tombstone = builder.work.tombstone_at(operation.location)
     if tombstone is not None and tombstone.state == DROPPED:
         raise _used(operation.id, operation.location, tombstone)
-    versions = draft.findings.get(index, ())
+    versions = builder.findings.get(index, ())
     if isinstance(versions, LanceNamespaceError):
         raise versions
     if not isinstance(versions, tuple):
         raise TypeError("a registration was verified as something else")
     removes = [] if tombstone is None else [tombstone.object_id]  # it names this table alone
-    draft.change([TableEntry(operation.id, operation.location, operation.properties), *versions], removes)
+    builder.change([TableEntry(operation.id, operation.location, operation.properties), *versions], removes)
     return _with_properties({"location": operation.location}, operation.properties)
 
 
-def remove_table(draft: Draft, operation: DeregisterTable | DropTable) -> Result:
+def remove_table(builder: PlanBuilder, operation: DeregisterTable | DropTable) -> Result:
     """Drop and deregister differ in what may happen to the files later; deregister promotes first (P6).
 
     Both write a tombstone: `register_table` takes the location of a deregistered table again, nothing else does (G15).
     """
-    table = draft.table(operation.id)
+    table = builder.table(operation.id)
     if isinstance(operation, DeregisterTable):
-        draft.require_promoted(draft.rows_of(operation.id))
-    _remove(draft, table, DEREGISTERED if isinstance(operation, DeregisterTable) else DROPPED)
+        builder.require_promoted(builder.rows_of(operation.id))
+    _remove(builder, table, DEREGISTERED if isinstance(operation, DeregisterTable) else DROPPED)
     return _with_properties({"id": list(operation.id), "location": table.location}, table.properties)
 
 
-def _remove(draft: Draft, table: TableEntry, state: Literal["dropped", "deregistered"]) -> None:
+def _remove(builder: PlanBuilder, table: TableEntry, state: Literal["dropped", "deregistered"]) -> None:
     """Remove all rows of a table and put its tombstone."""
-    draft.bury([table], state)
-    draft.change(removes=list(draft.work.object_ids(table.id)))
+    builder.bury([table], state)
+    builder.change(removes=list(builder.work.object_ids(table.id)))
 
 
-def rename_table(draft: Draft, operation: RenameTable) -> Result:
+def rename_table(builder: PlanBuilder, operation: RenameTable) -> Result:
     """Rewrites the ids of all rows of the table; the location stays (N3)."""
-    table = draft.table(operation.id)
+    table = builder.table(operation.id)
     if operation.new_id == operation.id:
         return {}
-    _require_vacant(draft, operation.new_id)
-    rows = draft.rows_of(operation.id)
-    draft.require_promoted(rows)
-    removed = list(draft.work.object_ids(operation.id))
-    draft.change(removes=removed)
-    draft.change([replace(table, id=operation.new_id), *(replace(row, table_id=operation.new_id) for row in rows)])
+    _require_vacant(builder, operation.new_id)
+    rows = builder.rows_of(operation.id)
+    builder.require_promoted(rows)
+    removed = list(builder.work.object_ids(operation.id))
+    builder.change(removes=removed)
+    builder.change([replace(table, id=operation.new_id), *(replace(row, table_id=operation.new_id) for row in rows)])
     return {}
 
 
-def _require_vacant(draft: Draft, table_id: ObjectId) -> None:
-    draft.require_parent(table_id)
-    holder = draft.holder(table_id)
+def _require_vacant(builder: PlanBuilder, table_id: ObjectId) -> None:
+    builder.require_parent(table_id)
+    holder = builder.holder(table_id)
     if isinstance(holder, TableEntry):
         raise TableAlreadyExistsError(f"table {join(table_id)} exists")
     if holder is not None:
         raise NamespaceAlreadyExistsError(f"table {join(table_id)}: a namespace has that name")
 
 
-def _require_unused_location(draft: Draft, table_id: ObjectId, location: str) -> None:
-    holder = draft.table_at(location)
+def _require_unused_location(builder: PlanBuilder, table_id: ObjectId, location: str) -> None:
+    holder = builder.table_at(location)
     if holder is not None:
         raise InvalidInputError(f"table {join(table_id)}: location {location!r} belongs to table {join(holder)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal
 from uuid import NAMESPACE_OID, uuid5
 
 import orjson
@@ -16,9 +16,7 @@ from lance_namespace.errors import (
     TableNotFoundError,
 )
 
-from lance_core.commit.prepare import PreparedCommit
 from lance_core.format.manifest import ManifestFile
-from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model.entries import (
     Changes,
     Entry,
@@ -33,6 +31,7 @@ from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import Batch
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.planning_context import PlannedVersion, PlanningContext
 
 Result = dict[str, Any]
 TABLES_PER_TOMBSTONE: Final = 1_000
@@ -72,14 +71,6 @@ Finding = StagedManifest | AddedFiles | VacantLocation | LanceNamespaceError | t
 versions of a dataset."""
 
 
-class PlannedVersion(NamedTuple):
-    """A version row to be, and its manifest: the bytes, and parsed."""
-
-    entry: VersionEntry
-    data: bytes
-    file: ManifestFile
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a batch changes, the manifests it publishes, and the answer that it will get.
@@ -98,58 +89,12 @@ class Plan:
     replayed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """What a transaction is rebased onto: the version it read (if it is still there), the head, and all between.
-
-    A Clone has none of these, but the version of the table that it is `cloned` from.
-    """
-
-    read: VersionEntry | None = None
-    head: VersionEntry | None = None
-    concurrent: tuple[VersionEntry, ...] = ()
-    cloned: VersionEntry | None = None
-
-
 class NeedsPromotion(Exception):
     """The plan removes rows whose manifests have only their staged name: promote these first (P6, M1)."""
 
     def __init__(self, entries: Sequence[VersionEntry]) -> None:
         super().__init__(f"{len(entries)} versions are not promoted yet")
         self.entries = tuple(entries)
-
-
-class World(Protocol):
-    """What planning may ask while it runs."""
-
-    attempt: str
-    now_ms: int
-
-    def learn(self, planned: PlannedVersion) -> None:
-        """Remember a manifest that is planned, for what is planned on top of it."""
-
-    def manifest(self, entry: VersionEntry) -> ManifestFile:
-        """The manifest of a row, from the cache or from storage (M4)."""
-
-    def prepare(
-        self,
-        transaction: pb.Transaction,
-        table: TableEntry,
-        branch: str | None,
-        basis: Basis,
-        *,
-        stable_row_ids: bool = False,
-    ) -> PreparedCommit:
-        """Build the next manifest on the head, or raise the engine's conflict."""
-
-    def is_promoted(self, entry: VersionEntry) -> bool:
-        """Whether the row is committed and its canonical file is known to be the row's."""
-
-    def awaits_promotion(self, entry: VersionEntry) -> bool:
-        """Whether the row is committed and its canonical file is not known to be the row's."""
-
-    def is_committed(self, entry: VersionEntry) -> bool:
-        """Whether the row is in the catalog already, not only in the overlay of this group."""
 
 
 def version_result(entry: VersionEntry) -> Result:
@@ -167,14 +112,16 @@ def version_result(entry: VersionEntry) -> Result:
     return {"version": version}
 
 
-class Draft:
+class PlanBuilder:
     """A plan in the making. `base` is what the batch found, `work` what it has made of it so far."""
 
-    def __init__(self, batch: Batch, base: CatalogSnapshot, findings: Mapping[int, Finding], world: World) -> None:
+    def __init__(
+        self, batch: Batch, base: CatalogSnapshot, findings: Mapping[int, Finding], context: PlanningContext
+    ) -> None:
         self.batch = batch
         self.base = base
         self.findings = findings
-        self.world = world
+        self.context = context
         self.results: list[Result] = []
         self.published: list[PlannedVersion] = []
         self.staged: list[tuple[str, bytes]] = []
@@ -211,8 +158,8 @@ class Draft:
                 str(uuid5(NAMESPACE_OID, f"{self.batch.uuid}/tombstone/{self._tombstones}")),
                 state,
                 principal=self.batch.principal,
-                timestamp_ms=self.world.now_ms,
-                attempt=self.world.attempt,
+                timestamp_ms=self.context.now_ms,
+                attempt=self.context.attempt,
                 participants=tuple(
                     Participant(table.id, None, 0 if head is None else head[0], table.location, None)
                     for table, head in heads
@@ -223,7 +170,7 @@ class Draft:
 
     def publish(self, planned: PlannedVersion) -> Result:
         """Put a version row whose manifest this batch publishes, and answer it."""
-        self.world.learn(planned)
+        self.context.learn(planned)
         self.published.append(planned)
         self._overlay.add(Changes({planned.entry.object_id: planned.entry}), (planned.entry.table_id,))
         return version_result(planned.entry)
@@ -264,7 +211,7 @@ class Draft:
 
     def require_promoted(self, entries: Sequence[VersionEntry]) -> None:
         """Raise NeedsPromotion unless every row is promoted, or made by this very batch (P6)."""
-        waiting = [entry for entry in entries if not self.world.is_promoted(entry)]
+        waiting = [entry for entry in entries if not self.context.is_promoted(entry)]
         if not waiting:
             return
         mine = {planned.entry for planned in self.published}
@@ -274,7 +221,7 @@ class Draft:
 
     def require_head_promoted(self, head: VersionEntry) -> None:
         """Raise NeedsPromotion for a committed head that has only its staged name (M1)."""
-        if self.world.awaits_promotion(head):
+        if self.context.awaits_promotion(head):
             raise NeedsPromotion([head])
 
     def finish(self) -> Plan:
@@ -286,8 +233,8 @@ class Draft:
             idempotency_key=self.batch.idempotency_key,
             principal=self.batch.principal,
             message=self.batch.message,
-            timestamp_ms=self.world.now_ms,
-            attempt=self.world.attempt,
+            timestamp_ms=self.context.now_ms,
+            attempt=self.context.attempt,
             participants=tuple(
                 Participant(entry.table_id, entry.branch, entry.version, entry.location, entry.staged_path or "")
                 for entry in (planned.entry for planned in self.published)

@@ -1,8 +1,8 @@
 """Plan a batch: what it would change, judged against one snapshot, in order, each operation on those before it.
 
-Planning decides and does nothing. What it has to know of storage was looked at before (`Finding`) or is asked of
-the `World` that the committer lends it; the same questions get the same answers for one attempt. A plan that cannot
-be carried out raises the namespace error to answer with.
+Planning has no effects. Facts about storage come as `Finding`s, which verification made before, or from the
+`PlanningContext` of the attempt, whose answers stay the same for one attempt. A batch that cannot be carried out raises
+the namespace error to answer with.
 """
 
 from __future__ import annotations
@@ -31,27 +31,29 @@ from namespace_server.directory.model.operations import (
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import objects, table_versions
 from namespace_server.directory.planning.plan_builder import (
-    Draft,
     Finding,
     Plan,
+    PlanBuilder,
     Result,
     StagedManifest,
-    World,
     version_result,
 )
+from namespace_server.directory.planning.planning_context import PlanningContext
 
 
-def plan_batch(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Finding], world: World) -> Plan:
+def plan_batch(
+    batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Finding], context: PlanningContext
+) -> Plan:
     """Plan a batch on a snapshot (which may be the overlay of a group).
 
     Raises a LanceNamespaceError when it cannot be carried out, `NeedsPromotion` when something must be done first.
     """
     if replayed := replay(batch, snapshot, findings):
         return replayed
-    draft = Draft(batch, snapshot, findings, world)
+    builder = PlanBuilder(batch, snapshot, findings, context)
     for index, operation in enumerate(batch.operations):
-        draft.results.append(_plan_operation(draft, index, operation))
-    return draft.finish()
+        builder.results.append(_plan_operation(builder, index, operation))
+    return builder.finish()
 
 
 def replay(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Finding]) -> Plan | None:
@@ -90,28 +92,28 @@ def _is_there(operation: CreateTableVersion, snapshot: CatalogSnapshot, finding:
     return isinstance(finding, StagedManifest) and finding.file.identity == entry.identity
 
 
-def _plan_operation(draft: Draft, index: int, operation: Operation) -> Result:
+def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> Result:
     match operation:
         case CreateTableVersion():
-            return table_versions.create_version(draft, index, operation)
+            return table_versions.create_version(builder, index, operation)
         case CreateNamespace():
-            return objects.create_namespace(draft, operation)
+            return objects.create_namespace(builder, operation)
         case DropNamespace():
-            return objects.drop_namespace(draft, operation)
+            return objects.drop_namespace(builder, operation)
         case DeclareTable():
-            return objects.declare_table(draft, index, operation)
+            return objects.declare_table(builder, index, operation)
         case RegisterTable():
-            return objects.register_table(draft, index, operation)
+            return objects.register_table(builder, index, operation)
         case DeregisterTable() | DropTable():
-            return objects.remove_table(draft, operation)
+            return objects.remove_table(builder, operation)
         case RenameTable():
-            return objects.rename_table(draft, operation)
+            return objects.rename_table(builder, operation)
         case DeleteTableVersions():
-            return table_versions.delete_versions(draft, operation)
+            return table_versions.delete_versions(builder, operation)
         case CommitTransaction():
-            return table_versions.commit_transaction(draft, index, operation)
+            return table_versions.commit_transaction(builder, index, operation)
         case AssertTableVersion():
-            return table_versions.assert_version(draft, index, operation)
+            return table_versions.assert_version(builder, index, operation)
 
 
 def require_managed(snapshot: CatalogSnapshot) -> None:

@@ -41,24 +41,22 @@ from namespace_server.directory.model.root_layout import is_in_staging, staged_m
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import (
     AddedFiles,
-    Basis,
-    Draft,
-    PlannedVersion,
+    PlanBuilder,
     Result,
     StagedManifest,
-    World,
     version_result,
 )
+from namespace_server.directory.planning.planning_context import Basis, PlannedVersion, PlanningContext
 
 
-def create_version(draft: Draft, index: int, operation: CreateTableVersion) -> Result:
+def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersion) -> Result:
     """The staged manifest becomes head + 1, if it is that and was built on the head (P3)."""
-    table = draft.table(operation.id)
-    view = draft.view(operation.id)
+    table = builder.table(operation.id)
+    view = builder.view(operation.id)
     head = view.head(operation.id, operation.branch)
     taken = head is not None and operation.version <= head.version
     if taken and view.version_entry(operation.id, operation.branch, operation.version) is not None:
-        raise _version_exists(draft, index, operation, operation.version)
+        raise _version_exists(builder, index, operation, operation.version)
     expected = _expected_version(operation, head)
     if expected is not None and operation.version != expected:
         raise _wrong_number(operation, head, expected)
@@ -67,7 +65,7 @@ def create_version(draft: Draft, index: int, operation: CreateTableVersion) -> R
             f"version {operation.version} of {_chain(operation)}: naming_scheme {operation.naming_scheme}, "
             f"but version {head.version} is named by {head.naming_scheme}"
         )
-    staged = draft.findings.get(index)
+    staged = builder.findings.get(index)
     if isinstance(staged, LanceNamespaceError):
         raise staged
     if not isinstance(staged, StagedManifest):
@@ -76,10 +74,10 @@ def create_version(draft: Draft, index: int, operation: CreateTableVersion) -> R
     if not (is_in_staging(staged.key) or staged.key.startswith(f"{base}/")):
         raise InvalidInputError(f"{_chain(operation)} lies at {table.location}, the manifest at {staged.key}")
     if head is None:
-        _check_first(draft, operation, staged.file)
+        _check_first(builder, operation, staged.file)
     else:
-        draft.require_head_promoted(head)
-        _check_next(draft, operation, head, staged.file)
+        builder.require_head_promoted(head)
+        _check_next(builder, operation, head, staged.file)
     entry = VersionEntry(
         table_id=operation.id,
         branch=operation.branch,
@@ -94,13 +92,13 @@ def create_version(draft: Draft, index: int, operation: CreateTableVersion) -> R
         staged_path=staged.key,
         metadata=operation.metadata,
     )
-    return draft.publish(PlannedVersion(entry, staged.data, staged.file))
+    return builder.publish(PlannedVersion(entry, staged.data, staged.file))
 
 
-def delete_versions(draft: Draft, operation: DeleteTableVersions) -> Result:
+def delete_versions(builder: PlanBuilder, operation: DeleteTableVersions) -> Result:
     """Version rows go; the head never does (N2), and none that is not promoted (P6)."""
-    draft.table(operation.id)
-    head = _require_chain(draft, operation)
+    builder.table(operation.id)
+    head = _require_chain(builder, operation)
     doomed: dict[int, VersionEntry] = {}
     for start, end in operation.ranges:
         limit = head.version if end < 0 else end
@@ -109,21 +107,21 @@ def delete_versions(draft: Draft, operation: DeleteTableVersions) -> Result:
                 f"versions {start} to {limit - 1} of {_chain(operation)}: version {head.version} is the head "
                 "and goes only with the table or the branch"
             )
-        for entry in draft.view(operation.id).versions(operation.id, operation.branch, descending=False):
+        for entry in builder.view(operation.id).versions(operation.id, operation.branch, descending=False):
             if start <= entry.version < limit:
                 doomed[entry.version] = entry
-    draft.require_promoted(list(doomed.values()))
-    draft.change(removes=[entry.object_id for entry in doomed.values()])
+    builder.require_promoted(list(doomed.values()))
+    builder.change(removes=[entry.object_id for entry in doomed.values()])
     return {"deleted_count": len(doomed)}
 
 
-def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -> Result:
+def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransaction) -> Result:
     """The transaction becomes head + 1, rebased over what was committed since its read version; a Clone a branch."""
-    table = _table_at(draft, operation)
+    table = _table_at(builder, operation)
     transaction = operation.transaction
     if transaction.WhichOneof("operation") == "clone":
-        return _begin_branch(draft, index, operation, table)
-    finding = draft.findings.get(index)
+        return _begin_branch(builder, index, operation, table)
+    finding = builder.findings.get(index)
     if isinstance(finding, LanceNamespaceError):
         raise finding
     if isinstance(finding, AddedFiles) and finding.location != table.location:
@@ -131,7 +129,7 @@ def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -
             f"transaction {transaction.uuid} on {_chain(operation)}: its files lie at {finding.location}, the table of "
             f"that name is at {table.location} now (N1); stage again"
         )
-    head = draft.view(operation.id).head(operation.id, operation.branch)
+    head = builder.view(operation.id).head(operation.id, operation.branch)
     if head is None and operation.branch is not None:
         raise TableBranchNotFoundError(f"{_chain(operation)} does not exist; fork it before committing to it")
     top = 0 if head is None else head.version
@@ -142,41 +140,46 @@ def commit_transaction(draft: Draft, index: int, operation: CommitTransaction) -
         )
     concurrent: list[VersionEntry] = []
     for version in range(transaction.read_version + 1, top + 1):
-        entry = draft.view(operation.id).version_entry(operation.id, operation.branch, version)
+        entry = builder.view(operation.id).version_entry(operation.id, operation.branch, version)
         if entry is None:
-            raise _conflict(draft, index, operation, f"version {version} is no longer readable; redo the operation")
+            raise _conflict(builder, index, operation, f"version {version} is no longer readable; redo the operation")
         if entry.transaction_uuid == transaction.uuid:
             return {**version_result(entry), "rebased": False}
         concurrent.append(entry)
     if head is not None:
-        draft.require_head_promoted(head)
-    read = draft.view(operation.id).version_entry(operation.id, operation.branch, transaction.read_version)
-    prepared = _prepare(draft, index, operation, table, Basis(read, head, tuple(concurrent)))
-    return _publish(draft, index, operation, table, prepared, "V2" if head is None else head.naming_scheme)
+        builder.require_head_promoted(head)
+    read = builder.view(operation.id).version_entry(operation.id, operation.branch, transaction.read_version)
+    prepared = _prepare(builder, index, operation, table, Basis(read, head, tuple(concurrent)))
+    return _publish(builder, index, operation, table, prepared, "V2" if head is None else head.naming_scheme)
 
 
-def _begin_branch(draft: Draft, index: int, operation: CommitTransaction, table: TableEntry) -> Result:
+def _begin_branch(builder: PlanBuilder, index: int, operation: CommitTransaction, table: TableEntry) -> Result:
     """A Clone becomes the first version of a branch that is not there, under its parent's number (P4)."""
     clone = operation.transaction.clone
     place = f"transaction {operation.transaction.uuid} on {_chain(operation)}"
     if operation.branch is None:
         raise InvalidInputError(f"{place}: a Clone begins a branch, expected the name of one")
-    head = draft.view(operation.id).head(operation.id, operation.branch)
+    head = builder.view(operation.id).head(operation.id, operation.branch)
     if head is not None:
-        first = draft.view(operation.id).version_entry(operation.id, operation.branch, clone.ref_version)
+        first = builder.view(operation.id).version_entry(operation.id, operation.branch, clone.ref_version)
         if first is not None and first.transaction_uuid == operation.transaction.uuid:
             return {**version_result(first), "rebased": False}
         raise TableBranchAlreadyExistsError(f"{_chain(operation)} exists, at version {head.version}")
-    finding = draft.findings.get(index)
+    finding = builder.findings.get(index)
     if isinstance(finding, LanceNamespaceError):
         raise finding
-    parent = _forked(draft, operation, clone)
-    prepared = _prepare(draft, index, operation, table, Basis(cloned=parent))
-    return _publish(draft, index, operation, table, prepared, "V2")
+    parent = _forked(builder, operation, clone)
+    prepared = _prepare(builder, index, operation, table, Basis(cloned=parent))
+    return _publish(builder, index, operation, table, prepared, "V2")
 
 
 def _publish(
-    draft: Draft, index: int, operation: CommitTransaction, table: TableEntry, prepared: PreparedCommit, scheme: str
+    builder: PlanBuilder,
+    index: int,
+    operation: CommitTransaction,
+    table: TableEntry,
+    prepared: PreparedCommit,
+    scheme: str,
 ) -> Result:
     entry = VersionEntry(
         table_id=operation.id,
@@ -189,29 +192,29 @@ def _publish(
         timestamp_ms=prepared.file.timestamp_ns // 1_000_000,
         e_tag=None,
         naming_scheme=scheme,
-        staged_path=staged_manifest_key(draft.batch.uuid, draft.world.attempt, index, prepared.version),
+        staged_path=staged_manifest_key(builder.batch.uuid, builder.context.attempt, index, prepared.version),
         metadata={},
     )
-    draft.staged += [*prepared.files, (entry.staged_path or "", prepared.manifest)]
-    result = draft.publish(PlannedVersion(entry, prepared.manifest, prepared.file))
+    builder.staged += [*prepared.files, (entry.staged_path or "", prepared.manifest)]
+    result = builder.publish(PlannedVersion(entry, prepared.manifest, prepared.file))
     return {**result, "rebased": prepared.rebased}
 
 
-def assert_version(draft: Draft, index: int, operation: AssertTableVersion) -> Result:
+def assert_version(builder: PlanBuilder, index: int, operation: AssertTableVersion) -> Result:
     """The read-set check: holds against the snapshot that the flip is planned on (P9)."""
-    _table_at(draft, operation)
-    head = draft.view(operation.id).head(operation.id, operation.branch)
+    _table_at(builder, operation)
+    head = builder.view(operation.id).head(operation.id, operation.branch)
     actual = 0 if head is None else head.version
     if actual != operation.version:
         message = f"{_chain(operation)}: expected version {operation.version} to be the head, found {actual}"
         hint = f"read version {actual} and redo what depended on version {operation.version}"
-        raise BatchConflict(message, _detail(draft, index, operation, operation.version, hint))
+        raise BatchConflict(message, _detail(builder, index, operation, operation.version, hint))
     return {}
 
 
-def _table_at(draft: Draft, operation: CommitTransaction | AssertTableVersion) -> TableEntry:
+def _table_at(builder: PlanBuilder, operation: CommitTransaction | AssertTableVersion) -> TableEntry:
     """The table, if it is still the one that the client means: versions of another one begin at 1 as well."""
-    table = draft.table(operation.id)
+    table = builder.table(operation.id)
     if operation.location not in {None, table.location, unquote(table.location)}:
         raise TableNotFoundError(
             f"{_chain(operation)} at {operation.location} does not exist any more; the table of that name is at "
@@ -225,7 +228,7 @@ def adopt_found(
     table: TableEntry,
     branch: str | None,
     found: Sequence[tuple[str, ManifestFile, str | None]],
-    world: World,
+    context: PlanningContext,
 ) -> list[VersionEntry]:
     """Rows for canonical files that others committed above the head: upward, contiguous, each on the last (P5).
 
@@ -233,7 +236,7 @@ def adopt_found(
     """
     adopted: list[VersionEntry] = []
     head = snapshot.head(table.id, branch)
-    below = None if head is None else world.manifest(head)
+    below = None if head is None else context.manifest(head)
     for scheme, file, e_tag in found:
         if below is not None and file.version <= below.version:
             continue
@@ -269,7 +272,7 @@ def found_entry(
 
 
 def _prepare(
-    draft: Draft,
+    builder: PlanBuilder,
     index: int,
     operation: CommitTransaction,
     table: TableEntry,
@@ -277,15 +280,15 @@ def _prepare(
 ) -> PreparedCommit:
     place = f"transaction {operation.transaction.uuid} on {_chain(operation)}"
     try:
-        return draft.world.prepare(
+        return builder.context.prepare(
             operation.transaction, table, operation.branch, basis, stable_row_ids=operation.stable_row_ids
         )
     except NotFound as error:
-        raise _conflict(draft, index, operation, f"{error} is no longer readable; redo the operation") from error
+        raise _conflict(builder, index, operation, f"{error} is no longer readable; redo the operation") from error
     except CommitConflict as error:
         redo = "redo the operation on the head" if isinstance(error, RetryableConflict) else "it cannot be redone as is"
         hint = f"{'retryable' if isinstance(error, RetryableConflict) else 'incompatible'}: {error.reason}; {redo}"
-        raise _conflict(draft, index, operation, hint) from error
+        raise _conflict(builder, index, operation, hint) from error
     except (InvalidTransaction, UnsupportedFeature) as error:
         raise InvalidInputError(f"{place}: {error}") from error
 
@@ -296,7 +299,7 @@ def _expected_version(operation: CreateTableVersion, head: VersionEntry | None) 
     return 1 if operation.branch is None else None
 
 
-def _check_first(draft: Draft, operation: CreateTableVersion, file: ManifestFile) -> None:
+def _check_first(builder: PlanBuilder, operation: CreateTableVersion, file: ManifestFile) -> None:
     """A main chain begins at 1; a branch begins with the Clone of a version that the catalog holds (P4)."""
     if operation.branch is None:
         if file.operation == "clone" and file.branch is not None:
@@ -310,28 +313,28 @@ def _check_first(draft: Draft, operation: CreateTableVersion, file: ManifestFile
             f"version {operation.version} of {_chain(operation)}: the manifest forks branch {clone.branch_name!r} "
             f"from version {clone.ref_version}"
         )
-    _forked(draft, operation, clone)
+    _forked(builder, operation, clone)
 
 
 def _forked(
-    draft: Draft, operation: CreateTableVersion | CommitTransaction, clone: pb.Transaction.Clone
+    builder: PlanBuilder, operation: CreateTableVersion | CommitTransaction, clone: pb.Transaction.Clone
 ) -> VersionEntry:
     """The row of the version that a Clone forks."""
     parent = clone.ref_name or None
-    entry = draft.view(operation.id).version_entry(operation.id, parent, clone.ref_version)
+    entry = builder.view(operation.id).version_entry(operation.id, parent, clone.ref_version)
     if entry is None:
         origin = join(operation.id) if parent is None else f"{join(operation.id)} branch {parent}"
         raise TableVersionNotFoundError(f"{_chain(operation)}: version {clone.ref_version} of {origin} does not exist")
     return entry
 
 
-def _check_next(draft: Draft, operation: CreateTableVersion, head: VersionEntry, file: ManifestFile) -> None:
+def _check_next(builder: PlanBuilder, operation: CreateTableVersion, head: VersionEntry, file: ManifestFile) -> None:
     if file.operation == "clone":
         if operation.branch is None:
             raise InvalidInputError(f"version {operation.version} of {_chain(operation)}: a Clone begins a chain")
         raise TableBranchAlreadyExistsError(f"{_chain(operation)} exists, at version {head.version}")
     try:
-        reason = lineage_break(draft.world.manifest(head), file)
+        reason = lineage_break(builder.context.manifest(head), file)
     except CorruptFile as error:
         reason = str(error)
     if reason is not None:
@@ -341,14 +344,16 @@ def _check_next(draft: Draft, operation: CreateTableVersion, head: VersionEntry,
         )
 
 
-def _version_exists(draft: Draft, index: int, operation: CreateTableVersion, version: int) -> LanceNamespaceError:
-    if draft.base.version_entry(operation.id, operation.branch, version) is None:
+def _version_exists(
+    builder: PlanBuilder, index: int, operation: CreateTableVersion, version: int
+) -> LanceNamespaceError:
+    if builder.base.version_entry(operation.id, operation.branch, version) is None:
         return InvalidInputError(f"version {version} of {_chain(operation)} is created twice by this batch")
-    head = draft.view(operation.id).head(operation.id, operation.branch)
+    head = builder.view(operation.id).head(operation.id, operation.branch)
     top = version if head is None else head.version
     message = f"version {version} of {_chain(operation)} exists already with different content; the head is {top}"
     hint = f"rebase onto version {top} and commit version {top + 1}"
-    return BatchConflict(message, _detail(draft, index, operation, top + 1, hint, winner=version))
+    return BatchConflict(message, _detail(builder, index, operation, top + 1, hint, winner=version))
 
 
 def _wrong_number(operation: CreateTableVersion, head: VersionEntry | None, expected: int) -> LanceNamespaceError:
@@ -358,22 +363,22 @@ def _wrong_number(operation: CreateTableVersion, head: VersionEntry | None, expe
     return InvalidInputError(message)
 
 
-def _conflict(draft: Draft, index: int, operation: CommitTransaction, hint: str) -> LanceNamespaceError:
+def _conflict(builder: PlanBuilder, index: int, operation: CommitTransaction, hint: str) -> LanceNamespaceError:
     message = f"transaction {operation.transaction.uuid} on {_chain(operation)}: {hint}"
-    head = draft.base.head(operation.id, operation.branch)
-    mine = draft.view(operation.id).head(operation.id, operation.branch)
+    head = builder.base.head(operation.id, operation.branch)
+    mine = builder.view(operation.id).head(operation.id, operation.branch)
     if head is None or (
-        mine is not None and draft.base.version_entry(operation.id, operation.branch, mine.version) is None
+        mine is not None and builder.base.version_entry(operation.id, operation.branch, mine.version) is None
     ):
         return InvalidInputError(f"{message} (the conflicting version is made by this very batch)")
-    return BatchConflict(message, _detail(draft, index, operation, operation.transaction.read_version, hint))
+    return BatchConflict(message, _detail(builder, index, operation, operation.transaction.read_version, hint))
 
 
 def _detail(
-    draft: Draft, index: int, operation: TableOperation, expected: int, hint: str, winner: int | None = None
+    builder: PlanBuilder, index: int, operation: TableOperation, expected: int, hint: str, winner: int | None = None
 ) -> ConflictDetail:
-    head = draft.view(operation.id).head(operation.id, operation.branch)
-    won = head if winner is None else draft.view(operation.id).version_entry(operation.id, operation.branch, winner)
+    head = builder.view(operation.id).head(operation.id, operation.branch)
+    won = head if winner is None else builder.view(operation.id).version_entry(operation.id, operation.branch, winner)
     return ConflictDetail(
         operation_index=index,
         id=operation.id,
@@ -385,8 +390,8 @@ def _detail(
     )
 
 
-def _require_chain(draft: Draft, operation: TableOperation) -> VersionEntry:
-    head = draft.view(operation.id).head(operation.id, operation.branch)
+def _require_chain(builder: PlanBuilder, operation: TableOperation) -> VersionEntry:
+    head = builder.view(operation.id).head(operation.id, operation.branch)
     if head is not None:
         return head
     if operation.branch is not None:

@@ -77,7 +77,7 @@ def find(view: View, table: TableEntry, branch: str | None, version: int | None)
     if entry is None or not view.is_promoted(entry):
         return entry
     if _gone(view, head, [entry]):
-        view.catalog.upkeep.remove([entry])
+        view.catalog.record_maintenance.remove([entry])
         return None
     return entry
 
@@ -118,10 +118,10 @@ def _existing(
     if head is None:
         return []
     if limit == 1 and descending and start is None:  # the question that every open asks: a head is never gone
-        if branch is None or not view.catalog.branches.is_deleted(snapshot, table.id, branch):
+        if branch is None or not view.catalog.branch_refs.is_deleted(snapshot, table.id, branch):
             return list(islice(snapshot.versions(table.id, branch, descending=True), 2))
-        view.catalog.upkeep.remove(snapshot.versions(table.id, branch))
-        view.catalog.flip_upkeep()
+        view.catalog.record_maintenance.remove(snapshot.versions(table.id, branch))
+        view.catalog.flush_record_maintenance()
         return []
     present = {found.version for found in list_versions(view.catalog.store, head.base)}
     existing: list[VersionEntry] = []
@@ -134,7 +134,7 @@ def _existing(
         if limit is not None and 0 <= limit < len(existing):
             break
     gone = _gone(view, head, absent) if absent else []
-    view.catalog.upkeep.remove(gone)
+    view.catalog.record_maintenance.remove(gone)
     if len(gone) < len(absent):
         existing += [entry for entry in absent if entry not in gone]
         existing.sort(key=_version_of, reverse=descending)
@@ -154,7 +154,7 @@ def _gone(view: View, head: VersionEntry, entries: list[VersionEntry]) -> list[V
             pass
         else:
             return []
-    aside = view.catalog.foreign.paths_aside()
+    aside = view.catalog.foreign_manifests.paths_aside()
     present = {found.version for found in list_versions(view.catalog.store, head.base)}
     return [entry for entry in entries if entry.version not in present and entry.canonical_path not in aside]
 
@@ -162,7 +162,7 @@ def _gone(view: View, head: VersionEntry, entries: list[VersionEntry]) -> list[V
 def _is_no_branch(view: View, table: TableEntry, branch: str) -> bool:
     snapshot = view.about(table.id)
     head = snapshot.head(table.id, branch) if snapshot.managed else None
-    return head is None or view.catalog.branches.is_deleted(snapshot, table.id, branch)
+    return head is None or view.catalog.branch_refs.is_deleted(snapshot, table.id, branch)
 
 
 def _finished(view: View, entries: list[VersionEntry]) -> list[Body]:

@@ -1,4 +1,4 @@
-"""Branches between their first version and their ref file, and after a client deleted them (M8)."""
+"""BranchRefs between their first version and their ref file, and after a client deleted them (M8)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 _FORMING = timedelta(seconds=60)
 
 
-class Branches:
+class BranchRefs:
     """Completes branches whose creator died before writing the ref, by the store's clock a minute after."""
 
     def __init__(self, store: ObjectStore, promoter: Promoter, manifests: ManifestCache) -> None:

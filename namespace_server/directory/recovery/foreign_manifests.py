@@ -60,7 +60,7 @@ class SetAside:
         return 0 if named is None else named[0]
 
 
-class ForeignFiles:
+class ForeignManifests:
     """Repairs usurped names, and sees to it that nothing that was set aside is forgotten.
 
     `refresh` gives the newest snapshot, `read` the manifest of a row, `report` makes records durable in a later flip.

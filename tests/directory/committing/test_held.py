@@ -45,7 +45,7 @@ def work_and_clean(ground: Ground) -> None:
     ground.catalog.sweep()
     clean(ground, PERSON, KNOWS)
     ground.batch(ground.transaction(PERSON, rows(302, 303)), ground.transaction(KNOWS, rows(402, 403)))
-    ground.catalog.flip_upkeep()
+    ground.catalog.flush_record_maintenance()
 
 
 def work_only(ground: Ground) -> None:
@@ -54,7 +54,7 @@ def work_only(ground: Ground) -> None:
     ground.catalog.sweep()
     ground.batch(ground.transaction(PERSON, rows(300, 301)))
     ground.catalog.sweep()
-    ground.catalog.flip_upkeep()
+    ground.catalog.flush_record_maintenance()
 
 
 @dataclass
@@ -91,7 +91,7 @@ class Run:
             ground.catalog.sweep()
             for table in tables:
                 ground.read("list_table_versions", id=table)
-            ground.catalog.flip_upkeep()
+            ground.catalog.flush_record_maintenance()
         newest = ground.catalog.snapshot().version
         check_quiet(self.root, since=newest, cleaned=True)
         for table in tables:
@@ -134,7 +134,7 @@ def two_tables(ground: Ground) -> Ground:
         ground.make_table(*table)
     ground.write(PERSON, rows(3, 4))
     ground.catalog.sweep()
-    ground.catalog.flip_upkeep()
+    ground.catalog.flush_record_maintenance()
     return ground
 
 
@@ -267,11 +267,11 @@ def test_a_branch_that_was_deleted_meanwhile_does_not_get_its_ref_back(two_table
         if verb == "put_if_absent" and path.endswith(ref.name):
             go_on()
             other = two_tables.again()
-            assert other.catalog.branches.complete(snapshot, tuple(PERSON), "dev", after=timedelta(0))
+            assert other.catalog.branch_refs.complete(snapshot, tuple(PERSON), "dev", after=timedelta(0))
             two_tables.open(PERSON).branches.delete("dev")
 
     go_on = store.before(overtake)
-    assert held.catalog.branches.complete(snapshot, tuple(PERSON), "dev", after=timedelta(0))
+    assert held.catalog.branch_refs.complete(snapshot, tuple(PERSON), "dev", after=timedelta(0))
 
     assert not ref.exists()
     assert two_tables.open(PERSON).branches.list() == {}
@@ -321,7 +321,7 @@ def test_a_version_that_is_promoted_between_two_looks_keeps_its_row(two_tables: 
     answer = reader.read("list_table_versions", id=PERSON)
 
     assert head in [version["version"] for version in answer["versions"]]
-    reader.catalog.flip_upkeep()
+    reader.catalog.flush_record_maintenance()
     assert two_tables.catalog.snapshot().version_entry(tuple(PERSON), None, head) is not None
 
 
@@ -330,7 +330,7 @@ def test_a_version_that_a_repair_has_set_aside_keeps_its_row(two_tables: Ground)
     path = two_tables.root / two_tables.location(PERSON) / "_versions" / f"{2**64 - 1 - head}.manifest"
     two_tables.write(PERSON, rows(5, 6))
     two_tables.catalog.sweep()
-    two_tables.catalog.flip_upkeep()
+    two_tables.catalog.flush_record_maintenance()
     aside = (
         two_tables.root
         / "_staging/foreign"
@@ -342,7 +342,7 @@ def test_a_version_that_a_repair_has_set_aside_keeps_its_row(two_tables: Ground)
     other = two_tables.again()
 
     listed = other.read("list_table_versions", id=PERSON)["versions"]
-    other.catalog.flip_upkeep()
+    other.catalog.flush_record_maintenance()
     other.catalog.sweep()
 
     assert [version["version"] for version in listed] == [1, 2, 3]

@@ -146,7 +146,7 @@ def _check(bucket: Bucket, note: str) -> None:
     for _ in range(2):
         process = bucket.process()
         process.catalog.sweep()
-        process.catalog.flip_upkeep()
+        process.catalog.flush_record_maintenance()
     snapshot = process.catalog.snapshot()
     table = snapshot.table(tuple(TABLE))
     assert table is not None

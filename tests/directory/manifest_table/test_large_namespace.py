@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError, TableAlreadyExistsError
 
-from namespace_server.directory.manifest_table.bulk_load import Loader
+from namespace_server.directory.manifest_table.bulk_load import BulkLoader
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.model.entries import (
     Changes,
@@ -33,7 +33,7 @@ def table(number: int) -> TableEntry:
 
 
 def load(found: list[Row]) -> CatalogState:
-    loader = Loader()
+    loader = BulkLoader()
     columns = [pa.array(values, pa.string()) for values in zip(*found, strict=True)]
     serials = pa.array(range(len(found))).to_numpy()
     loader.add(pa.table(columns, names=list(Row._fields)), serials)

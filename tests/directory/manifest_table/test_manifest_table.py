@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.manifest_table.incremental_refresh import Follower
+from namespace_server.directory.manifest_table.incremental_refresh import IncrementalRefresh
 from namespace_server.directory.manifest_table.schema import OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import NamespaceEntry, TableEntry, changes_of
@@ -70,13 +70,13 @@ def test_a_follower_takes_small_flips_from_the_manifest_alone(tmp_path: Path, mo
     reference = ReferenceCatalog(3)
     flip(table, reference.step())
     follower.refresh()
-    read = Follower.read
+    read = IncrementalRefresh.read
     taken = 0
     for _ in range(120):
         changes = reference.step(2)
         small = len(changes.puts) < 30
         taken += small
-        monkeypatch.setattr(Follower, "read", None if small else read)
+        monkeypatch.setattr(IncrementalRefresh, "read", None if small else read)
         flip(table, changes)
         follower.refresh()
     assert taken > 100

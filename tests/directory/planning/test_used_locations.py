@@ -20,7 +20,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.directory.model.entries import TOMBSTONES, RecordEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning import plan_builder as draft
+from namespace_server.directory.planning import plan_builder
 from tests.directory.invariants import check_quiet, check_same, load_version
 from tests.directory.tables import QUIET, Ground, as_operation, rows
 
@@ -56,8 +56,8 @@ def tombstones(snapshot: CatalogSnapshot) -> list[RecordEntry]:
 
 def forget_tombstones(ground: Ground) -> None:
     """The catalog as a release without tombstones leaves it, or as it is when they have expired."""
-    ground.catalog.upkeep.remove(tombstones(ground.catalog.snapshot()))
-    ground.catalog.flip_upkeep()
+    ground.catalog.record_maintenance.remove(tombstones(ground.catalog.snapshot()))
+    ground.catalog.flush_record_maintenance()
     assert tombstones(ground.catalog.snapshot()) == []
 
 
@@ -178,7 +178,7 @@ class TestNamespaces:
     def test_every_table_below_has_a_tombstone(
         self, ground: Ground, remove: Callable[[Ground], object], limit: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(draft, "TABLES_PER_TOMBSTONE", limit)
+        monkeypatch.setattr(plan_builder, "TABLES_PER_TOMBSTONE", limit)
         ground.make_namespace("g", "h")
         places = {("g", name): f"0a1b2c3d_g${name}" for name in "tuv"}
         places[("g", "h", "w")] = "0a1b2c3d_g$h$w"

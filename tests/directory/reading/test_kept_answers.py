@@ -75,7 +75,7 @@ def settled(ground: Ground) -> Ground:
     """The table `g.t` at version 1, its record closed."""
     ground.make_table(*T)
     ground.catalog.sweep()
-    ground.catalog.flip_upkeep()
+    ground.catalog.flush_record_maintenance()
     return ground
 
 
@@ -93,7 +93,7 @@ def test_an_answer_that_is_kept_is_given_only_after_looking_at_storage(tmp_path:
     ground.make_namespace("g")
     ground.make_table(*T)
     ground.catalog.sweep()
-    ground.catalog.flip_upkeep()
+    ground.catalog.flush_record_maintenance()
     first = ask(ground, question)
     looks = 2 if question in (NEWEST, HEAD) else 1
 
@@ -155,7 +155,7 @@ def test_no_answer_outlives_its_catalog_version(ground: Ground, elsewhere: bool)
             writer.call("create_namespace", id=["other"], mode="overwrite", properties={"p": str(dice.random())})
         else:
             writer.catalog.sweep()
-            writer.catalog.flip_upkeep()
+            writer.catalog.flush_record_maintenance()
 
     seen = set()
     for _ in range(60):
@@ -259,7 +259,7 @@ def test_a_tag_is_looked_up_each_time(settled: Ground) -> None:
 def test_a_version_that_a_client_cleans_up_is_gone_at_once(settled: Ground) -> None:
     settled.write(T, rows(3, 4))
     settled.catalog.sweep()
-    settled.catalog.flip_upkeep()
+    settled.catalog.flush_record_maintenance()
     questions: list[Question] = [
         ("describe_table_version", {"id": T, "version": 1}),
         ("list_table_versions", {"id": T}),
@@ -331,7 +331,7 @@ def test_an_answer_outlives_a_change_of_something_else(settled: Ground, question
     settled.call("create_namespace", id=["other"])
     settled.make_table("other", "t")
     settled.catalog.sweep()
-    settled.catalog.flip_upkeep()
+    settled.catalog.flush_record_maintenance()
     first = ask(settled, question)
     writer = settled.again() if elsewhere else settled
     assert settled.namespace.recall(name(question), settled.namespace.newest()) is first

@@ -21,7 +21,7 @@ def two(ground: Ground) -> Ground:
     for table in (PERSON, KNOWS):
         ground.make_table(*table)
     ground.catalog.sweep()
-    ground.catalog.flip_upkeep()
+    ground.catalog.flush_record_maintenance()
     return ground
 
 
@@ -47,12 +47,12 @@ def test_a_staged_name_that_cannot_be_removed_keeps_its_own_record_open_only(two
     heal = refuse(store, lambda verb, path: verb == "delete" and path == staged)
 
     sweeper.catalog.sweep()
-    sweeper.catalog.flip_upkeep()
+    sweeper.catalog.flush_record_maintenance()
 
     assert [record.batch_uuid for record in sweeper.catalog.snapshot().open_records()] == [first.batch_uuid]
     heal()
     sweeper.catalog.sweep()
-    sweeper.catalog.flip_upkeep()
+    sweeper.catalog.flush_record_maintenance()
     check_quiet(two.root)
 
 
@@ -79,7 +79,7 @@ def test_a_file_set_aside_that_cannot_be_read_keeps_no_other_one_waiting(two: Gr
     heal()
     sweeper.catalog.sweep()
     sweeper.catalog.sweep()
-    sweeper.catalog.flip_upkeep()
+    sweeper.catalog.flush_record_maintenance()
     assert two.ids(PERSON) == [0, 1, 2, 10, 11]
     check_quiet(two.root)
 

@@ -1,0 +1,65 @@
+"""The port through which planning reads manifests and has new ones built; the committer implements it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from lance_core.commit.prepare import PreparedCommit
+from lance_core.format.manifest import ManifestFile
+from lance_core.proto import lance_table_pb2 as pb
+from namespace_server.directory.model.entries import TableEntry, VersionEntry
+
+
+class PlannedVersion(NamedTuple):
+    """A version row to be, and its manifest: the bytes, and parsed."""
+
+    entry: VersionEntry
+    data: bytes
+    file: ManifestFile
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a transaction is rebased onto: the version it read (if it is still there), the head, and all between.
+
+    A Clone has none of these, but the version of the table that it is `cloned` from.
+    """
+
+    read: VersionEntry | None = None
+    head: VersionEntry | None = None
+    concurrent: tuple[VersionEntry, ...] = ()
+    cloned: VersionEntry | None = None
+
+
+class PlanningContext(Protocol):
+    """What planning may ask while it runs."""
+
+    attempt: str
+    now_ms: int
+
+    def learn(self, planned: PlannedVersion) -> None:
+        """Remember a manifest that is planned, for what is planned on top of it."""
+
+    def manifest(self, entry: VersionEntry) -> ManifestFile:
+        """The manifest of a row, from the cache or from storage (M4)."""
+
+    def prepare(
+        self,
+        transaction: pb.Transaction,
+        table: TableEntry,
+        branch: str | None,
+        basis: Basis,
+        *,
+        stable_row_ids: bool = False,
+    ) -> PreparedCommit:
+        """Build the next manifest on the head, or raise the engine's conflict."""
+
+    def is_promoted(self, entry: VersionEntry) -> bool:
+        """Whether the row is committed and its canonical file is known to be the row's."""
+
+    def awaits_promotion(self, entry: VersionEntry) -> bool:
+        """Whether the row is committed and its canonical file is not known to be the row's."""
+
+    def is_committed(self, entry: VersionEntry) -> bool:
+        """Whether the row is in the catalog already, not only in the overlay of this group."""
