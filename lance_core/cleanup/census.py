@@ -102,12 +102,12 @@ def store_clock(store: ObjectStore, location: str) -> datetime:
         store.delete(path)
 
 
-def is_settled(meta: ObjectMeta, now: datetime, grace: timedelta) -> bool:
+def is_older_than(meta: ObjectMeta, now: datetime, grace: timedelta) -> bool:
     """Whether an object is older than the grace time: whoever wrote it is done, or dead."""
     return now - meta.last_modified > grace
 
 
-def check_there(store: ObjectStore, location: str, branch: str | None, census: Census) -> None:
+def check_branch_exists(store: ObjectStore, location: str, branch: str | None, census: Census) -> None:
     """Raise `ReferenceNotFound` unless the branch has a version."""
     if not census.versions.get(branch):
         base = store.object_uri(branch_base(location, branch))

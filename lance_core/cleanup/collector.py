@@ -10,11 +10,11 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from lance_core.cleanup.census import Census, check_there, store_clock, take_census
+from lance_core.cleanup.census import Census, check_branch_exists, store_clock, take_census
 from lance_core.cleanup.guard import check_unmanaged
 from lance_core.cleanup.plan import (
     Garbage,
-    Plan,
+    GarbageCollectionPlan,
     dead_scratch,
     identity,
     make_plan,
@@ -151,11 +151,11 @@ class _Run:
         self._sleep = sleep
         self._now = store_clock(store, location)
 
-    def look(self, max_manifest_bytes: int | None) -> tuple[Census, Plan]:
+    def look(self, max_manifest_bytes: int | None) -> tuple[Census, GarbageCollectionPlan]:
         """What is there, and what may go of it. Looks again when another cleanup is at work at the same time."""
         for attempt in range(1, _TRIES + 1):
             census = take_census(self._store, self._location)
-            check_there(self._store, self._location, self._branch, census)
+            check_branch_exists(self._store, self._location, self._branch, census)
             try:
                 return census, make_plan(
                     self._store,
@@ -171,7 +171,7 @@ class _Run:
                     raise
         raise AssertionError("unreachable")
 
-    def remove_versions(self, census: Census, plan: Plan) -> tuple[set[int], Mapping[int, str]]:
+    def remove_versions(self, census: Census, plan: GarbageCollectionPlan) -> tuple[set[int], Mapping[int, str]]:
         """Remove manifests, the oldest first; the versions that went, and why the others stayed.
 
         Reading all manifests took its time, so references and versions are looked at once more before, and again
@@ -203,7 +203,7 @@ class _Run:
             kept[version] = pinned[version]
         return set(removed), kept
 
-    def remove_files(self, census: Census, plan: Plan, gone: set[int]) -> list[Garbage]:
+    def remove_files(self, census: Census, plan: GarbageCollectionPlan, gone: set[int]) -> list[Garbage]:
         """Remove the files that nothing needs, as it is now; those that went."""
         if not plan.files:
             return []
@@ -224,11 +224,11 @@ class _Run:
         self._store.map(lambda garbage: self._store.delete(garbage.path), going)
         return going
 
-    def _look_again(self, plan: Plan, going: Collection[str] = ()) -> Census:
+    def _look_again(self, plan: GarbageCollectionPlan, going: Collection[str] = ()) -> Census:
         """Another look; what manifests need that were not read before, except those `going`, the plan's needs learn."""
         for attempt in range(1, _TRIES + 1):
             census = take_census(self._store, self._location)
-            check_there(self._store, self._location, self._branch, census)
+            check_branch_exists(self._store, self._location, self._branch, census)
             standing = standing_manifests(census, dead_scratch(census, self._now, self._grace))
             try:
                 plan.needs.add(self._store, [meta for meta in standing if meta.path not in going])

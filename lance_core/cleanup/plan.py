@@ -6,9 +6,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from lance_core.cleanup.census import Census, FoundManifest, is_settled, read_all
+from lance_core.cleanup.census import Census, FoundManifest, is_older_than, read_all
 from lance_core.cleanup.reachability import file_name, names_used
-from lance_core.cleanup.retention import DatedVersion, Retention, Verdicts, judge_versions
+from lance_core.cleanup.retention import DatedVersion, Retention, RetentionDecision, judge_versions
 from lance_core.commit.staged import STAGING_DIRECTORY
 from lance_core.errors import CorruptFile, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
@@ -31,7 +31,7 @@ class Garbage:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GarbageCollectionPlan:
     """`manifests` of versions, ascending, then `files`; `kept` says why each other version stays.
 
     `needs` is what the versions that stay, and all else that is there, were seen to need.
@@ -97,7 +97,7 @@ def make_plan(
     now: datetime,
     grace: timedelta,
     max_manifest_bytes: int | None,
-) -> Plan:
+) -> GarbageCollectionPlan:
     """Judge one branch of a table in the light of all of it; reads every manifest that there is, and writes nothing.
 
     At most `max_manifest_bytes` of manifests are planned to go, the oldest first. A file goes when no version that
@@ -126,7 +126,7 @@ def make_plan(
         *_lost_stages(branch, census, needs, now, grace),
         *_left_scratch(census, dead),
     ]
-    return Plan(manifests, files, verdicts.kept, needs, len(verdicts.expired) == len(judged.expired))
+    return GarbageCollectionPlan(manifests, files, verdicts.kept, needs, len(verdicts.expired) == len(judged.expired))
 
 
 def standing_manifests(census: Census, dead: Sequence[str]) -> Iterator[ObjectMeta]:
@@ -184,7 +184,7 @@ def _branch_of(found: FoundManifest, needs: Needs) -> str | None:
     return found.branch
 
 
-def _limit(verdicts: Verdicts, metas: Mapping[int, ObjectMeta], limit: int) -> Verdicts:
+def _limit(verdicts: RetentionDecision, metas: Mapping[int, ObjectMeta], limit: int) -> RetentionDecision:
     """The oldest of the expired versions, as many as fit in one round, and one at least."""
     taken: list[int] = []
     size = 0
@@ -194,7 +194,7 @@ def _limit(verdicts: Verdicts, metas: Mapping[int, ObjectMeta], limit: int) -> V
             break
         taken.append(version)
     left = dict.fromkeys(verdicts.expired[len(taken) :], "its turn comes in the next round")
-    return Verdicts(tuple(taken), {**verdicts.kept, **left})
+    return RetentionDecision(tuple(taken), {**verdicts.kept, **left})
 
 
 def _owners(store: ObjectStore, metas: Sequence[ObjectMeta]) -> dict[str, int]:
@@ -224,7 +224,7 @@ def _unneeded(
             continue
         if name in owners:
             yield Garbage(meta.path, meta.size, f"last needed by version {owners[name]}")
-        elif is_settled(meta, now, grace):
+        elif is_older_than(meta, now, grace):
             yield Garbage(meta.path, meta.size, f"needed by no version, written {meta.last_modified:%Y-%m-%d %H:%M}Z")
 
 
@@ -240,7 +240,7 @@ def _lost_stages(
     taken = {version for version, _ in census.versions[branch]}
     for found in census.others:
         lost = found.staged and found.version in taken and _branch_of(found, needs) == branch
-        if lost and is_settled(found.meta, now, grace):
+        if lost and is_older_than(found.meta, now, grace):
             reason = f"staged as version {found.version}, which is taken"
             yield Garbage(found.meta.path, found.meta.size, reason, needs_version=found.version)
 

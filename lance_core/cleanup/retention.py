@@ -35,7 +35,7 @@ class DatedVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
+class RetentionDecision:
     """The versions that may go, ascending, and why each other one stays."""
 
     expired: tuple[int, ...]
@@ -44,7 +44,7 @@ class Verdicts:
 
 def judge_versions(
     versions: Sequence[DatedVersion], retention: Retention, now: datetime, pinned: Mapping[int, str]
-) -> Verdicts:
+) -> RetentionDecision:
     """Judge the versions of one branch, ascending. `pinned` says what else needs some, `now` is by the store's clock.
 
     The age of a version counts from when it was superseded: until then it was the newest, however old. The newest of
@@ -60,7 +60,7 @@ def judge_versions(
             expired.append(version.version)
         else:
             kept[version.version] = reason
-    return Verdicts(tuple(expired), kept)
+    return RetentionDecision(tuple(expired), kept)
 
 
 def _keep(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from lance_core.commit.landed import LandedVersion, read_landed, read_whole
+from lance_core.commit.concurrent_commits import ConcurrentVersion, read_complete, read_concurrent
 from lance_core.errors import ReferenceNotFound
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, manifest_path
@@ -17,17 +17,17 @@ _READ_TOGETHER = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class CommittedSince:
     """The versions above a read version, ascending, with their transactions, and what they stand on.
 
     `head` is None when there is no version at all. `scheme` is how the table names its manifests.
     """
 
     head: ManifestFile | None
-    concurrent: Sequence[LandedVersion]
+    concurrent: Sequence[ConcurrentVersion]
     scheme: NamingScheme
 
-    def find(self, transaction_uuid: str) -> LandedVersion | None:
+    def find(self, transaction_uuid: str) -> ConcurrentVersion | None:
         """The version that a transaction made."""
         for landed in self.concurrent:
             if landed.transaction_uuid == transaction_uuid:
@@ -35,15 +35,15 @@ class Landed:
         return None
 
 
-class Chain:
+class VersionChain:
     """The committed versions of one table or branch, read once each: the head, and of others what made them."""
 
     def __init__(self, store: ObjectStore, base: str) -> None:
         self.store = store
         self.base = base
-        self._known: dict[int, LandedVersion] = {}
+        self._known: dict[int, ConcurrentVersion] = {}
 
-    def load_since(self, read_version: int) -> Landed:
+    def load_since(self, read_version: int) -> CommittedSince:
         """Look for the head by listing (F6) and read it, and what made every version after `read_version`.
 
         Raises `ReferenceNotFound` when there is no version and `read_version` is not 0, `RetryableConflict` when one
@@ -54,13 +54,13 @@ class Chain:
         except ReferenceNotFound:
             if read_version:
                 raise
-            return Landed(None, (), NamingScheme.V2)
+            return CommittedSince(None, (), NamingScheme.V2)
         between = (number for number in range(read_version + 1, latest.version) if number not in self._known)
 
-        def read(number: int) -> LandedVersion:
+        def read(number: int) -> ConcurrentVersion:
             if number == latest.version:
-                return read_whole(self.store, self.base, latest)
-            return read_landed(self.store, self.base, self._location(number, latest.scheme))
+                return read_complete(self.store, self.base, latest)
+            return read_concurrent(self.store, self.base, self._location(number, latest.scheme))
 
         # In parts, so that a name with an absurd number in it is found out by the first version that is not there.
         head, *others = self.store.map(read, [latest.version, *islice(between, _READ_TOGETHER)])
@@ -70,13 +70,13 @@ class Chain:
             others = list(self.store.map(read, list(islice(between, _READ_TOGETHER))))
             self._known.update((landed.version, landed) for landed in others)
         concurrent = [self._known[number] for number in range(read_version + 1, latest.version + 1)]
-        return Landed(head, concurrent, latest.scheme)
+        return CommittedSince(head, concurrent, latest.scheme)
 
-    def whole(self, landed: LandedVersion, scheme: NamingScheme) -> ManifestFile:
+    def whole(self, landed: ConcurrentVersion, scheme: NamingScheme) -> ManifestFile:
         """The file of a version. Raises `RetryableConflict` when it can no longer be read."""
         if isinstance(landed, ManifestFile):
             return landed
-        return read_whole(self.store, self.base, self._location(landed.version, scheme))
+        return read_complete(self.store, self.base, self._location(landed.version, scheme))
 
     def _location(self, version: int, scheme: NamingScheme) -> ManifestLocation:
         return ManifestLocation(manifest_path(self.base, version, scheme), version, scheme)

@@ -17,7 +17,7 @@ BLOB_EXTENSION = "lance.blob.v2"
 """Columns of this type may keep large values in `data/<name of the data file>/`, of which no manifest tells."""
 
 
-def put_again(store: ObjectStore, path: str, data: bytes, *, durable: bool = True) -> str | None:
+def put_with_retries(store: ObjectStore, path: str, data: bytes, *, durable: bool = True) -> str | None:
     """Write a file that only this transaction writes, sending the same bytes again when an answer is lost.
 
     Returns its e_tag. Raises `OutcomeUnknown` when patience ends: the file may be there, or come yet,
@@ -83,7 +83,7 @@ def write_before_publishing(
     Stock clients do not sync what they write, so data, deletion and index files are synced here, whoever wrote them.
     Raises `InvalidTransaction` when one of them is missing, where the store can tell.
     """
-    store.map(lambda file: put_again(store, file[0], file[1], durable=False), files)
+    store.map(lambda file: put_with_retries(store, file[0], file[1], durable=False), files)
     keys = [*(key for key, _ in files), *added_files(store, base, transaction, head)]
     try:
         store.sync(dict.fromkeys(keys))

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
-from lance_core.commit.chain import Chain
+from lance_core.commit.chain import VersionChain
 from lance_core.commit.confirm import check_continues
 from lance_core.commit.copying import Origin, copy_files
 from lance_core.commit.durability import write_before_publishing
 from lance_core.commit.prepare import PreparedCommit, prepare_commit
-from lance_core.commit.slot import Lost, Unknown, claim_slot
+from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.commit.table_files import TableFiles
 from lance_core.errors import CommitUnknown, IncompatibleTransaction, NotFound, ReferenceNotFound, RetryableConflict
 from lance_core.format.manifest import ManifestFile
@@ -67,7 +67,7 @@ def commit_transaction(
     `UnsupportedFeature`, `ReferenceNotFound` for a branch or table that is not there: nothing was committed.
     `CommitUnknown`: it may have been, or may yet be. Files of lost attempts stay for a collector (G4).
     """
-    attempt = _Attempt(store, branch_base(base, branch), transaction, branch, stable_row_ids, origin)
+    attempt = _CommitAttempt(store, branch_base(base, branch), transaction, branch, stable_row_ids, origin)
     retrying = Retrying(
         stop=stop_after_attempt(max_retries + 1), wait=_WAIT, retry=retry_if_result(lambda result: result is None)
     )
@@ -81,7 +81,7 @@ def commit_transaction(
 
 
 def prepare_on_head(
-    chain: Chain,
+    chain: VersionChain,
     transaction: pb.Transaction,
     *,
     branch: str | None = None,
@@ -116,7 +116,7 @@ def prepare_on_head(
 
 
 def _clone_on_nothing(
-    chain: Chain, transaction: pb.Transaction, branch: str | None, origin: Origin | None
+    chain: VersionChain, transaction: pb.Transaction, branch: str | None, origin: Origin | None
 ) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
     """The first version of a branch or clone, where none is yet, or the one that it has made already."""
     clone = transaction.clone
@@ -155,7 +155,7 @@ def _find_origin(files: TableFiles, clone: pb.Transaction.Clone) -> Origin:
     return Origin(files.store, files.key_of(clone.ref_path) or "", file)
 
 
-class _Attempt:
+class _CommitAttempt:
     def __init__(
         self,
         store: ObjectStore,
@@ -165,7 +165,7 @@ class _Attempt:
         stable_row_ids: bool,
         origin: Origin | None,
     ) -> None:
-        self._chain = Chain(store, base)
+        self._chain = VersionChain(store, base)
         self._transaction = transaction
         self._branch = branch
         self._stable_row_ids = stable_row_ids
@@ -190,9 +190,9 @@ class _Attempt:
         write_before_publishing(store, base, prepared.file.transaction, head, prepared.files)
         path = manifest_path(base, prepared.version, scheme)
         outcome = claim_slot(store, path, prepared.manifest)
-        if isinstance(outcome, Lost):
+        if isinstance(outcome, SlotLost):
             return None
-        if isinstance(outcome, Unknown):
+        if isinstance(outcome, SlotUnknown):
             raise CommitUnknown(f"transaction {self._transaction.uuid} at version {prepared.version}: {outcome.reason}")
         check_continues(store, base, prepared.file, head, scheme)
         return Committed(prepared.version, path, prepared.file, outcome.e_tag, prepared.rebased)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-from lance_core.commit.landed import LandedVersion
+from lance_core.commit.concurrent_commits import ConcurrentVersion
 from lance_core.commit.table_files import TableFiles
 from lance_core.errors import (
     CorruptFile,
@@ -68,7 +68,7 @@ class PreparedCommit:
 def prepare_commit(
     transaction: pb.Transaction,
     head: ManifestFile | None,
-    concurrent: Sequence[LandedVersion],
+    concurrent: Sequence[ConcurrentVersion],
     files: TableFiles,
     *,
     now_ns: int,
@@ -149,7 +149,7 @@ def _source(
         raise InvalidTransaction(f"restore of version {operation.version}, which is not there: {error}") from error
 
 
-def _check_sequence(transaction: pb.Transaction, head: ManifestFile, concurrent: Sequence[LandedVersion]) -> None:
+def _check_sequence(transaction: pb.Transaction, head: ManifestFile, concurrent: Sequence[ConcurrentVersion]) -> None:
     read_version = transaction.read_version
     if read_version > head.version:
         raise InvalidTransaction(
@@ -167,7 +167,7 @@ def _follow(
     operation: Operation,
     transaction: pb.Transaction,
     head: ManifestFile,
-    concurrent: Sequence[LandedVersion],
+    concurrent: Sequence[ConcurrentVersion],
     files: TableFiles,
     read: ManifestFile | None,
 ) -> Rebased | None:
@@ -226,7 +226,7 @@ class _Rows:
         self.complete: dict[int, BitMap] = {}
         """All rows in our deletion files, by fragment, of the fragments that were asked for."""
 
-    def context(self, other: LandedVersion, shared: frozenset[int]) -> Context:
+    def context(self, other: ConcurrentVersion, shared: frozenset[int]) -> Context:
         """What `judge` needs to know against `other`; rows that can no longer be read are left out (P8)."""
         theirs: dict[int, BitMap] = {}
         try:

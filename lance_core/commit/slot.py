@@ -11,14 +11,14 @@ from lance_core.storage.port import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
-class Won:
+class SlotWon:
     """The slot holds our bytes. `e_tag` is None when the store has none or the answer that held it was lost."""
 
     e_tag: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class SlotLost:
     """The slot holds other bytes than ours, which will not be written any more.
 
     `doubted`: an answer was lost before, so ours may have stood there and been removed since.
@@ -29,17 +29,17 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class SlotUnknown:
     """Patience ended before the slot was seen occupied. Ours may be there now or later; clean up nothing."""
 
     reason: str
 
 
-SlotOutcome = Won | Lost | Unknown
+SlotOutcome = SlotWon | SlotLost | SlotUnknown
 
 LONGEST_WAIT = 0.5
 
-_PENDING = Unknown("")
+_PENDING = SlotUnknown("")
 
 
 def claim_slot(
@@ -69,7 +69,7 @@ def claim_slot(
             retry_error_callback=lambda _: _PENDING,
         )(claim.attempt)
     if outcome is _PENDING:
-        return Unknown(f"{path}: still vacant after {attempts} writes; last: {claim.trouble}")
+        return SlotUnknown(f"{path}: still vacant after {attempts} writes; last: {claim.trouble}")
     return outcome
 
 
@@ -87,7 +87,7 @@ class _Claim:
     def attempt(self) -> SlotOutcome:
         """Write once, and read if that gave no clear answer."""
         try:
-            return Won(self.store.put_if_absent(self.path, self.data, durable=self.durable))
+            return SlotWon(self.store.put_if_absent(self.path, self.data, durable=self.durable))
         except AlreadyExists as error:
             self.trouble = error
         except OutcomeUnknown as error:
@@ -108,4 +108,4 @@ class _Claim:
             return _PENDING
         if found is None:
             return _PENDING
-        return Won(None) if found == self.data else Lost(found, self.in_doubt)
+        return SlotWon(None) if found == self.data else SlotLost(found, self.in_doubt)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from lance_core.commit.chain import Chain
+from lance_core.commit.chain import VersionChain
 from lance_core.commit.confirm import check_continues
-from lance_core.commit.durability import put_again, write_before_publishing
+from lance_core.commit.durability import put_with_retries, write_before_publishing
 from lance_core.commit.loop import Committed, prepare_on_head
 from lance_core.commit.prepare import PreparedCommit
-from lance_core.commit.slot import Lost, Unknown, claim_slot
+from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import CommitUnknown, InvalidTransaction, RetryableConflict
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import (
@@ -33,7 +33,7 @@ STAGING_DIRECTORY = "_staging"
 """At the root of the store, never below `_versions/`, where every writer looks for the newest version."""
 
 
-class State(Enum):
+class StagedState(Enum):
     """How far a staged commit has come."""
 
     STAGED = "staged"
@@ -60,7 +60,7 @@ class StagedCommit:
         self.target = manifest_path(base, prepared.version, scheme)
         self._head = head
         self._scheme = scheme
-        self.state = State.STAGED
+        self.state = StagedState.STAGED
         self._store = store
         self._base = base
         self._prepared = prepared
@@ -93,25 +93,25 @@ class StagedCommit:
         Atomic. Raises `RetryableConflict` with the version that took the slot (stage the transaction again), or
         `CommitUnknown`, after which only `publish` may be called again. Publishing twice is the same as once.
         """
-        if self.state is State.DISCARDED:
+        if self.state is StagedState.DISCARDED:
             raise InvalidTransaction(f"version {self.version} was staged at {self.path} and discarded")
         for key, data in _transaction_files(self._base, self._prepared):
-            put_again(self._store, key, data)
+            put_with_retries(self._store, key, data)
         outcome = claim_slot(self._store, self.target, self._prepared.manifest)
-        if isinstance(outcome, Lost):
-            self.state = State.STAGED
+        if isinstance(outcome, SlotLost):
+            self.state = StagedState.STAGED
             raise RetryableConflict(
                 self.version, f"the head moved since version {self.version} was staged on {self.version - 1}"
             )
-        if isinstance(outcome, Unknown):
-            self.state = State.UNKNOWN
+        if isinstance(outcome, SlotUnknown):
+            self.state = StagedState.UNKNOWN
             raise CommitUnknown(f"staged version {self.version} ({self.path}): {outcome.reason}")
         try:
             check_continues(self._store, self._base, self.file, self._head, self._scheme)
         except CommitUnknown:
-            self.state = State.UNKNOWN
+            self.state = StagedState.UNKNOWN
             raise
-        self.state = State.PUBLISHED
+        self.state = StagedState.PUBLISHED
         self._store.delete(self.path)
         return Committed(self.version, self.target, self.file, outcome.e_tag, self.rebased)
 
@@ -121,12 +121,12 @@ class StagedCommit:
         The data files belong to whoever wrote them. Raises `InvalidTransaction` for a version that was, or may have
         been, published.
         """
-        if self.state in {State.PUBLISHED, State.UNKNOWN}:
+        if self.state in {StagedState.PUBLISHED, StagedState.UNKNOWN}:
             raise InvalidTransaction(f"version {self.version}, staged at {self.path}, is {self.state.value}")
         for key, _ in _deletion_files(self._base, self._prepared):
             self._store.delete(key)
         self._store.delete(self.path)
-        self.state = State.DISCARDED
+        self.state = StagedState.DISCARDED
 
 
 def stage_commit(
@@ -145,7 +145,7 @@ def stage_commit(
     reading through pylance. Raises as `commit_transaction` does for what cannot be committed; `InvalidTransaction`
     also for a transaction that is committed already.
     """
-    chain = Chain(store, branch_base(base, branch))
+    chain = VersionChain(store, branch_base(base, branch))
     found = prepare_on_head(chain, transaction, branch=branch, stable_row_ids=stable_row_ids)
     if isinstance(found, Committed):
         raise InvalidTransaction(f"transaction {transaction.uuid} is committed already, as version {found.version}")
@@ -154,7 +154,7 @@ def stage_commit(
     assert prepared.file.transaction is not None
     deletions = _deletion_files(chain.base, prepared)
     write_before_publishing(store, chain.base, prepared.file.transaction, head, deletions)
-    put_again(store, path, prepared.manifest)
+    put_with_retries(store, path, prepared.manifest)
     return StagedCommit(store, chain.base, prepared, path, head, scheme, storage_options)
 
 

@@ -138,7 +138,7 @@ class ManifestFile:
         found.transaction = transaction
         return found
 
-    def settle(self) -> ManifestFile:
+    def decode_fully(self) -> ManifestFile:
         """Decode and compute everything now, and let go of the bytes. Returns this file; raises as `manifest` does."""
         self.outline = self.manifest
         _ = self.identity
@@ -167,7 +167,7 @@ def parse_manifest_file(data: bytes, *, expected_version: int | None = None, laz
         offset = manifest.transaction_section_deprecated
         transaction = _parse_section(data, "transaction", offset, begin, pb.Transaction)
     file = ManifestFile(data, manifest, transaction, indices)
-    return file if lazily else file.settle()
+    return file if lazily else file.decode_fully()
 
 
 def leading_transaction(section: bytes) -> pb.Transaction | None:
@@ -212,7 +212,7 @@ def build_manifest_file(
     data = _frame(manifest, transaction, indices)
     written = indices if indices is not None and indices.indices else None
     file = ManifestFile(data, manifest, deepcopy(transaction), written)
-    return data, file.settle() if isinstance(manifest, pb.Manifest) else file
+    return data, file.decode_fully() if isinstance(manifest, pb.Manifest) else file
 
 
 def _frame(framed: AnyManifest, transaction: pb.Transaction | None, indices: pb.IndexSection | None) -> bytes:

@@ -13,7 +13,7 @@ from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, Precondit
 from lance_core.storage.keys import check_key, check_prefix, is_key, quote_path
 from lance_core.storage.overlap import Overlap
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
-from lance_core.storage.services.bucket import VACANT, Bucket, Found, Verdict
+from lance_core.storage.services.bucket import VACANT, Bucket, Failure, Found
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -187,12 +187,12 @@ class FsspecStore(ObjectStore):
             try:
                 return sync(self._bucket.file_system.loop, request)  # type: ignore[no-any-return]
             except Exception as error:
-                verdict = self._bucket.judge(error)
-                silent = silent or verdict is Verdict.SILENT
+                verdict = self._bucket.classify(error)
+                silent = silent or verdict is Failure.SILENT
                 last = attempt == _TRIES or (silent and mismatch is not None)
-                if last or verdict not in {Verdict.SILENT, Verdict.REPEAT}:
-                    kind = {Verdict.MISSING: NotFound, Verdict.MISMATCH: mismatch}.get(verdict) or StorageError
-                    if writes and silent and verdict is not Verdict.MISSING:
+                if last or verdict not in {Failure.SILENT, Failure.REPEAT}:
+                    kind = {Failure.MISSING: NotFound, Failure.MISMATCH: mismatch}.get(verdict) or StorageError
+                    if writes and silent and verdict is not Failure.MISSING:
                         kind = OutcomeUnknown
                     raise kind(f"{self.uri}/{path}: {type(error).__name__}: {error}") from error
             time.sleep(self._pause * 2**attempt * random.random())  # noqa: S311

@@ -50,7 +50,7 @@ from lance_core.format.refs import (
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.ref_files import claim_ref, list_refs, read_ref
-from lance_core.tables.references import FoundVersion, Reference, find_from, is_gone
+from lance_core.tables.references import FoundVersion, Reference, find_from, was_removed
 from lance_core.transaction.features import check_continuable
 from lance_core.transaction.operations import Clone, encode_transaction
 from lance_core.versions import ManifestLocation, list_versions, read_manifest, with_transaction
@@ -182,7 +182,7 @@ class Branches:
         """Asked once the file is written: who deletes the parent looks for such files once that is announced."""
         if forked.branch is not None and is_being_deleted(self.store, self.location, forked.branch):
             raise ReferenceNotFound(f"branch {name}: its parent {forked.branch} is being deleted")
-        if is_gone(self.store, forked):
+        if was_removed(self.store, forked):
             raise ReferenceNotFound(f"branch {name}: version {forked.file.version} was removed meanwhile")
 
     def _check_forming(self, name: str, wanted: BranchContents, versions: Sequence[ManifestLocation]) -> None:

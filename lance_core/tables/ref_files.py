@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from lance_core.commit.slot import Lost, Unknown, claim_slot
+from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound, OutcomeUnknown, ReferenceNotFound
 from lance_core.format.refs import parse_ref_name
 from lance_core.storage.port import ObjectStore
@@ -19,9 +19,9 @@ def claim_ref(store: ObjectStore, path: str, what: str, data: bytes) -> None:
     Raises `AlreadyExists`, and `OutcomeUnknown` when the store never answered.
     """
     outcome = claim_slot(store, path, data)
-    if isinstance(outcome, Lost):
+    if isinstance(outcome, SlotLost):
         raise AlreadyExists(f"{what} at {store.object_uri(path)}: expected none, found one")
-    if isinstance(outcome, Unknown):
+    if isinstance(outcome, SlotUnknown):
         raise OutcomeUnknown(f"{what}: {outcome.reason}")
 
 

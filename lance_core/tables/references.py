@@ -95,7 +95,7 @@ def read_found(store: ObjectStore, branch: str | None, location: ManifestLocatio
     return _vouched(branch, location, file)
 
 
-def is_gone(store: ObjectStore, found: FoundVersion) -> bool:
+def was_removed(store: ObjectStore, found: FoundVersion) -> bool:
     """Whether a version was removed since. Asked by who makes a ref to it, once that is written: a clean-up looks again
     for refs before it removes anything, so that one of the two sees the other.
     """

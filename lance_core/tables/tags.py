@@ -20,7 +20,7 @@ from lance_core.format.refs import (
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.branches import is_being_deleted
 from lance_core.tables.ref_files import claim_ref, list_refs, read_ref
-from lance_core.tables.references import FoundVersion, Reference, find_from, is_gone
+from lance_core.tables.references import FoundVersion, Reference, find_from, was_removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +100,4 @@ class Tags:
         """Asked once the tag is written: who removes the branch or the version looks for tags again before that."""
         if found.branch is not None and is_being_deleted(self.store, self.location, found.branch):
             return f"branch {found.branch} is being deleted"
-        return f"version {found.file.version} was removed meanwhile" if is_gone(self.store, found) else None
+        return f"version {found.file.version} was removed meanwhile" if was_removed(self.store, found) else None

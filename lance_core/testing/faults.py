@@ -45,7 +45,7 @@ class Write:
 
 
 @dataclass(slots=True)
-class _Rule:
+class _FaultRule:
     fault: Fault
     matches: Callable[[Write], bool]
     left: int
@@ -65,7 +65,7 @@ class FaultStore(WrappedStore):
         self.synced: list[tuple[int, str]] = []
         """Every path given to `sync`, with the number of writes asked for before it."""
         self.crashed = False
-        self._rules: list[_Rule] = []
+        self._rules: list[_FaultRule] = []
         self._late: list[Callable[[], object]] = []
         self._hooks: list[Callable[[str, str], None]] = []
         self._lock = threading.Lock()
@@ -84,7 +84,7 @@ class FaultStore(WrappedStore):
         def matches(write: Write) -> bool:
             return (nth is None or write.number == nth) and when(write)
 
-        self._rules.append(_Rule(fault, matches, times))
+        self._rules.append(_FaultRule(fault, matches, times))
 
     def before(self, hook: Callable[[str, str], None]) -> Callable[[], None]:
         """Call `hook(verb, path)` before every call, reads included. Returns the function that takes it away.

@@ -65,7 +65,7 @@ class MemoryManifestStore(ManifestStore):
 
 
 @dataclass(slots=True)
-class _Rule:
+class _ManifestFaultRule:
     fault: Fault
     verb: str
     passing: int
@@ -82,12 +82,12 @@ class FaultyManifestStore(ManifestStore):
         self.inner = inner
         self.local = inner.local
         self.unreachable = False
-        self._faults: list[_Rule] = []
+        self._faults: list[_ManifestFaultRule] = []
         self._late: list[Callable[[], object]] = []
 
     def fail(self, fault: Fault, verb: str, *, after: int = 0, times: int = 1) -> None:
         """Let `fault` happen at `times` calls of `verb`, once `after` of them have passed."""
-        self._faults.append(_Rule(fault, verb, after, times))
+        self._faults.append(_ManifestFaultRule(fault, verb, after, times))
 
     def deliver(self) -> None:
         """Make the delayed writes, in order."""

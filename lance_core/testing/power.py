@@ -31,48 +31,48 @@ class PowerStore(WrappedStore):
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
         answer = super().put(path, data, durable=durable)
-        self._settle(path, durable)
+        self._set_durable(path, durable)
         return answer
 
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
         answer = super().put_if_absent(path, data, durable=durable)
-        self._settle(path, durable)
+        self._set_durable(path, durable)
         return answer
 
     def replace(self, path: str, data: bytes, *, if_match: str) -> str | None:
         answer = super().replace(path, data, if_match=if_match)
-        self._settle(path, True)
+        self._set_durable(path, True)
         return answer
 
     def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:
         answer = super().publish(staged, target, data, durable=durable)
-        self._settle(target, durable)
+        self._set_durable(target, durable)
         return answer
 
     def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
         super().rename_if_absent(source, target, durable=durable)
-        self._settle(target, durable)
-        self._settle(source, False)
+        self._set_durable(target, durable)
+        self._set_durable(source, False)
 
     def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
         super().copy(source, target, origin=origin, durable=durable)
-        self._settle(target, durable)
+        self._set_durable(target, durable)
 
     def delete(self, path: str) -> None:
         super().delete(path)
-        self._settle(path, False)
+        self._set_durable(path, False)
 
     def delete_if(self, path: str, *, if_match: str | None) -> None:
         super().delete_if(path, if_match=if_match)
-        self._settle(path, False)
+        self._set_durable(path, False)
 
     def sync(self, paths: Iterable[str]) -> None:
         wanted = list(paths)
         super().sync(wanted)
         for path in wanted:
-            self._settle(path, True)
+            self._set_durable(path, True)
 
-    def _settle(self, path: str, durable: bool) -> None:
+    def _set_durable(self, path: str, durable: bool) -> None:
         with self._lock:
             if durable:
                 self._durable.add(path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from lance_core.commit import landed
+from lance_core.commit import concurrent_commits
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.staged import stage_commit
 from lance_core.errors import IncompatibleTransaction, InvalidTransaction, RetryableConflict
@@ -73,7 +73,7 @@ def test_far_behind_costs_two_round_trips_and_one_request_a_version(fragments: i
     reads = {verb: count for verb, count in cost.by_verb.items() if not verb.startswith("put")}
     assert reads == {"list": 2, "get": 1, "get_range": BEHIND - 1}
     assert cost.round_trips == 5  # the listing, all versions at once, the transaction file, the slot, the listing again
-    assert inner.bytes_read <= head + BEHIND * landed.FRONT
+    assert inner.bytes_read <= head + BEHIND * concurrent_commits.FRONT
     assert [entry.id for entry in committed.file.manifest.fragments] == list(range(fragments + BEHIND + 1))
 
 
@@ -86,7 +86,7 @@ def table(tmp_path: Path) -> Table:
 def front(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Small tables are read as large ones are when the front is short."""
     if request.param == "fronts of files":
-        monkeypatch.setattr(landed, "FRONT", 300)
+        monkeypatch.setattr(concurrent_commits, "FRONT", 300)
     return str(request.param)
 
 
@@ -107,7 +107,7 @@ def test_an_append_follows_what_it_may(table: Table, front: str) -> None:
 def test_an_index_section_before_the_transaction_costs_one_more_short_request(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(landed, "FRONT", 300)
+    monkeypatch.setattr(concurrent_commits, "FRONT", 300)
     table.open().create_scalar_index("id", "BTREE")
     ours = encode_transaction(Append(table.stage(rows(20, 22))), read_version=3)
     lance.write_dataset(rows(30, 31), table.uri, mode="append")

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from lance_core.commit.slot import Lost, SlotOutcome, Unknown, Won, claim_slot
+from lance_core.commit.slot import SlotLost, SlotOutcome, SlotUnknown, SlotWon, claim_slot
 from lance_core.errors import NotFound, StorageError
 from lance_core.storage.memory import MemoryStore
 from lance_core.testing.faults import Fault, FaultStore
@@ -28,7 +28,7 @@ def claim(store: FaultStore, data: bytes = b"ours", attempts: int = 3) -> SlotOu
 
 def test_a_vacant_slot_is_won(store: FaultStore, inner: MemoryStore) -> None:
     outcome = claim(store)
-    assert isinstance(outcome, Won)
+    assert isinstance(outcome, SlotWon)
     assert outcome.e_tag == inner.head(SLOT).e_tag
     assert inner.get(SLOT) == b"ours"
     assert [write.verb for write in store.writes] == ["put_if_absent"]
@@ -36,30 +36,30 @@ def test_a_vacant_slot_is_won(store: FaultStore, inner: MemoryStore) -> None:
 
 def test_a_taken_slot_is_lost_with_what_it_holds(store: FaultStore, inner: MemoryStore) -> None:
     inner.put(SLOT, b"theirs")
-    assert claim(store) == Lost(b"theirs")
+    assert claim(store) == SlotLost(b"theirs")
     assert inner.get(SLOT) == b"theirs"
 
 
 def test_our_bytes_in_the_slot_are_a_win(store: FaultStore, inner: MemoryStore) -> None:
     inner.put(SLOT, b"ours")
-    assert claim(store) == Won(None)
+    assert claim(store) == SlotWon(None)
 
 
 def test_a_lost_answer_is_settled_by_reading(store: FaultStore) -> None:
     store.fail(Fault.LOST_ANSWER)
-    assert claim(store) == Won(None)
+    assert claim(store) == SlotWon(None)
     assert len(store.writes) == 1
 
 
 def test_a_lost_answer_of_a_lost_race_is_a_loss(store: FaultStore, inner: MemoryStore) -> None:
     inner.put(SLOT, b"theirs")
     store.fail(Fault.LOST_ANSWER)
-    assert claim(store) == Lost(b"theirs")
+    assert claim(store) == SlotLost(b"theirs")
 
 
 def test_a_lost_request_is_sent_again_with_the_same_bytes(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.LOST_REQUEST, times=2)
-    assert isinstance(claim(store), Won)
+    assert isinstance(claim(store), SlotWon)
     assert inner.get(SLOT) == b"ours"
     assert [write.path for write in store.writes] == [SLOT] * 3
 
@@ -67,7 +67,7 @@ def test_a_lost_request_is_sent_again_with_the_same_bytes(store: FaultStore, inn
 def test_vacant_is_unknown_never_lost(store: FaultStore) -> None:
     store.fail(Fault.LOST_REQUEST, times=99)
     outcome = claim(store)
-    assert isinstance(outcome, Unknown)
+    assert isinstance(outcome, SlotUnknown)
     assert "still vacant after 3 writes" in outcome.reason
     assert len(store.writes) == 3
 
@@ -75,16 +75,16 @@ def test_vacant_is_unknown_never_lost(store: FaultStore) -> None:
 def test_a_delayed_write_may_land_while_we_ask_again(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.DELAYED)
     store.before(lambda verb, _path: store.deliver() if verb == "get" else None)
-    assert claim(store) == Won(None)
+    assert claim(store) == SlotWon(None)
     assert inner.get(SLOT) == b"ours"
 
 
 def test_a_delayed_write_lands_after_patience_ended(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.DELAYED, times=99)
-    assert isinstance(claim(store), Unknown)
+    assert isinstance(claim(store), SlotUnknown)
     store.deliver()
     assert inner.get(SLOT) == b"ours"
-    assert claim(store) == Won(None)
+    assert claim(store) == SlotWon(None)
 
 
 def test_somebody_else_may_take_it_between_our_writes(store: FaultStore, inner: MemoryStore) -> None:
@@ -98,7 +98,7 @@ def test_somebody_else_may_take_it_between_our_writes(store: FaultStore, inner: 
             inner.put(path, b"theirs")
 
     store.before(steal)
-    assert claim(store) == Lost(b"theirs")
+    assert claim(store) == SlotLost(b"theirs")
 
 
 def test_a_refused_write_is_the_store_s_error(store: FaultStore) -> None:
@@ -119,7 +119,7 @@ def test_a_refusal_after_a_lost_answer_decides_nothing(store: FaultStore) -> Non
 
     store.before(refuse)
     outcome = claim(store)
-    assert isinstance(outcome, Unknown)
+    assert isinstance(outcome, SlotUnknown)
     assert "gone away" in outcome.reason
 
 
@@ -131,7 +131,7 @@ def test_a_slot_that_was_cleared_is_claimed_again(store: FaultStore, inner: Memo
             inner.delete(path)
 
     store.before(clear)
-    assert isinstance(claim(store), Won)
+    assert isinstance(claim(store), SlotWon)
 
 
 def test_of_many_claims_one_wins(inner: MemoryStore) -> None:
@@ -148,8 +148,8 @@ def test_of_many_claims_one_wins(inner: MemoryStore) -> None:
     for thread in threads:
         thread.join()
     kept = inner.get(SLOT)
-    assert sum(isinstance(outcome, Won) for outcome in outcomes) == 1
-    assert [outcome for outcome in outcomes if isinstance(outcome, Lost)] == [Lost(kept)] * 15
+    assert sum(isinstance(outcome, SlotWon) for outcome in outcomes) == 1
+    assert [outcome for outcome in outcomes if isinstance(outcome, SlotLost)] == [SlotLost(kept)] * 15
 
 
 def test_nothing_is_written_to_another_key(store: FaultStore, inner: MemoryStore) -> None:

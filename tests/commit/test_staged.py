@@ -9,7 +9,7 @@ import lance
 import pytest
 
 from lance_core.commit.loop import commit_transaction
-from lance_core.commit.staged import StagedCommit, State, stage_commit
+from lance_core.commit.staged import StagedCommit, StagedState, stage_commit
 from lance_core.data import schema_fields
 from lance_core.errors import CommitUnknown, InvalidTransaction, RetryableConflict
 from lance_core.storage.port import ObjectStore
@@ -49,7 +49,7 @@ def test_publishing_gives_it_its_name(table: Table) -> None:
     assert committed.version == 3
     assert committed.file == staged.file
     assert committed.path == staged.target
-    assert staged.state is State.PUBLISHED
+    assert staged.state is StagedState.PUBLISHED
     assert not any(path.startswith("_staging") for path in files(table))
     dataset = table.open()
     dataset.validate()

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TypeVar
 from urllib.parse import unquote
 
-from lance_core.commit.durability import put_again
+from lance_core.commit.durability import put_with_retries
 from lance_core.commit.handlers.exclusion import ExclusiveStore
 from lance_core.commit.handlers.handler import CommitHandler
 from lance_core.commit.handlers.manifest_store import ManifestRow, ManifestStore
@@ -79,19 +79,19 @@ class ExternalManifestStore(ExclusiveStore):
         self._overlap = Overlap(_WORKERS, "manifests") if inner.local and not manifests.local else None
 
     def get(self, path: str) -> bytes:
-        self._settle(path)
+        self._finalise_if_staged(path)
         return self.inner.get(path)
 
     def get_range(self, path: str, offset: int, length: int) -> bytes:
-        self._settle(path)
+        self._finalise_if_staged(path)
         return self.inner.get_range(path, offset, length)
 
     def head(self, path: str) -> ObjectMeta:
-        self._settle(path)
+        self._finalise_if_staged(path)
         return self.inner.head(path)
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
-        self._settle(path)
+        self._finalise_if_staged(path)
         return self.inner.put(path, data, durable=durable)
 
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:  # noqa: ARG002
@@ -127,7 +127,7 @@ class ExternalManifestStore(ExclusiveStore):
         return e_tag
 
     def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
-        self._settle(target)
+        self._finalise_if_staged(target)
         if slot_number(source):
             (origin or self).head(source)  # the stores' own copy asks nobody what is staged
         super().copy(source, target, origin=origin, durable=durable)
@@ -181,7 +181,7 @@ class ExternalManifestStore(ExclusiveStore):
         row = self._manifests.get(slot.base_uri, slot.number)
         return row if row is not None and row.final_path == slot.uri else None
 
-    def _settle(self, path: str) -> None:
+    def _finalise_if_staged(self, path: str) -> None:
         """Bring a committed version under its final name; nothing to do for other keys."""
         if slot_number(path):
             slot = self._slot(path)
@@ -205,7 +205,7 @@ class ExternalManifestStore(ExclusiveStore):
     def _stage(self, slot: Slot, data: bytes) -> ManifestRow:
         name = str(uuid.uuid4())
         row = ManifestRow(slot.base_uri, slot.number, f"{slot.uri}-{name}", len(data), name)
-        put_again(self.inner, _staged_key(slot, row), data)
+        put_with_retries(self.inner, _staged_key(slot, row), data)
         return row
 
     def _decide(self, slot: Slot, row: ManifestRow, write: Callable[[], bool]) -> bool:
@@ -265,7 +265,7 @@ class ExternalManifestStore(ExclusiveStore):
     def _finalise(self, slot: Slot, row: ManifestRow, data: bytes) -> str | None:
         """Put the final name, and once it is there, say so. Idempotent: everybody puts the same bytes."""
         try:
-            e_tag = put_again(self.inner, slot.key, data)
+            e_tag = put_with_retries(self.inner, slot.key, data)
         except StorageError as error:
             raise _not_synchronised(row, f"the final name cannot be written: {error}") from error
         self._attempt(slot, lambda: self._finish(slot, row))

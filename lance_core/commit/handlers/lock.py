@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from lance_core.commit.durability import put_again
+from lance_core.commit.durability import put_with_retries
 from lance_core.commit.handlers.exclusion import ExclusiveStore
 from lance_core.commit.handlers.handler import CommitHandler
 from lance_core.commit.handlers.slots import slot_number
@@ -46,7 +46,7 @@ class _LockedStore(ExclusiveStore):
             try:
                 self.inner.head(path)
             except NotFound:
-                return put_again(self.inner, path, data, durable=durable)
+                return put_with_retries(self.inner, path, data, durable=durable)
             raise AlreadyExists(f"{self.uri}/{path}: expected a vacant key")
 
         return self._hold(path, write)
@@ -56,7 +56,7 @@ class _LockedStore(ExclusiveStore):
             found = self.inner.head(path).e_tag
             if found != if_match:
                 raise PreconditionFailed(f"{self.uri}/{path}: expected e_tag {if_match}, found {found}")
-            return put_again(self.inner, path, data)
+            return put_with_retries(self.inner, path, data)
 
         return self._hold(path, write)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 
-from lance_core.commit.durability import put_again
+from lance_core.commit.durability import put_with_retries
 from lance_core.commit.handlers.exclusion import ExclusiveStore
 from lance_core.commit.handlers.handler import CommitHandler
 from lance_core.errors import OutcomeUnknown, StorageError
@@ -27,7 +27,7 @@ class RenameIfAbsent(CommitHandler):
 class _RenamingStore(ExclusiveStore):
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
         staged = f"{path}-{uuid.uuid4()}"
-        e_tag = put_again(self.inner, staged, data, durable=durable)
+        e_tag = put_with_retries(self.inner, staged, data, durable=durable)
         try:
             self.inner.rename_if_absent(staged, path, durable=durable)
         except OutcomeUnknown:

@@ -18,19 +18,19 @@ from azure.core.exceptions import (
 from lance_core.storage.services.bucket import (
     VACANT,
     Bucket,
+    Failure,
     Found,
     Page,
-    Verdict,
+    classify_connection,
+    classify_status,
     forbid_resending,
-    judge_connection,
-    judge_status,
 )
 
 _SINGLE_SEND = {"retry_total": 0, "connection_timeout": 5, "read_timeout": 60}
 _CODES = {
-    "BlobAlreadyExists": Verdict.MISMATCH,
-    "ContainerNotFound": Verdict.REFUSED,
-    "ContainerBeingDeleted": Verdict.REFUSED,
+    "BlobAlreadyExists": Failure.MISMATCH,
+    "ContainerNotFound": Failure.REFUSED,
+    "ContainerBeingDeleted": Failure.REFUSED,
 }
 
 
@@ -121,14 +121,14 @@ class AzureBucket(Bucket):
         ]
         return Page(tuple(found), pages.continuation_token or None)
 
-    def judge(self, error: Exception) -> Verdict:
+    def classify(self, error: Exception) -> Failure:
         if isinstance(error, HttpResponseError) and error.status_code is not None:
-            return _CODES.get(str(getattr(error, "error_code", ""))) or judge_status(error.status_code)
+            return _CODES.get(str(getattr(error, "error_code", ""))) or classify_status(error.status_code)
         if isinstance(error, ClientAuthenticationError):
-            return Verdict.REFUSED
+            return Failure.REFUSED
         if isinstance(error, AzureError) and not isinstance(error, ServiceRequestError | ServiceResponseError):
-            return Verdict.SILENT
-        return judge_connection(error)
+            return Failure.SILENT
+        return classify_connection(error)
 
     async def disconnect(self) -> None:
         await self.file_system.service_client.close()

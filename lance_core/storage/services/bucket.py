@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 
 
-class Verdict(Enum):
+class Failure(Enum):
     """What a failed request tells about the object that it was for."""
 
     MISSING = "the key holds nothing"
@@ -79,14 +79,14 @@ class Bucket(ABC):
 
     @abstractmethod
     async def remove(self, key: str, condition: str | None = None) -> None:
-        """Delete an object. `condition`: None, or the e_tag that must be there. May fail with `Verdict.MISSING`."""
+        """Delete an object. `condition`: None, or the e_tag that must be there. May fail with `Failure.MISSING`."""
 
     @abstractmethod
     async def page(self, prefix: str, start_after: str | None, token: str | None, *, limit: int | None = None) -> Page:
         """Up to a page of the objects whose keys begin with `prefix`, at most `limit` of them."""
 
     @abstractmethod
-    def judge(self, error: Exception) -> Verdict:
+    def classify(self, error: Exception) -> Failure:
         """What an exception of one of the coroutines means."""
 
     @abstractmethod
@@ -108,27 +108,27 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         waiting.append(getattr(link, "kwargs", {}).get("error"))
 
 
-def judge_connection(error: Exception) -> Verdict:
+def classify_connection(error: Exception) -> Failure:
     """Tell a connection that was never made, when nothing was sent, from one that broke."""
     for link in chain(error):
         if isinstance(link, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
-            return Verdict.REFUSED
+            return Failure.REFUSED
         if isinstance(link, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-            return Verdict.REPEAT
-    return Verdict.SILENT
+            return Failure.REPEAT
+    return Failure.SILENT
 
 
-def judge_status(status: int) -> Verdict:
+def classify_status(status: int) -> Failure:
     """What an HTTP status means where the service gives it no other meaning."""
     if status == 404:
-        return Verdict.MISSING
+        return Failure.MISSING
     if status == 412:
-        return Verdict.MISMATCH
+        return Failure.MISMATCH
     if status == 429:
-        return Verdict.REPEAT
+        return Failure.REPEAT
     if status == 501:
-        return Verdict.REFUSED  # not implemented: how services answer a condition that they do not know
-    return Verdict.REFUSED if 400 <= status < 500 and status != 408 else Verdict.SILENT
+        return Failure.REFUSED  # not implemented: how services answer a condition that they do not know
+    return Failure.REFUSED if 400 <= status < 500 and status != 408 else Failure.SILENT
 
 
 def forbid_resending(session: aiohttp.ClientSession) -> None:

@@ -11,7 +11,15 @@ import aiohttp
 from gcsfs.core import GCSFileSystem
 from gcsfs.retry import HttpError
 
-from lance_core.storage.services.bucket import VACANT, Bucket, Found, Page, Verdict, judge_connection, judge_status
+from lance_core.storage.services.bucket import (
+    VACANT,
+    Bucket,
+    Failure,
+    Found,
+    Page,
+    classify_connection,
+    classify_status,
+)
 
 
 class GcsBucket(Bucket):
@@ -80,16 +88,16 @@ class GcsBucket(Bucket):
         )
         return Page(tuple(_found(item) for item in answer.get("items", ())), answer.get("nextPageToken"))
 
-    def judge(self, error: Exception) -> Verdict:
+    def classify(self, error: Exception) -> Failure:
         if isinstance(error, FileNotFoundError):
-            return Verdict.MISSING
+            return Failure.MISSING
         if isinstance(error, FileExistsError):
-            return Verdict.MISMATCH
+            return Failure.MISMATCH
         if isinstance(error, HttpError):
-            return judge_status(int(error.code))
+            return classify_status(int(error.code))
         if isinstance(error, ValueError) or str(error).startswith("Forbidden"):
-            return Verdict.REFUSED
-        return judge_connection(error)
+            return Failure.REFUSED
+        return classify_connection(error)
 
     async def disconnect(self) -> None:
         session: aiohttp.ClientSession | None = self.file_system._session  # noqa: SLF001

@@ -22,18 +22,18 @@ from s3fs import S3FileSystem
 from lance_core.storage.services.bucket import (
     VACANT,
     Bucket,
+    Failure,
     Found,
     Page,
-    Verdict,
+    classify_connection,
+    classify_status,
     forbid_resending,
-    judge_connection,
-    judge_status,
 )
 
 _CODES = {
-    "NoSuchBucket": Verdict.REFUSED,
-    "ConditionalRequestConflict": Verdict.REPEAT,
-    "RequestTimeTooSkewed": Verdict.REFUSED,
+    "NoSuchBucket": Failure.REFUSED,
+    "ConditionalRequestConflict": Failure.REPEAT,
+    "RequestTimeTooSkewed": Failure.REFUSED,
 }
 
 
@@ -155,14 +155,14 @@ class S3Bucket(Bucket):
         )
         return Page(tuple(found), answer.get("NextContinuationToken"))
 
-    def judge(self, error: Exception) -> Verdict:
+    def classify(self, error: Exception) -> Failure:
         if isinstance(error, ClientError):
-            return _CODES.get(error.response.get("Error", {}).get("Code", "")) or judge_status(_status(error))
+            return _CODES.get(error.response.get("Error", {}).get("Code", "")) or classify_status(_status(error))
         if isinstance(error, SSLError | ProxyConnectionError):
-            return Verdict.REFUSED
+            return Failure.REFUSED
         if isinstance(error, BotoCoreError) and not isinstance(error, BotoConnectionError | HTTPClientError):
-            return Verdict.REFUSED
-        return judge_connection(error)
+            return Failure.REFUSED
+        return classify_connection(error)
 
     async def disconnect(self) -> None:
         creator = getattr(self.file_system, "_s3creator", None)

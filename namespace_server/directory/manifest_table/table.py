@@ -13,9 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lance_core.commit.slot import Lost as SlotLost
-from lance_core.commit.slot import Unknown as SlotUnknown
-from lance_core.commit.slot import claim_slot
+from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import CorruptFile, LanceCoreError, ReferenceNotFound, StorageError, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path

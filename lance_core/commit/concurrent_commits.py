@@ -16,7 +16,7 @@ FRONT = 16 * 1024
 """Bytes. The transaction stands near the beginning of a manifest file, and before the fragments."""
 
 
-class LandedVersion(Protocol):
+class ConcurrentVersion(Protocol):
     """A committed version as a verdict needs it. `outline` may be read when it is asked for, and gone (`NotFound`)."""
 
     @property
@@ -60,7 +60,7 @@ class TransactionOnly:
         return read_manifest(self._store, self._location, lazily=True).outline
 
 
-def read_landed(store: ObjectStore, base: str, location: ManifestLocation) -> LandedVersion:
+def read_concurrent(store: ObjectStore, base: str, location: ManifestLocation) -> ConcurrentVersion:
     """Read what made a version: only the front of its file if that is large and shows the transaction.
 
     Raises `RetryableConflict` when it is gone (P8), `CorruptFile` when it is not that version.
@@ -75,12 +75,12 @@ def read_landed(store: ObjectStore, base: str, location: ManifestLocation) -> La
     except NotFound as error:
         raise _gone(location) from error
     if transaction is None or transaction.read_version >= location.version:
-        return read_whole(store, base, location)
+        return read_complete(store, base, location)
     return TransactionOnly(store, location, transaction)
 
 
-def read_whole(store: ObjectStore, base: str, location: ManifestLocation) -> ManifestFile:
-    """Read a version with its transaction, leaving its fragments encoded. Raises as `read_landed` does."""
+def read_complete(store: ObjectStore, base: str, location: ManifestLocation) -> ManifestFile:
+    """Read a version with its transaction, leaving its fragments encoded. Raises as `read_concurrent` does."""
     try:
         return with_transaction(store, base, read_manifest(store, location, lazily=True))
     except NotFound as error:
