@@ -10,7 +10,6 @@ import re
 import signal
 import sys
 import threading
-import tomllib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
@@ -20,6 +19,7 @@ from typing import Annotated, Any
 import typer
 from lance_namespace.errors import LanceNamespaceError
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from lance_core.commit.handlers import CommitHandler, ExternalManifestHandler
 from lance_core.errors import LanceCoreError
@@ -27,8 +27,9 @@ from lance_core.inspection import inspect_uri, render_text
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
+from namespace_server.rest.identity import Authenticator
 from namespace_server.serving import Server, configure
-from namespace_server.settings import Settings, load_settings
+from namespace_server.settings import Settings, explain, load_settings, read_environment
 
 _log = logging.getLogger(__name__)
 
@@ -94,14 +95,13 @@ def serve(
     configure_logs(settings.log_level, settings.log_format)
     if settings.exposed:
         raise _refusal(
-            f"refused to listen on {settings.host}: anybody who reaches it could change the catalog. Configure API "
-            "keys ([api_keys] in the settings file, or LANCE_NAMESPACE_API_KEYS), listen on 127.0.0.1, "
-            "or say --insecure."
+            f"refused to listen on {settings.host}: any client that reaches it could change the catalog. Configure API "
+            "keys ([api_keys] in the settings file, LANCE_NAMESPACE_API_KEYS or LANCE_NAMESPACE_API_KEYS_FILE), "
+            "listen on 127.0.0.1, or say --insecure."
         )
+    authenticator = _authenticator(settings)
     namespace = _open(settings)
-    app = create_app(
-        namespace, settings.authenticator, max_body=settings.max_body_bytes, queue_capacity=settings.queue_capacity
-    )
+    app = create_app(namespace, authenticator, max_body=settings.max_body_bytes, queue_capacity=settings.queue_capacity)
     _log.info("serving %s", settings.root)
     threading.Thread(target=_check_readable, args=(namespace,), name="first-look", daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -113,8 +113,21 @@ def serve(
     # What a request leaves behind is freed by reference counting; looking for cycles after every 700 objects costs more
     # than the request.
     gc.set_threshold(100_000, 20, 50)
-    # uvicorn ends with status 3 by itself when it cannot start.
-    Server(configure(app, host=settings.host, port=settings.port)).run()
+    if settings.api_keys_file is not None:
+        signal.signal(signal.SIGHUP, lambda *_: authenticator.reload_soon())
+    authenticator.start()
+    try:
+        # uvicorn ends with status 3 by itself when it cannot start.
+        Server(configure(app, host=settings.host, port=settings.port)).run()
+    finally:
+        authenticator.stop()
+
+
+def _authenticator(settings: Settings) -> Authenticator:
+    try:
+        return settings.authenticator
+    except (ValueError, OSError) as error:
+        raise _refusal(f"settings: {error}") from error
 
 
 def _check_readable(namespace: DirectoryNamespace) -> None:
@@ -293,7 +306,9 @@ def _commit_handler(manifest_store: str | None) -> Iterator[CommitHandler | None
 
 @contextmanager
 def _refusing() -> Iterator[None]:
+    """End the command with a line on standard error where it cannot do its work, or the environment is wrong."""
     try:
+        read_environment(os.environ)
         yield
     except (LanceNamespaceError, LanceCoreError, OSError, ValueError) as error:
         raise _refusal(str(error)) from error
@@ -304,8 +319,7 @@ def _storage_options(given: list[str] | None) -> dict[str, str]:
     pairs = [item.partition("=") for item in given or ()]
     if wrong := [name for name, equals, _ in pairs if not equals or not name]:
         raise _refusal(f"--storage-option {wrong[0]}: expected NAME=VALUE")
-    prefix = "LANCE_NAMESPACE_STORAGE__"
-    surroundings = {key.removeprefix(prefix).lower(): os.environ[key] for key in os.environ if key.startswith(prefix)}
+    surroundings: dict[str, str] = read_environment(os.environ).get("storage", {})
     return surroundings | {name: value for name, _, value in pairs}
 
 
@@ -313,9 +327,8 @@ def _load(config: Path | None, **given: object) -> Settings:
     try:
         return load_settings(config, **given)
     except ValidationError as error:
-        wrong = (f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_input=False))
-        raise _refusal("settings: " + "; ".join(wrong)) from error
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise _refusal(f"settings: {explain(error)}") from error
+    except (OSError, SettingsError) as error:
         raise _refusal(f"settings: {error}") from error
 
 

@@ -1,72 +1,214 @@
-"""What the server is told: by command line, environment, file, in this order."""
+"""The server's settings: from the command line, the environment and a file, in this order of precedence."""
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
+import json
+import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    FilePath,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
-from namespace_server.rest.identity import Authenticator
+from namespace_server.rest.identity import Authenticator, KeyRing
+from namespace_server.secret_texts import parse_json, parse_toml
+
+PREFIX: Final = "LANCE_NAMESPACE_"
+"""What the names of the environment variables begin with."""
+_MAPS = ("storage", "api_keys")
+_STORAGE = "storage__"
+
+
+def _split_list(value: object) -> object:
+    """The items of a text: a JSON array, or items between commas."""
+    if not isinstance(value, str):
+        return value
+    if not value.lstrip().startswith("["):
+        return [item for part in value.split(",") if (item := part.strip())]
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError("expected a JSON array, or items between commas") from None
+
+
+def _check_keys(value: object) -> object:
+    """Refuse wrong keys before pydantic sees them: its errors would name the key that they are about."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected keys and their principals, found {type(value).__name__}")
+    KeyRing.parse(_plain(value))
+    return value
+
+
+def _matching(pattern: str, expected: str) -> AfterValidator:
+    def check(item: str) -> str:
+        if re.fullmatch(pattern, item) is None:
+            raise ValueError(f"{item!r}: expected {expected}")
+        return item
+
+    return AfterValidator(check)
+
+
+_Host = Annotated[str, _matching(r"[^\s/@]+", "a host name without scheme and path")]
+_Origin = Annotated[str, _matching(r"[a-z][a-z0-9+.-]*://[^\s/]+", "scheme://host or scheme://host:port")]
+_Location = Annotated[str, _matching(r"/.*|[A-Za-z][A-Za-z0-9+.-]*://.+", "an absolute path or a URI")]
+_Items = BeforeValidator(_split_list)
+_Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Positive = Annotated[int, Field(gt=0)]
+_Secret = Annotated[SecretStr, Field(min_length=1)]
 
 
 class Settings(BaseSettings):
-    """Every setting `x` can come from the environment as `LANCE_NAMESPACE_X`, maps as JSON or key by key as
-    `LANCE_NAMESPACE_STORAGE__REGION`. Unknown names in the file are errors.
+    """Every setting `x` can come from the environment as `LANCE_NAMESPACE_X`: maps as a JSON object, lists as a JSON
+    array or as items between commas, options of the object store also one by one as `LANCE_NAMESPACE_STORAGE__REGION`.
+    Unknown names in the file and in the environment are errors. No error shows a key or a value of a secret.
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="LANCE_NAMESPACE_", env_nested_delimiter="__", extra="forbid", frozen=True
+        env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=False
     )
 
     root: str = Field(min_length=1, description="Directory or URI of the catalog.")
-    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    host: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="Address to listen on. Any address but loopback needs API keys or `insecure`.",
+    )
     port: int = Field(default=2333, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     durability: Literal["fsync", "none"] = Field(
-        default="fsync", description="Whether a commit is on the disk before it is answered (local roots)."
+        default="fsync",
+        description="`fsync`: a commit is on the disk before it is answered (local roots). `none`: a power failure "
+        "can lose it, the end of the process cannot.",
     )
     storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
-    manifest_store: SecretStr | None = Field(
-        default=None, description="Database that decides commits where the store cannot: sqlite:/// or postgresql://."
+    manifest_store: _Secret | None = Field(
+        default=None,
+        description="Database that decides commits where the object store cannot: `sqlite:///file` or "
+        "`postgresql+psycopg://user@host/database`.",
     )
-    api_keys: dict[SecretStr, str] = Field(
-        default_factory=dict, description="API key, or sha256: and the hex digest of one, to name of the principal."
+    allowed_locations: Annotated[list[_Location], _Items] = Field(
+        default_factory=list,
+        description="Prefixes outside the root that tables may use: absolute paths or URIs.",
+    )
+    implicit_namespaces: bool = Field(
+        default=False, description="Whether a table may be created in a namespace that does not exist yet."
+    )
+
+    api_keys: Annotated[dict[SecretStr, str], BeforeValidator(_check_keys)] = Field(
+        default_factory=dict,
+        description="Principals by API key. A key is at least 8 printable characters, or `sha256:` and the hex "
+        "digest of them; a principal is 1 to 255 printable characters.",
+    )
+    api_keys_file: FilePath | None = Field(
+        default=None,
+        description="File with more API keys, read again when it changes and on SIGHUP: TOML, or JSON if its name "
+        "ends in `.json`.",
     )
     insecure: bool = Field(default=False, description="Listen beyond loopback without API keys.")
-    max_body_bytes: int = Field(default=64 << 20, gt=0, description="The longest request body.")
-    queue_capacity: int = Field(default=4096, gt=0, description="Changes accepted and not yet answered.")
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["text", "json"] = "text"
+    allowed_hosts: Annotated[list[_Host], _Items] = Field(
+        default_factory=list,
+        description="Values of the `Host` header that are served. Empty: any if API keys are configured, names of "
+        "the local machine if not.",
+    )
+    allowed_origins: Annotated[list[_Origin], _Items] = Field(
+        default_factory=list,
+        description="Origins of web pages whose scripts may call the server (CORS).",
+    )
+    tls_certificate: FilePath | None = Field(
+        default=None, description="PEM file with the server's certificate chain; the server then speaks TLS only."
+    )
+    tls_key: FilePath | None = Field(default=None, description="PEM file with the private key of the certificate.")
+    tls_key_password: _Secret | None = Field(default=None, description="Password of `tls_key`, if it has one.")
+    tls_client_ca: FilePath | None = Field(
+        default=None,
+        description="PEM file with the authorities whose client certificates are accepted; clients must then show one.",
+    )
 
-    @field_validator("api_keys")
+    max_header_bytes: _Positive = Field(default=64 << 10, description="Most bytes of a request's head.")
+    max_headers: _Positive = Field(default=128, description="Most header lines of a request.")
+    max_body_bytes: _Positive = Field(default=64 << 20, description="Most bytes of the body of a batch.")
+    max_read_body_bytes: _Positive = Field(default=1 << 20, description="Most bytes of the body of any other request.")
+    max_operations: _Positive = Field(default=10_000, description="Most operations of one batch.")
+    max_page_size: _Positive = Field(default=100_000, description="Most items of one page of a listing.")
+    max_json_depth: _Positive = Field(default=64, description="Deepest nesting of a JSON body.")
+    max_connections: _Positive = Field(default=1024, description="Most connections that are open at once.")
+    queue_capacity: _Positive = Field(
+        default=4096, description="Most changes accepted and not yet answered; further ones are answered 429."
+    )
+    header_timeout: _Seconds = Field(default=30.0, description="Seconds in which the head of a request must arrive.")
+    body_timeout: _Seconds = Field(default=60.0, description="Seconds in which the body of a request must arrive.")
+    idle_timeout: _Seconds = Field(
+        default=120.0,
+        description="Seconds after which a connection without a request is closed. Stock clients keep one for 90.",
+    )
+    shutdown_timeout: _Seconds = Field(
+        default=30.0, description="Seconds that requests in progress are given when the server ends."
+    )
+    response_cache_bytes: int = Field(
+        default=64 << 20, ge=0, description="Most bytes of keys and values in the response cache; 0 keeps none."
+    )
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least level of messages that are logged."
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="Form of the log on standard error: lines of text, or of JSON."
+    )
+    access_log: bool = Field(default=True, description="Whether each request is logged.")
+
+    @field_validator("allowed_hosts")
     @classmethod
-    def _check_keys(cls, keys: dict[SecretStr, str]) -> dict[SecretStr, str]:
-        Authenticator(_plain(keys))
-        return keys
+    def _ignore_case(cls, hosts: list[str]) -> list[str]:
+        return [host.lower() for host in hosts]
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> Self:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate, tls_key: expected both or none")
+        if self.tls_certificate is None and (self.tls_key_password or self.tls_client_ca):
+            raise ValueError("tls_key_password, tls_client_ca: expected tls_certificate and tls_key with them")
+        return self
 
     @property
     def authenticator(self) -> Authenticator:
-        """Who is let in."""
-        return Authenticator(_plain(self.api_keys))
+        """A new authenticator of `api_keys` and `api_keys_file`. Raises what `Authenticator` raises."""
+        return Authenticator(_plain(self.api_keys), self.api_keys_file)
 
     @property
     def exposed(self) -> bool:
-        """Whether strangers could reach the server and change the catalog."""
-        return not (self.insecure or self.api_keys or _is_loopback(self.host))
+        """Whether a client on another machine could reach the server and change the catalog without a key."""
+        return not (self.insecure or self.api_keys or self.api_keys_file or _is_loopback(self.host))
 
     def namespace_properties(self) -> dict[str, str]:
         """The properties of the `DirectoryNamespace` to serve."""
-        options = {f"storage.{name}": value for name, value in self.storage.items()}
+        properties = {"root": self.root, "durability": self.durability}
+        properties |= {f"storage.{name}": value for name, value in self.storage.items()}
         if self.manifest_store is not None:
-            options["manifest_store"] = self.manifest_store.get_secret_value()
-        return {"root": self.root, "durability": self.durability, **options}
+            properties["manifest_store"] = self.manifest_store.get_secret_value()
+        if self.allowed_locations:
+            properties["allowed_locations"] = json.dumps(self.allowed_locations)
+        if self.implicit_namespaces:
+            properties["implicit_namespaces"] = "true"
+        return properties
 
     @classmethod
     def settings_customise_sources(
@@ -78,15 +220,31 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Command line, environment, file."""
-        del dotenv_settings, file_secret_settings
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+        del env_settings, dotenv_settings, file_secret_settings
+        return init_settings, _Environment(settings_cls), _File(settings_cls)
+
+
+class _Environment(EnvSettingsSource):
+    def __call__(self) -> dict[str, Any]:
+        return read_environment(os.environ)
+
+
+class _File(TomlConfigSettingsSource):
+    def _read_file(self, path: Any) -> dict[str, Any]:
+        try:
+            return parse_toml(path.read_text("utf-8"))
+        except ValueError as error:
+            problem = "expected UTF-8" if isinstance(error, UnicodeDecodeError) else error
+            raise SettingsError(f"{path}: {problem}") from None
 
 
 def load_settings(config: Path | None, **given: object) -> Settings:
     """Settings from what was given (None: not given), the environment, and a TOML file.
 
-    Raises `pydantic.ValidationError` naming each setting that is missing or wrong, `FileNotFoundError` if there is no
-    such file, `tomllib.TOMLDecodeError` if it is not TOML.
+    Raises:
+        pydantic.ValidationError: a setting is missing or wrong; `explain` puts it into words.
+        pydantic_settings.SettingsError: a variable names no setting, or a text is no JSON or TOML.
+        FileNotFoundError: there is no such file.
     """
     if config is not None and not config.is_file():
         raise FileNotFoundError(f"no settings file {config}")
@@ -98,8 +256,55 @@ def load_settings(config: Path | None, **given: object) -> Settings:
     return FromFile(**chosen)  # type: ignore[arg-type]  # what is given is checked by pydantic
 
 
-def _plain(keys: dict[SecretStr, str]) -> dict[str, str]:
-    return {key.get_secret_value(): principal for key, principal in keys.items()}
+def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The settings in the environment, not validated: texts, and a mapping each for `storage` and `api_keys`.
+
+    Names of variables are read without regard to case. Raises `SettingsError` for a variable that begins with
+    `LANCE_NAMESPACE_` and names no setting, and for a map that is no JSON object.
+    """
+    found: dict[str, Any] = {}
+    options: dict[str, str] = {}
+    for variable, text in environment.items():
+        if not variable.upper().startswith(PREFIX):
+            continue
+        name = variable[len(PREFIX) :].lower()
+        if name.startswith(_STORAGE) and name != _STORAGE:
+            options[name.removeprefix(_STORAGE)] = text
+        elif name in Settings.model_fields:
+            found[name] = text
+        else:
+            # What follows "__" may be a key of api_keys.
+            known, nested, _ = name.partition("__")
+            shown = f"{PREFIX}{known.upper()}{'__…' if nested else ''}"
+            raise SettingsError(f"{shown}: no such setting{_suggestion(known, PREFIX)}")
+    for name in _MAPS:
+        if name in found:
+            try:
+                found[name] = parse_json(found[name])
+            except ValueError as error:
+                raise SettingsError(f"{PREFIX}{name.upper()}: {error}") from None
+    if options:
+        found["storage"] = found.get("storage", {}) | options
+    return found
+
+
+def explain(error: ValidationError) -> str:
+    """The problems with settings in one line, without any value that may be secret."""
+    return "; ".join(
+        f"{item['loc'][0]}: no such setting{_suggestion(str(item['loc'][0]), '')}"
+        if item["type"] == "extra_forbidden"
+        else f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}".removeprefix(": ")
+        for item in error.errors(include_input=False, include_url=False, include_context=False)
+    )
+
+
+def _suggestion(name: str, prefix: str) -> str:
+    near = difflib.get_close_matches(name, Settings.model_fields, n=1)
+    return f", did you mean {prefix}{near[0].upper() if prefix else near[0]}?" if near else ""
+
+
+def _plain(keys: Mapping[Any, Any]) -> dict[str, Any]:
+    return {key.get_secret_value() if isinstance(key, SecretStr) else str(key): name for key, name in keys.items()}
 
 
 def _is_loopback(host: str) -> bool:

@@ -15,7 +15,7 @@ from namespace_server.rest.commits import CommitQueue
 from namespace_server.rest.dispatch import PathTable
 from namespace_server.rest.endpoints import Body, Endpoint
 from namespace_server.rest.errors import RouteNotFound
-from namespace_server.rest.identity import Authenticator
+from namespace_server.rest.identity import Authenticator, KeyRing
 from namespace_server.rest.port import Answer, Catalog, Snapshot
 
 SERVED: tuple[Endpoint, ...] = (
@@ -95,6 +95,7 @@ class CatalogService:
 
     async def _answer(self, endpoint: Endpoint, segment: bytes, scope: Scope, receive: Receive) -> Answer:
         headers = dict(scope["headers"])
+        ring = self._authenticator.ring
         principal = self._authenticator.principal(headers)
         operation = endpoint.operation
         pin = exchange.read_pin(headers)
@@ -107,14 +108,18 @@ class CatalogService:
         if reads:
             question = self._questions.read(*asked)
             if pin is None and self._readers is None and REPEAT in (extensions := scope.get("extensions", {})):
-                extensions[REPEAT][REMEMBER](partial(self._answer_again, endpoint, question))
+                extensions[REPEAT][REMEMBER](partial(self._answer_again, endpoint, question, ring))
             return await self._read(question, pin)
         request = exchange.read_request(*asked)
         call = self._namespace.prepare(operation, request, idempotency_key=key, principal=principal)
         return await self._commits.commit(call)
 
-    def _answer_again(self, endpoint: Endpoint, question: exchange.Question) -> tuple[list[Header], bytes] | None:
-        """Answer a read that was answered before, if what was said then still holds."""
+    def _answer_again(
+        self, endpoint: Endpoint, question: exchange.Question, ring: KeyRing
+    ) -> tuple[list[Header], bytes] | None:
+        """Answer a read that was answered before, if the keys are the same and what was said then still holds."""
+        if self._authenticator.ring is not ring:
+            return None
         answer = self._namespace.recall(question, self._newest_of_round())
         return None if answer is None else exchange.render_success(answer, silent=endpoint.silent)
 

@@ -79,12 +79,40 @@ def test_listening_for_strangers_is_refused_without_keys(tmp_path: Path, host: s
 
 
 def test_listening_for_strangers_with_keys(tmp_path: Path, start: Callable[..., tuple[object, str]]) -> None:
-    _, url = start("--root", str(tmp_path), "--host", "0.0.0.0", LANCE_NAMESPACE_API_KEYS='{"secret": "ann"}')
+    _, url = start("--root", str(tmp_path), "--host", "0.0.0.0", LANCE_NAMESPACE_API_KEYS='{"first-secret": "ann"}')
     url = url.replace("0.0.0.0", "127.0.0.1")
     assert httpx.get(f"{url}/v1/catalog").status_code == 401
-    assert httpx.get(f"{url}/v1/catalog", headers={"x-api-key": "secret"}).status_code == 200
-    stock = connect("rest", {"uri": url, "header.Authorization": "Bearer secret"})
+    assert httpx.get(f"{url}/v1/catalog", headers={"x-api-key": "first-secret"}).status_code == 200
+    stock = connect("rest", {"uri": url, "header.Authorization": "Bearer first-secret"})
     stock.create_namespace(CreateNamespaceRequest(id=["ws"]))
+
+
+def test_keys_in_a_file_change_while_it_serves(
+    tmp_path: Path, start: Callable[..., tuple[subprocess.Popen[str], str]]
+) -> None:
+    keys = tmp_path / "keys.toml"
+    keys.write_text('"key-of-ann" = "ann"\n')
+    process, url = start(
+        "--root", str(tmp_path / "catalog"), "--host", "0.0.0.0", LANCE_NAMESPACE_API_KEYS_FILE=str(keys)
+    )
+    url = url.replace("0.0.0.0", "127.0.0.1")
+
+    def status(key: str) -> int:
+        return httpx.get(f"{url}/v1/catalog", headers={"x-api-key": key}).status_code
+
+    assert (status("key-of-ann"), status("key-of-bob")) == (200, 401)
+    before = keys.stat()
+    with keys.open("r+") as file:  # same size, inode and modification time: only the signal tells of it
+        file.write('"key-of-bob"')
+    os.utime(keys, ns=(before.st_atime_ns, before.st_mtime_ns))
+    process.send_signal(signal.SIGHUP)
+    deadline = time.monotonic() + 30
+    while status("key-of-bob") != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert status("key-of-ann") == 401
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
 
 
 def test_listening_for_strangers_all_the_same(tmp_path: Path, start: Callable[..., tuple[object, str]]) -> None:
@@ -107,6 +135,43 @@ def test_settings_that_make_no_sense_are_named(arguments: list[str], said: str) 
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("API_KEYS", '{"SECRETKEY4":5}', "api_keys: entry 1: expected the name of a principal as text, found int"),
+        ("API_KEYS", '{"":"svc"}', "api_keys: entry 1: expected a key of at least 8 characters, found 0"),
+        ("API_KEYS", "{SECRETKEY4", "LANCE_NAMESPACE_API_KEYS: expected a JSON object, found malformed JSON at line 1"),
+        ("API_KEY", '{"SECRETKEY4": "ann"}', "LANCE_NAMESPACE_API_KEY: no such setting, did you mean"),
+        ("API_KEYS_FILE", "/nowhere", "api_keys_file: Path does not point to a file"),
+    ],
+)
+def test_wrong_keys_are_told_in_one_line_that_does_not_show_them(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
+    done = run("serve", "--root", str(tmp_path), "--port", "0", **{f"LANCE_NAMESPACE_{name}": text})
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"lance-namespace: settings: {said}")
+    assert (done.stderr.count("\n"), "SECRET" in done.stderr) == (1, False)
+
+
+def test_a_file_without_keys_is_refused(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.toml"
+    keys.touch()
+    done = run("serve", "--root", str(tmp_path), "--port", "0", LANCE_NAMESPACE_API_KEYS_FILE=str(keys))
+    assert done.returncode == 2
+    expected = f"lance-namespace: settings: api_keys_file {keys}: expected at least one key, found none\n"
+    assert done.stderr == expected
+
+
+@pytest.mark.parametrize("arguments", [("migrate",), ("inspect", "/r"), ("compact", "/r"), ("cleanup", "/r")])
+def test_every_command_refuses_a_misspelt_variable(arguments: tuple[str, ...]) -> None:
+    environment = {"LANCE_NAMESPACE_MANIFEST_STORE": "sqlite:////nowhere/m.db", "LANCE_NAMESPACE_STORRAGE__X": "y"}
+    result = CliRunner(env=environment).invoke(cli, arguments)
+    assert result.exit_code == 2
+    said = "LANCE_NAMESPACE_STORRAGE__…: no such setting, did you mean LANCE_NAMESPACE_STORAGE?"
+    assert result.output == f"lance-namespace: {said}\n"
 
 
 def test_a_settings_file(tmp_path: Path, start: Callable[..., tuple[object, str]]) -> None:

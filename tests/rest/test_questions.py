@@ -114,13 +114,15 @@ class TestOverHttp:
 
     @pytest.fixture
     def url(self, serve: Any, root: Path) -> str:
-        url: str = serve(DirectoryNamespace(root=str(root), durability="none"), keys={"k1": "ann", "k2": "bob"}).url
+        url: str = serve(
+            DirectoryNamespace(root=str(root), durability="none"), keys={"key-no-1": "ann", "key-no-2": "bob"}
+        ).url
         for path, body in (("/v1/namespace/a/create", {}), ("/v1/table/a$t/declare", {})):
-            assert httpx.post(url + path, json=body, headers={"x-api-key": "k1"}).status_code == 200
+            assert httpx.post(url + path, json=body, headers={"x-api-key": "key-no-1"}).status_code == 200
         return url
 
     def describe(
-        self, url: str, table: str = "a$t", delimiter: str = "$", key: str | None = "k1", **headers: str
+        self, url: str, table: str = "a$t", delimiter: str = "$", key: str | None = "key-no-1", **headers: str
     ) -> httpx.Response:
         given = headers if key is None else {"x-api-key": key, **headers}
         return httpx.post(f"{url}/v1/table/{table}/describe?delimiter={delimiter}", json={}, headers=given)
@@ -128,8 +130,8 @@ class TestOverHttp:
     def test_who_has_no_key_gets_no_answer_that_others_got(self, url: str) -> None:
         for _ in range(2):
             assert self.describe(url).status_code == 200
-            assert self.describe(url, key="k2").json() == self.describe(url).json()
-            for key in ("k3", "", None):
+            assert self.describe(url, key="key-no-2").json() == self.describe(url).json()
+            for key in ("key-no-3", "", None):
                 refused = self.describe(url, key=key)
                 assert (refused.status_code, refused.json()["code"]) == (401, 16)
 
@@ -151,7 +153,7 @@ class TestOverHttp:
 
     def test_what_another_server_changes_is_answered_at_once(self, url: str, root: Path) -> None:
         other = DirectoryNamespace(root=str(root), durability="none")
-        headers = {"x-api-key": "k1"}
+        headers = {"x-api-key": "key-no-1"}
 
         def ask() -> tuple[int, list[str], str]:
             listed = httpx.get(f"{url}/v1/namespace/a/table/list", headers=headers)

@@ -251,9 +251,9 @@ class TestTheLongWay:
     def test_a_key_that_is_not_known_is_refused_each_time(
         self, serve: Serve, echo_catalog: EchoCatalog, connect: Callable[[str], Client]
     ) -> None:
-        client = connect(serve(echo_catalog, keys={"k1": "ann"}).url)
+        client = connect(serve(echo_catalog, keys={"key-no-1": "ann"}).url)
         for _ in range(3):
-            for key, status in (("k1", 200), ("k2", 401), ("k1", 200)):
+            for key, status in (("key-no-1", 200), ("key-no-2", 401), ("key-no-1", 200)):
                 assert client.ask(get("/v1/namespace/a/table/list", f"x-api-key: {key}"))[0] == status
         assert echo_catalog.looks == 5
 

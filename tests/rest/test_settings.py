@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from namespace_server.logs import JsonFormatter
-from namespace_server.settings import Settings, load_settings
+from namespace_server.settings import Settings, explain, load_settings
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "settings.toml"
     path.write_text(
-        'root = "/from/file"\nport = 1111\nhost = "::1"\n[storage]\nregion = "eu"\n[api_keys]\nsecret = "ann"\n'
+        'root = "/from/file"\nport = 1111\nhost = "::1"\n[storage]\nregion = "eu"\n[api_keys]\n"first-secret" = "ann"\n'
     )
     return path
 
@@ -37,10 +38,10 @@ def test_defaults() -> None:
 
 
 def test_maps_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LANCE_NAMESPACE_API_KEYS", json.dumps({"secret": "ann"}))
+    monkeypatch.setenv("LANCE_NAMESPACE_API_KEYS", json.dumps({"first-secret": "ann"}))
     monkeypatch.setenv("LANCE_NAMESPACE_STORAGE__REGION", "eu")
     settings = load_settings(None, root="s3://bucket/catalog")
-    assert settings.authenticator.principal({b"x-api-key": b"secret"}) == "ann"
+    assert settings.authenticator.principal({b"x-api-key": b"first-secret"}) == "ann"
     assert settings.namespace_properties() == {
         "root": "s3://bucket/catalog",
         "durability": "fsync",
@@ -99,7 +100,7 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         ({"host": "192.168.1.1"}, True),
         ({"host": "example.org"}, True),
         ({"host": "0.0.0.0", "insecure": True}, False),
-        ({"host": "0.0.0.0", "api_keys": {"k": "ann"}}, False),
+        ({"host": "0.0.0.0", "api_keys": {"some-key": "ann"}}, False),
     ],
 )
 def test_who_can_reach_it(given: dict[str, object], exposed: bool) -> None:
@@ -116,3 +117,163 @@ def test_log_lines_for_machines() -> None:
     line = json.loads(JsonFormatter().format(record))
     assert (line["level"], line["logger"], line["message"]) == ("error", "a.b", "it broke")
     assert "ZeroDivisionError: oops" in line["traceback"]
+
+
+class TestEnvironment:
+    @pytest.mark.parametrize(
+        ("variable", "problem"),
+        [
+            (
+                "LANCE_NAMESPACE_API_KEY",
+                "LANCE_NAMESPACE_API_KEY: no such setting, did you mean LANCE_NAMESPACE_API_KEYS?",
+            ),
+            (
+                "LANCE_NAMESPACE_LOGLEVEL",
+                "LANCE_NAMESPACE_LOGLEVEL: no such setting, did you mean LANCE_NAMESPACE_LOG_LEVEL?",
+            ),
+            ("lance_namespace_xyzzy", "LANCE_NAMESPACE_XYZZY: no such setting"),
+            ("LANCE_NAMESPACE_PORT__X", "LANCE_NAMESPACE_PORT__…: no such setting, did you mean LANCE_NAMESPACE_PORT?"),
+            ("LANCE_NAMESPACE_STORAGE__", "LANCE_NAMESPACE_STORAGE__…: no such setting"),
+            ("LANCE_NAMESPACE_", "LANCE_NAMESPACE_: no such setting"),
+        ],
+    )
+    def test_a_variable_that_is_no_setting_is_an_error(
+        self, variable: str, problem: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv(variable, "SECRET")
+        with pytest.raises(SettingsError) as caught:
+            load_settings(None, root="/r")
+        assert str(caught.value).startswith(problem)
+
+    def test_a_key_in_a_name_is_not_shown(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("LANCE_NAMESPACE_API_KEYS__SECRETKEY4", "ann")
+        with pytest.raises(SettingsError) as caught:
+            load_settings(None, root="/r")
+        assert "SECRET" not in str(caught.value)
+
+    def test_names_know_no_case(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("lance_namespace_port", "2222")
+        assert load_settings(None, root="/r").port == 2222
+
+    @pytest.mark.parametrize(
+        "text", ["a.example,  B.example ,", '["a.example", "b.example"]', ' ["a.example","B.EXAMPLE"]']
+    )
+    def test_lists_are_json_or_items_between_commas(self, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("LANCE_NAMESPACE_ALLOWED_HOSTS", text)
+        assert load_settings(None, root="/r").allowed_hosts == ["a.example", "b.example"]
+
+    def test_options_one_by_one_go_over_those_in_json_over_those_in_the_file(
+        self, config: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("LANCE_NAMESPACE_STORAGE", '{"region": "us", "endpoint": "e"}')
+        monkeypatch.setenv("LANCE_NAMESPACE_STORAGE__REGION", "ap")
+        assert load_settings(config).storage == {"region": "ap", "endpoint": "e"}
+        monkeypatch.delenv("LANCE_NAMESPACE_STORAGE")
+        monkeypatch.delenv("LANCE_NAMESPACE_STORAGE__REGION")
+        assert load_settings(config).storage == {"region": "eu"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"":"svc"}', "api_keys: entry 1: expected a key of at least 8 characters, found 0"),
+        ('{"SECRETKEY4":5}', "api_keys: entry 1: expected the name of a principal as text, found int"),
+        ('{"SECRETKEY4":""}', "api_keys: entry 1: expected a principal of 1 to 255 printable characters"),
+        ('{"SECRET', "LANCE_NAMESPACE_API_KEYS: expected a JSON object, found malformed JSON at line 1 column 2"),
+        ('"SECRETKEY4"', "LANCE_NAMESPACE_API_KEYS: expected a JSON object, found str"),
+        ("", "LANCE_NAMESPACE_API_KEYS: expected a JSON object, found malformed JSON at line 1 column 1"),
+    ],
+)
+def test_wrong_keys_are_refused_and_never_shown(text: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANCE_NAMESPACE_API_KEYS", text)
+    with pytest.raises((ValidationError, SettingsError)) as caught:
+        load_settings(None, root="/r")
+    found = explain(caught.value) if isinstance(caught.value, ValidationError) else str(caught.value)
+    assert found == problem
+    assert "SECRET" not in str(caught.value)
+    assert "SECRET" not in repr(caught.value)
+
+
+def test_a_settings_file_is_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text('root = "/r"\napi_keys = {SECRETKEY4 = "a", SECRETKEY4 = "b"}\n')
+    with pytest.raises(SettingsError, match=r"settings.toml: expected TOML, found malformed TOML at line 2") as caught:
+        load_settings(path)
+    assert "SECRET" not in str(caught.value)
+    path.write_text('root = "/r"\n[api_keys]\nSECRETKEY4 = 4\n')
+    with pytest.raises(ValidationError) as wrong:
+        load_settings(path)
+    assert "SECRET" not in str(wrong.value)
+
+
+def test_a_misspelt_name_in_the_file_is_corrected(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text('root = "/r"\n[api_key]\nSECRETKEY4 = "ann"\n')
+    with pytest.raises(ValidationError) as caught:
+        load_settings(path)
+    assert explain(caught.value) == "api_key: no such setting, did you mean api_keys?"
+
+
+def test_a_file_of_keys(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text('"key-of-ann" = "ann"\n')
+    settings = load_settings(None, root="/r", host="0.0.0.0", api_keys_file=path)
+    assert not settings.exposed
+    assert settings.authenticator.principal({b"x-api-key": b"key-of-ann"}) == "ann"
+    with pytest.raises(ValidationError, match="api_keys_file"):
+        load_settings(None, root="/r", api_keys_file=tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("allowed_hosts", "https://example.org"),
+        ("allowed_hosts", '["a"'),
+        ("allowed_hosts", "[5]"),
+        ("allowed_origins", "example.org"),
+        ("allowed_origins", "https://example.org/path"),
+        ("allowed_origins", "*"),
+        ("allowed_locations", "relative/path"),
+        ("allowed_locations", '[""]'),
+        ("tls_certificate", "/nowhere.pem"),
+        ("max_headers", 0),
+        ("max_json_depth", -1),
+        ("header_timeout", 0),
+        ("header_timeout", "inf"),
+        ("body_timeout", "nan"),
+        ("response_cache_bytes", -1),
+        ("access_log", "perhaps"),
+        ("manifest_store", ""),
+    ],
+)
+def test_bounds(name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"LANCE_NAMESPACE_{name.upper()}", str(value))
+    with pytest.raises(ValidationError) as caught:
+        load_settings(None, root="/r")
+    assert caught.value.errors()[0]["loc"][0] == name
+
+
+def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
+    for name in ("certificate", "key", "ca"):
+        (tmp_path / name).write_text("pem")
+    certificate, key, authorities = tmp_path / "certificate", tmp_path / "key", tmp_path / "ca"
+    for wrong in ({"tls_certificate": certificate}, {"tls_key": key}, {"tls_client_ca": authorities}):
+        with pytest.raises(ValidationError, match="tls_"):
+            load_settings(None, root="/r", **wrong)
+    with pytest.raises(ValidationError, match="tls_key_password"):
+        load_settings(None, root="/r", tls_key_password="SECRET")
+    settings = load_settings(
+        None, root="/r", tls_certificate=certificate, tls_key=key, tls_key_password="SECRET", tls_client_ca=authorities
+    )
+    assert "SECRET" not in repr(settings)
+
+
+def test_what_the_catalog_is_told() -> None:
+    assert load_settings(None, root="/r").namespace_properties() == {"root": "/r", "durability": "fsync"}
+    settings = load_settings(None, root="/r", allowed_locations="/a, s3://b/c", implicit_namespaces=True)
+    assert settings.namespace_properties() == {
+        "root": "/r",
+        "durability": "fsync",
+        "allowed_locations": '["/a", "s3://b/c"]',
+        "implicit_namespaces": "true",
+    }
