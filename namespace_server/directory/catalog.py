@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from namespace_server.directory.committing.record_maintenance import RecordMaint
 from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import TOMBSTONES, VersionEntry
+from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.operations import AssertTableVersion, Batch, CommitTransaction
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -48,6 +49,7 @@ class CatalogOptions:
     record_retention: timedelta = timedelta(days=1)
     record_limit: int = 100_000
     manifest_cache_bytes: int = 64 << 20
+    limits: Limits = field(default_factory=Limits)
 
 
 class Catalog:

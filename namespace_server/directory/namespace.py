@@ -19,7 +19,7 @@ from namespace_server.directory.catalog import Catalog, CatalogOptions
 from namespace_server.directory.committing.verifier import key_above
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.operations import Batch, Operation
-from namespace_server.directory.model.requests import PathResolver, Request
+from namespace_server.directory.model.requests import PathResolver, Request, RequestRules
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.reading.commit_results import answer_call
@@ -30,7 +30,7 @@ from namespace_server.directory.reading.response_cache import Answer, Body, Kept
 R = TypeVar("R")
 _MAX_KEY = 255
 
-_SINGLE: Mapping[str, Callable[[Request, PathResolver], Operation]] = {
+_SINGLE: Mapping[str, Callable[[Request, RequestRules], Operation]] = {
     "create_namespace": requests.create_namespace,
     "drop_namespace": requests.drop_namespace,
     "declare_table": requests.declare_table,
@@ -41,7 +41,7 @@ _SINGLE: Mapping[str, Callable[[Request, PathResolver], Operation]] = {
     "create_table_version": requests.create_table_version,
     "batch_delete_table_versions": requests.delete_table_versions,
 }
-_MANY: Mapping[str, Callable[[Request, PathResolver], tuple[Operation, ...]]] = {
+_MANY: Mapping[str, Callable[[Request, RequestRules], tuple[Operation, ...]]] = {
     "batch_commit_tables": requests.batch_operations,
     "batch_create_table_versions": requests.version_entries,
 }
@@ -86,7 +86,9 @@ class DirectoryNamespace(LanceNamespace):
         if catalog is None:
             catalog, self._manifests = _open_catalog(properties)
         self.catalog = catalog
-        self._paths = PathResolver(self.catalog.store.relative_path, self.catalog.store.uri)
+        self._rules = RequestRules(
+            PathResolver(self.catalog.store.relative_path, self.catalog.store.uri), self.catalog.options.limits
+        )
         self._kept = KeptAnswers()
 
     @property
@@ -140,8 +142,8 @@ class DirectoryNamespace(LanceNamespace):
                 f"idempotency key: expected 1 to {_MAX_KEY} characters, found {len(idempotency_key)}"
             )
         many = _MANY.get(operation)
-        operations = (_SINGLE[operation](request, self._paths),) if many is None else many(request, self._paths)
-        context = requests.string_map(request, "context")
+        operations = (_SINGLE[operation](request, self._rules),) if many is None else many(request, self._rules)
+        context = requests.string_map(request, "context", self._rules.limits)
         batch = Batch(
             uuid=str(uuid.uuid4()),
             operations=operations,

@@ -19,7 +19,6 @@ from lance_namespace.errors import (
     LanceNamespaceError,
     ServiceUnavailableError,
     TableBranchAlreadyExistsError,
-    TableNotFoundError,
 )
 
 from lance_core.commit.durability import added_files
@@ -39,6 +38,7 @@ from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.directory.model.operations import (
     Batch,
@@ -111,7 +111,7 @@ class Verifier:
                     table = snapshot.table(operation.id)
                     location = declared.get(operation.id) or (None if table is None else table.location)
                     if location is None:
-                        findings[number][index] = TableNotFoundError(f"table {join(operation.id)} does not exist")
+                        findings[number][index] = table_not_found(operation.id)
                     else:
                         tasks.append(_Task(number, index, operation, location))
         durable: list[str] = []

@@ -1,6 +1,9 @@
 """What the catalog raises: the published namespace errors, with what a client needs to act on them.
 
-Codes and statuses are those of the Lance namespace spec (0-23). Three kinds carry more than a message:
+Codes and statuses are those of the Lance namespace spec (0-23). Clients in the same process tell some kinds by words of
+the text (lancedb: "Table not found", "Namespace not found", "Namespace not empty"): these stand at its beginning.
+
+Some kinds carry more than a message:
 
     ConcurrentModificationError (14)
     └── BatchConflict           `failures`: which operation met which version, and what to do
@@ -16,17 +19,44 @@ Codes and statuses are those of the Lance namespace spec (0-23). Three kinds car
 from __future__ import annotations
 
 from dataclasses import dataclass
+from reprlib import Repr
 from typing import Any
 
 from lance_namespace.errors import (
     ConcurrentModificationError,
     InternalError,
     LanceNamespaceError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotFoundError,
     ServiceUnavailableError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
     UnsupportedOperationError,
 )
 
 from lance_core.errors import CorruptFile, LanceCoreError, UnsupportedFeature
+from namespace_server.directory.model.object_ids import ObjectId, join
+
+_SHOWN = 80
+_DIGITS = 40
+
+
+class _Bounded(Repr):
+    """Renders a value of any size, depth and type in few characters."""
+
+    def repr_int(self, x: int, level: int) -> str:  # noqa: ARG002
+        return repr(x) if x.bit_length() < 4 * _DIGITS else f"an integer of {x.bit_length()} bits"
+
+
+_BOUNDED = _Bounded()
+_BOUNDED.maxstring = _BOUNDED.maxother = _SHOWN
+_BOUNDED.maxlist = _BOUNDED.maxtuple = _BOUNDED.maxdict = _BOUNDED.maxset = 10
+
+
+def shown(value: object) -> str:
+    """A value from a request as it stands in an error text: at most 80 characters, whatever was sent."""
+    text = "nothing" if value is None else _BOUNDED.repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +85,26 @@ class ConflictDetail:
             "winner_transaction_id": self.winner_transaction_id,
             "hint": self.hint,
         }
+
+
+def table_not_found(table_id: ObjectId) -> TableNotFoundError:
+    """The error (4) for a table that is not in the catalog."""
+    return TableNotFoundError(f"Table not found: {join(table_id)} does not exist")
+
+
+def table_exists(table_id: ObjectId) -> TableAlreadyExistsError:
+    """The error (5) for a name that a table has."""
+    return TableAlreadyExistsError(f"Table already exists: {join(table_id)}")
+
+
+def namespace_not_found(namespace_id: ObjectId) -> NamespaceNotFoundError:
+    """The error (1) for a namespace that is not in the catalog."""
+    return NamespaceNotFoundError(f"Namespace not found: {join(namespace_id)} does not exist")
+
+
+def namespace_exists(namespace_id: ObjectId) -> NamespaceAlreadyExistsError:
+    """The error (2) for a name that a namespace has."""
+    return NamespaceAlreadyExistsError(f"Namespace already exists: {join(namespace_id) or 'the root'}")
 
 
 class BatchConflict(ConcurrentModificationError):

@@ -8,30 +8,38 @@ import unicodedata
 from lance_namespace.errors import InvalidInputError
 
 from lance_core.format.naming import new_table_location, readable_location_part
+from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
 from namespace_server.directory.model.root_layout import RESERVED
 
 _MAX_NAME_BYTES = 255
 _SEPARATORS = frozenset(f"{DELIMITER}/\\")
+_CONTROLS = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Unicode categories that no name may have: control characters, surrogates, line and paragraph separators."""
+_MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Marks of text direction: a name with one of them reads as another name."""
 _HASHED = re.compile(r"[0-9a-f]{8}_(.+)", re.DOTALL)
 
 
 def check_name(name: str, what: str) -> None:
     """Raise InvalidInputError (13) unless `name` may be one component of an id.
 
-    Non-empty, at most 255 bytes of UTF-8, no '$', '/', backslash or control characters, not '.' or '..'.
+    Non-empty, at most 255 bytes of UTF-8, not '.' or '..'; no '$', '/' or backslash, no control characters, line or
+    paragraph separators, no marks of text direction. Tables that others named so stay readable.
     """
     if not name:
         raise InvalidInputError(f"{what}: a name must not be empty")
     if name in {".", ".."}:
         raise InvalidInputError(f"{what}: {name!r} is not a name")
     plain = name.isascii() and name.isprintable() and _SEPARATORS.isdisjoint(name)
-    if not plain and (
-        bad := next((char for char in name if char in _SEPARATORS or unicodedata.category(char) in {"Cc", "Cs"}), None)
-    ):
-        raise InvalidInputError(f"{what} {name!r}: the character {bad!r} is not allowed in a name")
+    if not plain and (bad := next(filter(_is_refused, name), None)):
+        raise InvalidInputError(f"{what} {shown(name)}: the character {bad!a} is not allowed in a name")
     if len(name.encode()) > _MAX_NAME_BYTES:
         raise InvalidInputError(f"{what} {name[:40]!r}…: a name has at most {_MAX_NAME_BYTES} bytes")
+
+
+def _is_refused(char: str) -> bool:
+    return char in _SEPARATORS or char in _MARKS or unicodedata.category(char) in _CONTROLS
 
 
 def check_new_id(object_id: ObjectId, what: str) -> None:
@@ -43,7 +51,7 @@ def check_new_id(object_id: ObjectId, what: str) -> None:
 def check_branch(branch: str) -> None:
     """Raise InvalidInputError (13) unless `branch` may be a branch: names joined by '/', without '$' (N4)."""
     for part in branch.split("/"):
-        check_name(part, f"branch {branch!r}")
+        check_name(part, f"branch {shown(branch)}")
 
 
 def new_location(object_id: ObjectId) -> str:
@@ -57,15 +65,21 @@ def check_location(location: str, object_id: ObjectId) -> None:
     readable = readable_location_part(join(object_id))
     if match is None or match[1] != readable:
         expected = f"<8 hex digits>_{readable}"
-        raise InvalidInputError(f"table {join(object_id)}: location {location!r} must have the form {expected}")
+        raise InvalidInputError(f"table {join(object_id)}: location {shown(location)} must have the form {expected}")
 
 
 def check_registered_location(location: str) -> None:
     """Raise InvalidInputError (13) unless `location` is a path relative to the root that stays inside it."""
-    if "://" in location or location.startswith("/"):
-        raise InvalidInputError(f"location {location!r} must be relative to the catalog root")
+    place = f"location {shown(location)}"
+    expected = "expected a path relative to the catalog's root"
+    if "://" in location:
+        raise InvalidInputError(f"Absolute URIs are not allowed: {place}: {expected}")
+    if location.startswith("/"):
+        raise InvalidInputError(f"Absolute paths are not allowed: {place}: {expected}")
     parts = location.split("/")
-    if any(part in {"", ".", ".."} or "\\" in part or not part.isprintable() for part in parts):
-        raise InvalidInputError(f"location {location!r} must be a plain path inside the catalog root")
+    if ".." in parts:
+        raise InvalidInputError(f"Path traversal is not allowed: {place}: {expected}")
+    if any(part in {"", "."} or "\\" in part or not part.isprintable() for part in parts):
+        raise InvalidInputError(f"{place}: {expected}, found an empty component, '.' or a character of no path")
     if parts[0] in RESERVED:
-        raise InvalidInputError(f"location {location!r} belongs to the catalog itself")
+        raise InvalidInputError(f"{place} belongs to the catalog itself")

@@ -11,6 +11,7 @@ import binascii
 import hashlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeGuard, TypeVar
 from urllib.parse import unquote
 
@@ -20,6 +21,8 @@ from lance_namespace.errors import InvalidInputError, LanceNamespaceError, Unsup
 
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model import identifiers
+from namespace_server.directory.model.errors import shown
+from namespace_server.directory.model.limits import Limits, utf8_length
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
     AssertTableVersion,
@@ -40,6 +43,8 @@ from namespace_server.directory.model.operations import (
 Request = Mapping[str, Any]
 T = TypeVar("T")
 _MAX_VERSION = 2**63 - 1
+_MAX_VERSION_DIGITS = len(str(_MAX_VERSION))
+_MAX_PAGE = 2**31 - 1
 _WALKS = frozenset({".", ".."})
 _OBJECTS = (dict, Mapping)
 """What JSON makes of it goes first, here and in `_is_list`: to ask an abstract class takes several times as long."""
@@ -68,6 +73,14 @@ class PathResolver:
         return self._object_path(location) if location.startswith("/") else location
 
 
+@dataclass(frozen=True, slots=True)
+class RequestRules:
+    """What the catalog that a request is for makes of it: `paths`, and what is allowed in it."""
+
+    paths: PathResolver
+    limits: Limits
+
+
 def table_id(request: Request, what: str = "table") -> ObjectId:
     """The id of a table: a list of at least one name."""
     parts = object_id(request, what)
@@ -80,7 +93,7 @@ def object_id(request: Request, what: str, field: str = "id") -> ObjectId:
     """An id: a list of strings. An absent id is an error; an empty list is the root namespace."""
     value = request.get(field)
     if not _is_list(value) or not all(isinstance(part, str) for part in value):
-        raise InvalidInputError(f"{what} {field}: expected a list of strings, found {_shown(value)}")
+        raise InvalidInputError(f"{what} {field}: expected a list of strings, found {shown(value)}")
     return tuple(value)
 
 
@@ -90,7 +103,9 @@ def text(request: Request, field: str, *, required: bool = False) -> str | None:
     if value is None and not required:
         return None
     if not isinstance(value, str):
-        raise InvalidInputError(f"{field}: expected a string, found {_shown(value)}")
+        raise InvalidInputError(f"{field}: expected a string, found {shown(value)}")
+    if not value.isascii():
+        utf8_length(value, field)
     return value
 
 
@@ -100,7 +115,7 @@ def integer(request: Request, field: str, *, required: bool = False) -> int | No
     if value is None and not required:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not -_MAX_VERSION - 1 <= value <= _MAX_VERSION:
-        raise InvalidInputError(f"{field}: expected a 64-bit integer, found {_shown(value)}")
+        raise InvalidInputError(f"{field}: expected a 64-bit integer, found {shown(value)}")
     return value
 
 
@@ -110,11 +125,29 @@ def flag(request: Request, field: str, *, default: bool = False) -> bool:
     if value is None:
         return default
     if not isinstance(value, bool):
-        raise InvalidInputError(f"{field}: expected true or false, found {_shown(value)}")
+        raise InvalidInputError(f"{field}: expected true or false, found {shown(value)}")
     return value
 
 
-def string_map(request: Request, field: str) -> dict[str, str]:
+def page_size(request: Request) -> int | None:
+    """The limit of a paged read; None when unlimited (absent or negative)."""
+    limit = integer(request, "limit")
+    return None if limit is None or limit < 0 else min(limit, _MAX_PAGE)
+
+
+def page_position(request: Request, what: str) -> int | None:
+    """The page token of a read whose pages end with a number (`what` it is), or None on the first page."""
+    token = text(request, "page_token")
+    if token is None:
+        return None
+    if token.isascii() and token.isdigit() and len(token) <= _MAX_VERSION_DIGITS:
+        number = int(token)
+        if number < _MAX_VERSION:
+            return number
+    raise InvalidInputError(f"page_token: expected {what}, found {shown(token)}")
+
+
+def string_map(request: Request, field: str, limits: Limits) -> dict[str, str]:
     """An optional object of strings; absent is empty."""
     value = request.get(field)
     if value is None:
@@ -122,7 +155,8 @@ def string_map(request: Request, field: str) -> dict[str, str]:
     if not isinstance(value, Mapping) or not all(
         isinstance(key, str) and isinstance(item, str) for key, item in value.items()
     ):
-        raise InvalidInputError(f"{field}: expected an object of strings, found {_shown(value)}")
+        raise InvalidInputError(f"{field}: expected an object of strings, found {shown(value)}")
+    limits.check_strings(value, field)
     return dict(value)
 
 
@@ -135,17 +169,19 @@ def branch(request: Request) -> str | None:
     return name
 
 
-def create_namespace(request: Request, _paths: PathResolver) -> CreateNamespace:
+def create_namespace(request: Request, rules: RequestRules) -> CreateNamespace:
     """CreateNamespaceRequest."""
     target = object_id(request, "namespace")
     identifiers.check_new_id(target, "namespace")
     modes = {"create": CreateMode.CREATE, "existok": CreateMode.EXIST_OK, "overwrite": CreateMode.OVERWRITE}
     return CreateNamespace(
-        target, string_map(request, "properties"), _choice(request, "mode", modes, CreateMode.CREATE)
+        target,
+        string_map(request, "properties", rules.limits),
+        _choice(request, "mode", modes, CreateMode.CREATE),
     )
 
 
-def drop_namespace(request: Request, _paths: PathResolver) -> DropNamespace:
+def drop_namespace(request: Request, _rules: RequestRules) -> DropNamespace:
     """DropNamespaceRequest."""
     target = object_id(request, "namespace")
     if not target:
@@ -157,7 +193,7 @@ def drop_namespace(request: Request, _paths: PathResolver) -> DropNamespace:
     )
 
 
-def declare_table(request: Request, paths: PathResolver) -> DeclareTable:
+def declare_table(request: Request, rules: RequestRules) -> DeclareTable:
     """DeclareTableRequest. A location is made up unless the client chose one of the managed form (N1)."""
     target = table_id(request)
     identifiers.check_new_id(target, "table")
@@ -165,44 +201,49 @@ def declare_table(request: Request, paths: PathResolver) -> DeclareTable:
     if wanted is None:
         location = identifiers.new_location(target)
     else:
-        key = paths.location_key(wanted)
+        key = rules.paths.location_key(wanted)
         if key is None:
-            raise InvalidInputError(f"table {join(target)}: location {wanted!r} lies outside the catalog root")
+            raise InvalidInputError(f"table {join(target)}: location {shown(wanted)} lies outside the catalog root")
         identifiers.check_location(key, target)
         location = key
-    return DeclareTable(target, location, string_map(request, "properties"), chosen=wanted is not None)
+    return DeclareTable(target, location, string_map(request, "properties", rules.limits), chosen=wanted is not None)
 
 
-def register_table(request: Request, _paths: PathResolver) -> RegisterTable:
+def register_table(request: Request, rules: RequestRules) -> RegisterTable:
     """RegisterTableRequest."""
     target = table_id(request)
     identifiers.check_new_id(target, "table")
     location = text(request, "location", required=True) or ""
     identifiers.check_registered_location(location)
     overwrite = _choice(request, "mode", {"create": False, "overwrite": True}, default=False)
-    return RegisterTable(target, location, string_map(request, "properties"), overwrite)
+    return RegisterTable(target, location, string_map(request, "properties", rules.limits), overwrite)
 
 
-def deregister_table(request: Request, _paths: PathResolver) -> DeregisterTable:
+def deregister_table(request: Request, _rules: RequestRules) -> DeregisterTable:
     """DeregisterTableRequest."""
     return DeregisterTable(table_id(request))
 
 
-def drop_table(request: Request, _paths: PathResolver) -> DropTable:
+def drop_table(request: Request, _rules: RequestRules) -> DropTable:
     """DropTableRequest."""
     return DropTable(table_id(request))
 
 
-def rename_table(request: Request, _paths: PathResolver) -> RenameTable:
-    """RenameTableRequest. Without `new_namespace_id` the table stays in its namespace."""
+def rename_table(request: Request, _rules: RequestRules) -> RenameTable:
+    """RenameTableRequest. Without `new_namespace_id` the table stays in its namespace.
+
+    An empty list is an unset one: that is how the generated Java client sends it.
+    """
     source = table_id(request)
-    parent = source[:-1] if request.get("new_namespace_id") is None else object_id(request, "new", "new_namespace_id")
+    parent = source[:-1]
+    if request.get("new_namespace_id") is not None:
+        parent = object_id(request, "new", "new_namespace_id") or parent
     target = (*parent, text(request, "new_table_name", required=True) or "")
     identifiers.check_new_id(target, "table")
     return RenameTable(source, target)
 
 
-def create_table_version(request: Request, paths: PathResolver) -> CreateTableVersion:
+def create_table_version(request: Request, rules: RequestRules) -> CreateTableVersion:
     """CreateTableVersionRequest. A detached (negative) version is refused before anything else (N6)."""
     target = table_id(request)
     version = integer(request, "version", required=True) or 0
@@ -221,27 +262,25 @@ def create_table_version(request: Request, paths: PathResolver) -> CreateTableVe
         target,
         branch(request),
         version,
-        paths.manifest_key(sent),
+        rules.paths.manifest_key(sent),
         sent,
         size,
         text(request, "e_tag"),
         "V1" if scheme.upper() == "V1" else "V2",
-        string_map(request, "metadata"),
+        string_map(request, "metadata", rules.limits),
     )
 
 
-def delete_table_versions(request: Request, _paths: PathResolver) -> DeleteTableVersions:
+def delete_table_versions(request: Request, _rules: RequestRules) -> DeleteTableVersions:
     """BatchDeleteTableVersionsRequest."""
     target = table_id(request)
     ranges = request.get("ranges")
     if not _is_list(ranges) or not ranges:
-        raise InvalidInputError(f"ranges: expected a non-empty list of version ranges, found {_shown(ranges)}")
+        raise InvalidInputError(f"ranges: expected a non-empty list of version ranges, found {shown(ranges)}")
     parsed = []
     for item in ranges:
         if not isinstance(item, _OBJECTS):
-            raise InvalidInputError(
-                f"ranges: expected objects with start_version and end_version, found {_shown(item)}"
-            )
+            raise InvalidInputError(f"ranges: expected objects with start_version and end_version, found {shown(item)}")
         start, end = integer(item, "start_version", required=True), integer(item, "end_version", required=True)
         if start is None or end is None or start < 0 or 0 <= end < start:
             raise InvalidInputError(f"ranges: expected 0 <= start_version <= end_version, found {start} and {end}")
@@ -249,7 +288,7 @@ def delete_table_versions(request: Request, _paths: PathResolver) -> DeleteTable
     return DeleteTableVersions(target, branch(request), tuple(parsed))
 
 
-def commit_transaction(request: Request, paths: PathResolver) -> CommitTransaction:
+def commit_transaction(request: Request, rules: RequestRules) -> CommitTransaction:
     """Ours: a Lance Transaction message, base64-encoded."""
     target = table_id(request)
     encoded = text(request, "transaction", required=True) or ""
@@ -264,31 +303,31 @@ def commit_transaction(request: Request, paths: PathResolver) -> CommitTransacti
     if transaction.WhichOneof("operation") is None:
         raise InvalidInputError(f"transaction {transaction.uuid} on {join(target)}: it has no known operation")
     return CommitTransaction(
-        target, branch(request), transaction, flag(request, "stable_row_ids"), _expected_location(request, paths)
+        target, branch(request), transaction, flag(request, "stable_row_ids"), _expected_location(request, rules)
     )
 
 
-def assert_table_version(request: Request, paths: PathResolver) -> AssertTableVersion:
+def assert_table_version(request: Request, rules: RequestRules) -> AssertTableVersion:
     """Ours: the read-set check."""
     target = table_id(request)
     version = integer(request, "version", required=True) or 0
     if version < 0:
         raise InvalidInputError(f"version {version} of {join(target)}: expected a version number or 0")
-    return AssertTableVersion(target, branch(request), version, _expected_location(request, paths))
+    return AssertTableVersion(target, branch(request), version, _expected_location(request, rules))
 
 
-def _expected_location(request: Request, paths: PathResolver) -> str | None:
+def _expected_location(request: Request, rules: RequestRules) -> str | None:
     """Where the client believes the table to be: a key, of which no other table has the like (N1)."""
     sent = text(request, "location")
     if sent is None:
         return None
-    key = paths.location_key(sent)
+    key = rules.paths.location_key(sent)
     if key is None:
-        raise InvalidInputError(f"location {sent!r} lies outside the catalog root")
+        raise InvalidInputError(f"location {shown(sent)} lies outside the catalog root")
     return unquote(key)
 
 
-_BATCH_OPERATIONS: dict[str, Callable[[Request, PathResolver], Operation]] = {
+_BATCH_OPERATIONS: dict[str, Callable[[Request, RequestRules], Operation]] = {
     "declare_table": declare_table,
     "create_table_version": create_table_version,
     "delete_table_versions": delete_table_versions,
@@ -298,42 +337,47 @@ _BATCH_OPERATIONS: dict[str, Callable[[Request, PathResolver], Operation]] = {
 }
 
 
-def batch_operations(request: Request, paths: PathResolver) -> tuple[Operation, ...]:
+def batch_operations(request: Request, rules: RequestRules) -> tuple[Operation, ...]:
     """BatchCommitTablesRequest: exactly one operation field in each element."""
     operations = _items(request, "operations")
-    parsed = []
+    rules.limits.check_operations(len(operations), "operations")
+    parsed: list[Operation] = []
     for index, item in enumerate(operations):
         given = [name for name, value in item.items() if value is not None]
         if len(given) != 1 or given[0] not in _BATCH_OPERATIONS:
             known = ", ".join(_BATCH_OPERATIONS)
-            raise InvalidInputError(
-                f"operations[{index}]: expected exactly one of {known}; found {', '.join(given) or 'none'}"
-            )
+            raise InvalidInputError(f"operations[{index}]: expected exactly one of {known}; found {_names(given)}")
         body = item[given[0]]
         if not isinstance(body, _OBJECTS):
-            raise InvalidInputError(f"operations[{index}].{given[0]}: expected an object, found {_shown(body)}")
+            raise InvalidInputError(f"operations[{index}].{given[0]}: expected an object, found {shown(body)}")
         try:
-            parsed.append(_BATCH_OPERATIONS[given[0]](body, paths))
+            parsed.append(_BATCH_OPERATIONS[given[0]](body, rules))
         except (InvalidInputError, UnsupportedOperationError) as error:
             raise _located(f"operations[{index}].{given[0]}", error) from None
     return tuple(parsed)
 
 
-def version_entries(request: Request, paths: PathResolver) -> tuple[Operation, ...]:
+def version_entries(request: Request, rules: RequestRules) -> tuple[Operation, ...]:
     """BatchCreateTableVersionsRequest."""
-    parsed = []
-    for index, entry in enumerate(_items(request, "entries")):
+    entries = _items(request, "entries")
+    rules.limits.check_operations(len(entries), "entries")
+    parsed: list[Operation] = []
+    for index, entry in enumerate(entries):
         try:
-            parsed.append(create_table_version(entry, paths))
+            parsed.append(create_table_version(entry, rules))
         except (InvalidInputError, UnsupportedOperationError) as error:
             raise _located(f"entries[{index}]", error) from None
     return tuple(parsed)
 
 
 def request_hash(operation: str, request: Request) -> str:
-    """SHA-256 (hex) of what is asked for; who asks and in what context does not count."""
+    """SHA-256 (hex) of a request, without identity and context. Raises InvalidInputError (13) for what is no JSON."""
     asked = {key: value for key, value in request.items() if key not in {"identity", "context"} and value is not None}
-    return hashlib.sha256(operation.encode() + b"\0" + orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    try:
+        encoded = orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
+    except (TypeError, RecursionError) as error:  # nested too deeply, or no JSON
+        raise InvalidInputError(f"{operation}: the request cannot be written as JSON ({error})") from error
+    return hashlib.sha256(operation.encode() + b"\0" + encoded).hexdigest()
 
 
 def _located(place: str, error: InvalidInputError | UnsupportedOperationError) -> LanceNamespaceError:
@@ -341,13 +385,18 @@ def _located(place: str, error: InvalidInputError | UnsupportedOperationError) -
     return type(error)(f"{place}: {error}")
 
 
+def _names(fields: Sequence[object]) -> str:
+    names = ", ".join(map(str, fields[:8])) or "none"
+    return names if len(names) <= 200 else f"{names[:200]}…"
+
+
 def _items(request: Request, field: str) -> Sequence[Request]:
     items = request.get(field)
     if not _is_list(items) or not items:
-        raise InvalidInputError(f"{field}: expected a non-empty list, found {_shown(items)}")
+        raise InvalidInputError(f"{field}: expected a non-empty list, found {shown(items)}")
     for index, item in enumerate(items):
         if not isinstance(item, _OBJECTS):
-            raise InvalidInputError(f"{field}[{index}]: expected an object, found {_shown(item)}")
+            raise InvalidInputError(f"{field}[{index}]: expected an object, found {shown(item)}")
     return items
 
 
@@ -361,10 +410,5 @@ def _choice(request: Request, field: str, choices: Mapping[str, T], default: T) 
         return default
     chosen = choices.get(value.replace("_", "").lower())
     if chosen is None:
-        raise InvalidInputError(f"{field}: expected one of {', '.join(choices)}; found {value!r}")
+        raise InvalidInputError(f"{field}: expected one of {', '.join(choices)}; found {shown(value)}")
     return chosen
-
-
-def _shown(value: object) -> str:
-    shown = "nothing" if value is None else repr(value)
-    return shown if len(shown) <= 80 else shown[:79] + "…"

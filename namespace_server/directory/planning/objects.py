@@ -9,13 +9,11 @@ from typing import Literal
 from lance_namespace.errors import (
     InvalidInputError,
     LanceNamespaceError,
-    NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
 )
 
 from namespace_server.directory.model.entries import DEREGISTERED, DROPPED, NamespaceEntry, RecordEntry, TableEntry
+from namespace_server.directory.model.errors import namespace_exists, namespace_not_found, table_exists
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
     CreateMode,
@@ -37,10 +35,10 @@ def create_namespace(builder: PlanBuilder, operation: CreateNamespace) -> Result
         if operation.mode is CreateMode.EXIST_OK:
             return _with_properties({}, existing.properties)
         if operation.mode is CreateMode.CREATE or not operation.id:
-            raise NamespaceAlreadyExistsError(f"namespace {join(operation.id) or 'root'} exists")
+            raise namespace_exists(operation.id)
         _drop_below(builder, operation.id)
     elif builder.work.table(operation.id) is not None:
-        raise TableAlreadyExistsError(f"namespace {join(operation.id)}: a table has that name")
+        raise table_exists(operation.id)
     builder.require_parent(operation.id)
     builder.change([NamespaceEntry(operation.id, operation.properties)])
     return _with_properties({}, operation.properties)
@@ -52,10 +50,10 @@ def drop_namespace(builder: PlanBuilder, operation: DropNamespace) -> Result:
     if existing is None:
         if operation.skip_missing:
             return {}
-        raise NamespaceNotFoundError(f"namespace {join(operation.id)} does not exist")
+        raise namespace_not_found(operation.id)
     held = len(builder.work.child_namespaces(operation.id)) + len(builder.work.child_tables(operation.id))
     if held and not operation.cascade:
-        raise NamespaceNotEmptyError(f"namespace {join(operation.id)} holds {held} objects")
+        raise NamespaceNotEmptyError(f"Namespace not empty: {join(operation.id)} holds {held} namespaces and tables")
     _drop_below(builder, operation.id)
     builder.change(removes=[join(operation.id)])
     return _with_properties({}, existing.properties)
@@ -151,9 +149,9 @@ def _require_vacant(builder: PlanBuilder, table_id: ObjectId) -> None:
     builder.require_parent(table_id)
     holder = builder.holder(table_id)
     if isinstance(holder, TableEntry):
-        raise TableAlreadyExistsError(f"table {join(table_id)} exists")
+        raise table_exists(table_id)
     if holder is not None:
-        raise NamespaceAlreadyExistsError(f"table {join(table_id)}: a namespace has that name")
+        raise namespace_exists(table_id)
 
 
 def _require_unused_location(builder: PlanBuilder, table_id: ObjectId, location: str) -> None:

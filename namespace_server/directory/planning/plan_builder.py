@@ -13,7 +13,6 @@ from lance_namespace.errors import (
     InvalidInputError,
     LanceNamespaceError,
     NamespaceNotFoundError,
-    TableNotFoundError,
 )
 
 from lance_core.format.manifest import ManifestFile
@@ -27,6 +26,7 @@ from namespace_server.directory.model.entries import (
     VersionEntry,
     changes_of,
 )
+from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import Batch
 from namespace_server.directory.model.overlay import Overlay
@@ -191,7 +191,7 @@ class PlanBuilder:
         """The table, or TableNotFoundError (4)."""
         table = self.view(table_id).table(table_id)
         if table is None:
-            raise TableNotFoundError(f"table {join(table_id)} does not exist")
+            raise table_not_found(table_id)
         return table
 
     def require_parent(self, object_id: ObjectId) -> None:
@@ -202,7 +202,9 @@ class PlanBuilder:
             return
         if holder is not None:
             raise InvalidInputError(f"{join(object_id)}: {join(parent)} is a table, expected a namespace")
-        raise NamespaceNotFoundError(f"namespace {join(parent)}, the parent of {join(object_id)}, does not exist")
+        raise NamespaceNotFoundError(
+            f"Namespace not found: {join(parent)}, the parent of {join(object_id)}, does not exist"
+        )
 
     def rows_of(self, table_id: ObjectId) -> list[VersionEntry]:
         """All version rows of a table, of all branches."""

@@ -217,8 +217,8 @@ def _table_at(builder: PlanBuilder, operation: CommitTransaction | AssertTableVe
     table = builder.table(operation.id)
     if operation.location not in {None, table.location, unquote(table.location)}:
         raise TableNotFoundError(
-            f"{_chain(operation)} at {operation.location} does not exist any more; the table of that name is at "
-            f"{table.location}"
+            f"Table not found: {_chain(operation)} at {operation.location} does not exist any more; "
+            f"the table of that name is at {table.location}"
         )
     return table
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from lance_namespace.errors import (
     InvalidInputError,
-    NamespaceNotFoundError,
     TableBranchNotFoundError,
     TableTagNotFoundError,
     TableVersionNotFoundError,
@@ -20,6 +19,7 @@ from lance_core.format.refs import decode_tag, tag_path
 from namespace_server.directory.committing.verifier import stored_entries
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.errors import namespace_not_found
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
 from namespace_server.directory.model.requests import Request
 from namespace_server.directory.model.sorted_names import SortedNames
@@ -36,7 +36,7 @@ def describe_namespace(view: View, request: Request) -> Body:
     namespace_id = requests.object_id(request, "namespace")
     namespace = view.about(namespace_id).namespace(namespace_id)
     if namespace is None:
-        raise NamespaceNotFoundError(f"namespace {join(namespace_id)} does not exist")
+        raise namespace_not_found(namespace_id)
     return {"properties": dict(namespace.properties)}
 
 
@@ -68,7 +68,7 @@ def list_tables(view: View, request: Request) -> Body:
 
 def list_all_tables(view: View, request: Request) -> Body:
     """ListTablesResponse with whole ids, joined by `delimiter` or '$', in the order of their components."""
-    limit, token = limit_of(request), requests.text(request, "page_token")
+    limit, token = requests.page_size(request), requests.text(request, "page_token")
     delimiter = requests.text(request, "delimiter") or DELIMITER
     created_only = not requests.flag(request, "include_declared", default=True)
     tables: list[str] = []
@@ -154,10 +154,8 @@ def describe_catalog_version(view: View, request: Request) -> Body:
 
 def list_catalog_versions(view: View, request: Request) -> Body:
     """Ours: the kept catalog versions, newest first, with the batches that each committed."""
-    limit, token = limit_of(request), requests.text(request, "page_token")
-    if token is not None and not token.isdigit():
-        raise InvalidInputError(f"page_token: expected a catalog version, found {token!r}")
-    before = view.snapshot.version + 1 if token is None else int(token)
+    limit, last = requests.page_size(request), requests.page_position(request, "a catalog version")
+    before = view.snapshot.version + 1 if last is None else last
     wanted = 100 if limit is None else limit
     history = view.catalog.table.history(limit=wanted + 1, before=before) if wanted else []
     versions = [
@@ -174,12 +172,6 @@ def list_catalog_versions(view: View, request: Request) -> Body:
     return _paged({"versions": versions}, str(history[wanted - 1].version) if len(history) > wanted else None)
 
 
-def limit_of(request: Request) -> int | None:
-    """The page size; None when unlimited (absent or negative)."""
-    limit = requests.integer(request, "limit")
-    return None if limit is None or limit < 0 else limit
-
-
 def page(
     names: SortedNames, request: Request, wanted: Callable[[str], bool] | None = None
 ) -> tuple[list[str], str | None]:
@@ -187,7 +179,7 @@ def page(
 
     No more names are looked at than it takes to fill the page and to tell whether another one follows.
     """
-    limit, token = limit_of(request), requests.text(request, "page_token")
+    limit, token = requests.page_size(request), requests.text(request, "page_token")
     following: Iterable[str] = names if token is None else names.after(token)
     if wanted is not None:
         following = filter(wanted, following)

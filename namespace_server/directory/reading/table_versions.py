@@ -10,18 +10,14 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any
 
-from lance_namespace.errors import (
-    InvalidInputError,
-    TableBranchNotFoundError,
-    TableNotFoundError,
-    TableVersionNotFoundError,
-)
+from lance_namespace.errors import TableBranchNotFoundError, TableVersionNotFoundError
 
 from lance_core.errors import NotFound
 from lance_core.versions import list_versions
 from namespace_server.directory.committing.verifier import stored_entries
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.requests import Request
 from namespace_server.directory.reading.read_context import Naming, View
@@ -48,15 +44,13 @@ def list_table_versions(view: View, request: Request) -> Body:
     table = require_table(view, request)
     branch = requests.branch(request)
     descending = requests.flag(request, "descending")
-    limit = requests.integer(request, "limit")
-    token = requests.text(request, "page_token")
-    if token is not None and not token.isdigit():
-        raise InvalidInputError(f"page_token: expected a version number, found {token!r}")
-    start = None if token is None else int(token) + (-1 if descending else 1)
+    limit = requests.page_size(request)
+    last = requests.page_position(request, "a version number")
+    start = None if last is None else last + (-1 if descending else 1)
     entries = _existing(view, table, branch, descending, start, limit)
     if not entries and branch is not None and _is_no_branch(view, table, branch):
         raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
-    wanted = entries if limit is None or limit < 0 else entries[:limit]
+    wanted = entries if limit is None else entries[:limit]
     body: Body = {"versions": _finished(view, wanted)}
     if wanted and len(entries) > len(wanted):
         body["page_token"] = str(wanted[-1].version)
@@ -131,7 +125,7 @@ def _existing(
             existing.append(entry)
         else:
             absent.append(entry)
-        if limit is not None and 0 <= limit < len(existing):
+        if limit is not None and limit < len(existing):
             break
     gone = _gone(view, head, absent) if absent else []
     view.catalog.record_maintenance.remove(gone)
@@ -180,5 +174,5 @@ def require_table(view: View, request: Request) -> TableEntry:
     table_id = requests.table_id(request)
     table = view.about(table_id).table(table_id)
     if table is None:
-        raise TableNotFoundError(f"table {join(table_id)} does not exist")
+        raise table_not_found(table_id)
     return table

@@ -1,0 +1,58 @@
+"""Bounds on what one request may put into the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lance_namespace.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`operations` bounds a batch, the others one object of strings: properties, metadata of a version, context.
+
+    `property_bytes` and `total_property_bytes` count UTF-8 bytes: of a key or value, and of all keys and values.
+    """
+
+    operations: int = 10_000
+    properties: int = 1_000
+    property_key_bytes: int = 1_024
+    property_bytes: int = 64 << 10
+    total_property_bytes: int = 1 << 20
+
+    def check_operations(self, count: int, field: str) -> None:
+        """Raise InvalidInputError (13) for more operations than a batch may have."""
+        if count > self.operations:
+            raise InvalidInputError(f"{field}: expected at most {self.operations} operations, found {count}")
+
+    def check_strings(self, values: Mapping[str, str], field: str) -> None:
+        """Raise InvalidInputError (13) unless the keys and values of an object fit, and are valid Unicode."""
+        if len(values) > self.properties:
+            raise InvalidInputError(f"{field}: expected at most {self.properties} keys, found {len(values)}")
+        total = 0
+        for key, value in values.items():
+            key_bytes, value_bytes = utf8_length(key, field), utf8_length(value, field)
+            if key_bytes > self.property_key_bytes:
+                raise InvalidInputError(
+                    f"{field}: expected keys of at most {self.property_key_bytes} bytes, found {key_bytes}"
+                )
+            if value_bytes > self.property_bytes:
+                raise InvalidInputError(
+                    f"{field}: expected values of at most {self.property_bytes} bytes, found {value_bytes} in {key!r}"
+                )
+            total += key_bytes + value_bytes
+        if total > self.total_property_bytes:
+            raise InvalidInputError(
+                f"{field}: expected at most {self.total_property_bytes} bytes of keys and values, found {total}"
+            )
+
+
+def utf8_length(text: str, field: str) -> int:
+    """The number of bytes of a string. Raises InvalidInputError (13) for one with lone surrogates."""
+    if text.isascii():
+        return len(text)
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"{field}: expected valid Unicode, found a lone surrogate") from error
