@@ -203,7 +203,7 @@ class PlanBuilder:
         if holder is not None:
             raise InvalidInputError(f"{join(object_id)}: {join(parent)} is a table, expected a namespace")
         raise NamespaceNotFoundError(
-            f"Namespace not found: {join(parent)}, the parent of {join(object_id)}, does not exist"
+            f"Namespace not found: namespace {join(parent)}, the parent of {join(object_id)}, does not exist"
         )
 
     def rows_of(self, table_id: ObjectId) -> list[VersionEntry]:
