@@ -16,6 +16,7 @@ from benchmarks.report import Report, Table, count, milliseconds
 from benchmarks.servers import serve_ours
 from benchmarks.staging import flush_files
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.process import tune_process
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 WARM_UP = 50
@@ -45,7 +46,7 @@ class Start:
 
 def run(directory: Path) -> Report:
     """Declare tables in namespaces of each size, and start a server on each."""
-    gc.set_threshold(100_000, 20, 50)  # as the server sets it
+    tune_process()  # as the server does
     starts: dict[int, Start] = {}
     for tables in SIZES:
         name = write_wide_catalog(directory / str(tables), tables)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import os
 import re
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -27,6 +25,7 @@ from lance_core.inspection import inspect_uri, render_text
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
+from namespace_server.process import tune_process
 from namespace_server.rest.identity import Authenticator
 from namespace_server.serving import Server, configure
 from namespace_server.settings import Settings, explain, load_settings, read_environment
@@ -100,6 +99,7 @@ def serve(
             "listen on 127.0.0.1, or say --insecure."
         )
     authenticator = _authenticator(settings)
+    tune_process()
     namespace = _open(settings)
     app = create_app(namespace, authenticator, max_body=settings.max_body_bytes, queue_capacity=settings.queue_capacity)
     _log.info("serving %s", settings.root)
@@ -107,12 +107,6 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         # uvicorn raises the signal again when everything has ended well, which would make it look like an accident.
         signal.signal(number, lambda *_: None)
-    # Reads wait for the interpreter while a group is planned. Measured: a tenth of the default lets a third more of
-    # them through, and costs the commits nothing.
-    sys.setswitchinterval(0.0005)
-    # What a request leaves behind is freed by reference counting; looking for cycles after every 700 objects costs more
-    # than the request.
-    gc.set_threshold(100_000, 20, 50)
     if settings.api_keys_file is not None:
         signal.signal(signal.SIGHUP, lambda *_: authenticator.reload_soon())
     authenticator.start()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import repeat
 from typing import Final
 
@@ -60,12 +57,11 @@ from namespace_server.directory.model.state import (
 from namespace_server.directory.model.state_editor import apply_changes
 from namespace_server.directory.model.version_index import Chain, Segment, VersionBlock, VersionColumns, join_columns
 
-LARGE: Final = 100_000
-"""From so many rows on, what was loaded is taken out of the garbage collector's sight for good."""
+LoadHook = Callable[[int], AbstractContextManager[None]]
+"""A context manager for a load of so many rows."""
 
+_hooks: Final[list[LoadHook]] = []
 _CHUNK_ROWS: Final = 131_072
-_LIBC: Final = ctypes.CDLL(None)
-_M_ARENA_MAX: Final = -8
 _COLUMNS: Final = ("object_id", "object_type", "location", "metadata")
 
 
@@ -349,32 +345,19 @@ def _is_at(tables: Mapping[ObjectId, StoredTable], table_id: ObjectId, location:
     return table is not None and table.location == location
 
 
+def add_load_hook(hook: LoadHook) -> None:
+    """Enter `hook(rows)` around each load of a whole catalog in this process, from now on.
+
+    For settings of the process that a load of so many rows wants; the library itself changes none.
+    """
+    if hook not in _hooks:
+        _hooks.append(hook)
+
+
 @contextmanager
-def building_large(rows: int) -> Iterator[None]:
-    """Build something of that many rows; above `LARGE`, so that it does not weigh on the process afterwards.
-
-    The garbage collector is off meanwhile and never looks at the result, and freed memory goes back to the system.
-    """
-    if rows < LARGE or not gc.isenabled():
+def loading(rows: int) -> Iterator[None]:
+    """Run a load of that many rows inside the hooks."""
+    with ExitStack() as stack:
+        for hook in _hooks:
+            stack.enter_context(hook(rows))
         yield
-        return
-    gc.disable()
-    try:
-        yield
-        gc.freeze()
-    finally:
-        gc.enable()
-        pa.default_memory_pool().release_unused()
-        if hasattr(_LIBC, "malloc_trim"):
-            _LIBC.malloc_trim(0)
-
-
-@cache
-def limit_arenas() -> None:
-    """Let all threads that start from now on share one arena of the C library, for the life of the process.
-
-    The threads that decode data files would otherwise leave arenas of their own behind, full of holes: some 40 MB for
-    each large file. Decoding and encoding are no slower for it.
-    """
-    if hasattr(_LIBC, "mallopt"):
-        _LIBC.mallopt(_M_ARENA_MAX, 1)

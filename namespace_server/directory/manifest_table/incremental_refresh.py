@@ -24,7 +24,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, data_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.manifest_table.bulk_load import BulkLoader, building_large
+from namespace_server.directory.manifest_table.bulk_load import BulkLoader, loading
 from namespace_server.directory.manifest_table.fragments import KEPT_ROWS, Fragment, Layout, follow, new_fragment
 from namespace_server.directory.manifest_table.row_codec import TABLE, TABLE_VERSION, Row, decode_row
 from namespace_server.directory.manifest_table.schema import (
@@ -73,7 +73,7 @@ class IncrementalRefresh:
             if found is None:
                 found = self._compare(base, base.disk, file)
         if found is None:
-            with building_large(sum(message.physical_rows for message in file.manifest.fragments)):
+            with loading(sum(message.physical_rows for message in file.manifest.fragments)):
                 found = self._load(file)
         state, layout = found
         timestamp_ns = file.timestamp_ns

@@ -18,7 +18,6 @@ from lance_core.errors import CorruptFile, LanceCoreError, ReferenceNotFound, St
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.manifest_table.bulk_load import limit_arenas
 from namespace_server.directory.manifest_table.flip import Flip, prepare_flip
 from namespace_server.directory.manifest_table.fragments import Fragment
 from namespace_server.directory.manifest_table.incremental_refresh import NO_FILE, IncrementalRefresh
@@ -102,7 +101,6 @@ class ManifestTable:
         now: Callable[[], int] = time.time_ns,
         listing_interval: float = LISTING_INTERVAL,
     ) -> None:
-        limit_arenas()
         self._store = store
         self._path = path
         self._now = now
