@@ -244,7 +244,7 @@ def assert_snapshot_is(snapshot: CatalogSnapshot, reference: ReferenceCatalog) -
             assert snapshot.record(entry.batch_uuid) == entry
             assert snapshot.record_by_request(entry.request_hash) == entry
             if entry.idempotency_key is not None:
-                assert snapshot.record_by_key(entry.idempotency_key) == entry
+                assert snapshot.record_by_key(entry.idempotency_key, entry.principal) == entry
     pending = {entry for entry in rows.values() if isinstance(entry, RecordEntry) and entry.state == "open"}
     assert set(snapshot.open_records()) == pending
     places = {place_of(party) for record in pending for party in record.participants}

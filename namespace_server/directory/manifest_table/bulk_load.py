@@ -109,13 +109,7 @@ class BulkLoader:
             Map(children),
             Map(unusual),
             Map(self._records),
-            Map(
-                {
-                    stored.entry.idempotency_key: stored.entry.batch_uuid
-                    for stored in records
-                    if stored.entry.idempotency_key is not None
-                }
-            ),
+            Map({key: stored.entry.batch_uuid for stored in records if (key := stored.entry.key) is not None}),
             Map(
                 {stored.entry.request_hash: stored.entry.batch_uuid for stored in records if stored.entry.request_hash}
             ),

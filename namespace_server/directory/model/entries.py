@@ -16,6 +16,8 @@ from namespace_server.directory.model.object_ids import DELIMITER, RECORD_PREFIX
 Place = tuple[str, str | None, int]
 """Location, branch and version. A branch that a client deletes and makes again uses its places a second time, so a
 place alone does not identify a manifest: state that is kept by place is also compared by hash or staged path."""
+RecordKey = tuple[str | None, str]
+"""Principal and idempotency key: each principal has keys of its own (A1)."""
 RecordState = Literal["open", "closed", "collected", "foreign", "dropped", "deregistered"]
 
 DROPPED: Final = "dropped"
@@ -148,6 +150,11 @@ class RecordEntry:
     def object_id(self) -> str:
         """The key of the row."""
         return RECORD_PREFIX + self.batch_uuid
+
+    @property
+    def key(self) -> RecordKey | None:
+        """By what a repeated request finds this record; None for a batch without idempotency key."""
+        return None if self.idempotency_key is None else (self.principal, self.idempotency_key)
 
 
 @lru_cache(maxsize=2048)  # each step of a commit asks for it

@@ -156,9 +156,9 @@ class CatalogSnapshot:
         stored = self._state.records.get(batch_uuid)
         return None if stored is None else stored.entry
 
-    def record_by_key(self, idempotency_key: str) -> RecordEntry | None:
-        """The record of the batch that used an idempotency key (A1)."""
-        batch_uuid = self._state.keys.get(idempotency_key)
+    def record_by_key(self, idempotency_key: str, principal: str | None = None) -> RecordEntry | None:
+        """The record of the batch for which a principal used an idempotency key; keys of others are other keys (A1)."""
+        batch_uuid = self._state.keys.get((principal, idempotency_key))
         return None if batch_uuid is None else self.record(batch_uuid)
 
     def record_by_request(self, request_hash: str) -> RecordEntry | None:

@@ -9,7 +9,14 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from immutables import Map
 
-from namespace_server.directory.model.entries import HASH_DIGITS, NamespaceEntry, Place, RecordEntry, TableEntry
+from namespace_server.directory.model.entries import (
+    HASH_DIGITS,
+    NamespaceEntry,
+    Place,
+    RecordEntry,
+    RecordKey,
+    TableEntry,
+)
 from namespace_server.directory.model.layered_map import LayeredMap
 from namespace_server.directory.model.object_ids import (
     RECORD_PREFIX,
@@ -123,8 +130,8 @@ class CatalogState(NamedTuple):
     locations: Map[str, ObjectId] = Map()
     """Tables by location, without those whose location tells their id (see `names_its_table`)."""
     records: Map[str, StoredRecord] = Map()
-    keys: Map[str, str] = Map()
-    """Idempotency key -> batch uuid."""
+    keys: Map[RecordKey, str] = Map()
+    """Principal and idempotency key -> batch uuid."""
     requests: Map[str, str] = Map()
     """Request hash -> uuid of the latest batch that had it."""
     used: Map[str, str] = Map()

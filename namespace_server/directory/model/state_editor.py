@@ -241,8 +241,8 @@ class _Editor:
         if old is not None:
             self._forget_record(old.entry)
         self.records = self.records.set(uid, StoredRecord(record, self._serial(record.object_id)))
-        if record.idempotency_key is not None:
-            self.keys = self.keys.set(record.idempotency_key, uid)
+        if record.key is not None:
+            self.keys = self.keys.set(record.key, uid)
         if record.request_hash and (old is None or record.request_hash not in self.requests):
             self.requests = self.requests.set(record.request_hash, uid)
         if record.state == "open":
@@ -257,8 +257,8 @@ class _Editor:
 
     def _forget_record(self, record: RecordEntry) -> None:
         """Take a record out of what leads to it."""
-        if record.idempotency_key is not None and self.keys.get(record.idempotency_key) == record.batch_uuid:
-            self.keys = self.keys.delete(record.idempotency_key)
+        if record.key is not None and self.keys.get(record.key) == record.batch_uuid:
+            self.keys = self.keys.delete(record.key)
         if record.request_hash and self.requests.get(record.request_hash) == record.batch_uuid:
             self.requests = self.requests.delete(record.request_hash)
         if record.state in TOMBSTONES:

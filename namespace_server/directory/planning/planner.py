@@ -63,7 +63,7 @@ def replay(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Findi
     """
     record = snapshot.record(batch.uuid)
     if record is None and batch.idempotency_key is not None:
-        record = snapshot.record_by_key(batch.idempotency_key)
+        record = snapshot.record_by_key(batch.idempotency_key, batch.principal)
         if record is not None and record.request_hash != batch.request_hash:
             raise InvalidInputError(f"idempotency key {batch.idempotency_key!r} was used for another request")
     creates = [
@@ -73,6 +73,8 @@ def replay(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Findi
     ]
     if record is None and creates and all(_is_there(op, snapshot, findings.get(index)) for index, op in creates):
         record = snapshot.record_by_request(batch.request_hash)
+        if record is not None and record.principal != batch.principal:
+            record = None
         if record is None and len(batch.operations) == 1:
             entry = snapshot.version_entry(creates[0][1].id, creates[0][1].branch, creates[0][1].version)
             if entry is not None:
