@@ -18,8 +18,13 @@ from lance_core.errors import StorageError
 from namespace_server.store.engine import open_engine, parse_url, refused, shown_url
 from namespace_server.store.models import VERSION_TABLE
 
-_SCRIPTS = Path(__file__).parent / "migrations"
 _LOCK = 0x6C616E6365  # of our migrations, among the advisory locks of a PostgreSQL database
+
+
+def _migrations() -> Path:
+    """The directory of the migrations: beside this module when installed, at the top of a checkout."""
+    installed = Path(__file__).parent / "migrations"
+    return installed if installed.is_dir() else Path(__file__).parents[2] / "migrations"
 
 
 class SchemaMismatch(StorageError):
@@ -100,7 +105,7 @@ def _transaction(engine: Engine) -> Iterator[Connection]:
 
 def _config() -> Config:
     config = Config()
-    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+    config.set_main_option("script_location", str(_migrations()).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     return config
 

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -142,24 +141,46 @@ def test_a_failed_migration_leaves_nothing(new_database: Callable[[], str], monk
     assert migrate(url) == (None, HEAD)
 
 
-def test_an_installed_package_brings_its_migrations(tmp_path: Path) -> None:
+def pip(*arguments: str | Path, cwd: Path) -> None:
+    command = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def migrated_with(path: Path, database: Path, cwd: Path) -> list[str]:
+    """Where the package was found when only `path` was given, and the revisions before and after."""
+    code = "from namespace_server.store import schema as s; import sys; print(s.__file__, *s.migrate(sys.argv[1]))"
+    command = [sys.executable, "-c", code, f"sqlite:///{database}"]
+    done = subprocess.run(command, cwd=cwd, env={"PYTHONPATH": str(path)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_a_wheel_brings_the_migrations(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    for name in ("lance_core", "namespace_server", "spark_catalog", "openapi/client"):
+    for name in (
+        "lance_core",
+        "migrations",
+        "namespace_client",
+        "namespace_server",
+        "openapi/client",
+        "spark_catalog",
+    ):
         shutil.copytree(REPOSITORY / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md"):
+    for name in ("pyproject.toml", "setup.py", "README.md"):
         shutil.copy(REPOSITORY / name, source)
-    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q", "-w", tmp_path, "."]
-    subprocess.run(build, cwd=source, check=True, capture_output=True)
+    pip("wheel", "--no-index", "--no-deps", "--no-build-isolation", "-w", tmp_path, ".", cwd=source)
+    shutil.rmtree(source)
     [wheel] = tmp_path.glob("*.whl")
-    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
-    code = f"from namespace_server.store.schema import migrate as m, __file__ as f; print(f, m('sqlite:///{tmp_path}/x.db'))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path / "site")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.startswith(str(tmp_path / "site"))
-    assert done.stdout.strip().endswith(f"(None, '{HEAD}')")
+    site = tmp_path / "site"
+    pip("install", "--no-index", "--no-deps", "--target", site, wheel, cwd=tmp_path)
+    assert not (site / "migrations").exists()
+    found, before, after = migrated_with(site, tmp_path / "x.db", tmp_path)
+    assert Path(found).is_relative_to(site)
+    assert (before, after) == ("None", HEAD)
+
+
+def test_a_checkout_brings_the_migrations(tmp_path: Path) -> None:
+    found, before, after = migrated_with(REPOSITORY, tmp_path / "x.db", tmp_path)
+    assert Path(found).is_relative_to(REPOSITORY)
+    assert (before, after) == ("None", HEAD)

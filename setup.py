@@ -1,0 +1,19 @@
+"""What pyproject.toml cannot say: `migrations/` lies at the top and is installed inside `namespace_server.store`."""
+
+from setuptools import find_packages, setup
+
+FOUND = ("lance_core*", "namespace_client*", "namespace_server*", "spark_catalog*")
+CLIENT = "openapi/client"
+
+setup(
+    packages=[
+        *find_packages(include=FOUND),
+        *find_packages(CLIENT),
+        "namespace_server.store.migrations",
+        "namespace_server.store.migrations.versions",
+    ],
+    package_dir={
+        "lance_namespace_server_client": f"{CLIENT}/lance_namespace_server_client",
+        "namespace_server.store.migrations": "migrations",
+    },
+)
