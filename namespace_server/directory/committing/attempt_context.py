@@ -39,7 +39,7 @@ class AttemptContext:
     def manifest(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row: of this group, from the cache, or read from storage (M4). Raises `NotFound`."""
         planned = self._planned.get(cache_key(entry))
-        return planned or self._manifests.load(entry, self._promoter.read)
+        return planned or self._manifests.load(entry)
 
     def prepare(
         self,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import VersionEntry, place_of
 from namespace_server.directory.planning.planning_context import PlannedVersion
 
@@ -22,17 +23,18 @@ def cache_key(entry: VersionEntry) -> CacheKey:
 class ManifestCache:
     """Parsed manifests by location, branch, version and hash, least recently used first out.
 
-    `limit` is in bytes of manifest files. What is in it never changes, so it decides nothing.
+    `limit` is in bytes of manifest files. A cached manifest is what its key says, so the cache decides nothing.
     """
 
-    def __init__(self, limit: int = 64 << 20) -> None:
+    def __init__(self, reader: ManifestReader, limit: int = 64 << 20) -> None:
+        self._reader = reader
         self._limit = limit
         self._size = 0
         self._lock = threading.Lock()
         self._files: OrderedDict[CacheKey, ManifestFile] = OrderedDict()
 
     def get(self, entry: VersionEntry) -> ManifestFile | None:
-        """The manifest of a row, if it is kept."""
+        """The manifest of a row, if it is cached."""
         key = cache_key(entry)
         with self._lock:
             file = self._files.get(key)
@@ -41,7 +43,7 @@ class ManifestCache:
             return file
 
     def put(self, entry: VersionEntry, file: ManifestFile) -> None:
-        """Keep the manifest of a row."""
+        """Cache the manifest of a row."""
         key = cache_key(entry)
         with self._lock:
             if key in self._files:
@@ -52,15 +54,15 @@ class ManifestCache:
                 _, dropped = self._files.popitem(last=False)
                 self._size -= dropped.size
 
-    def load(self, entry: VersionEntry, read: Callable[[VersionEntry], bytes]) -> ManifestFile:
-        """The manifest of a row, kept or read. Raises what `read` raises, and `CorruptFile`."""
+    def load(self, entry: VersionEntry) -> ManifestFile:
+        """The manifest of a row, cached or read. Raises `NotFound`, `StorageError`, `CorruptFile`."""
         file = self.get(entry)
         if file is None:
-            file = parse_manifest_file(read(entry), expected_version=entry.version, lazily=True)
+            file = parse_manifest_file(self._reader.read(entry), expected_version=entry.version, lazily=True)
             self.put(entry, file)
         return file
 
     def keep(self, planned: Iterable[PlannedVersion]) -> None:
-        """Keep manifests that have just become heads."""
+        """Cache manifests that have just become heads."""
         for version in planned:
             self.put(version.entry, version.file)

@@ -6,30 +6,28 @@ never uses a store's copy (M2), and believes a canonical name only when the byte
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from lance_core.errors import AlreadyExists, LanceCoreError, NotFound
-from lance_core.format.deletion import deletion_file_path
-from lance_core.format.manifest import parse_manifest_file
-from lance_core.format.naming import NamingScheme, data_path, manifest_path
+from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import list_versions
+from namespace_server.directory.committing.manifest_reader import ManifestReader, is_row, is_whole
+from namespace_server.directory.committing.removed_versions import is_vacant_below_higher
 from namespace_server.directory.manifest_table.newest_version import elapsed_clock
+from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Participant, Place, RecordEntry, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.planning_context import PlannedVersion
 
 logger = logging.getLogger(__name__)
 
-Repair = Callable[[VersionEntry, bytes, bytes | None], None]
 _version_of = attrgetter("version")
 _AT_ONCE: Final = 1.0
 """Seconds from a flip to the end of a promotion that followed it at once."""
@@ -43,13 +41,6 @@ class PromotionState(Enum):
     GONE = "gone"
 
 
-class _Expected(NamedTuple):
-    """A version that a flip of this process has just committed, and when (see `elapsed_clock`)."""
-
-    planned: PlannedVersion
-    at: float
-
-
 class _Promotion(NamedTuple):
     """What became of one row. `written` are the bytes that were given its canonical name by this call, if any, or by
     another one that may have died before it looked behind them.
@@ -60,28 +51,31 @@ class _Promotion(NamedTuple):
     written: bytes | None = None
 
 
+class NameRepair(Protocol):
+    """Gives a usurped canonical name back to its row (M6)."""
+
+    def repair(self, entry: VersionEntry, ours: bytes, theirs: bytes | None) -> None:
+        """Put `ours` under the row's canonical name, which holds the foreign bytes `theirs`.
+
+        `theirs` is None where nothing foreign has the name of a head: then what was built on a foreign file that had
+        it is set aside. Raises `LanceCoreError` when that cannot be done now.
+        """
+        ...
+
+
 class Promoter:
     """Promotes versions and remembers, while their records are open, which are done.
 
-    `repair(entry, ours, theirs)` is called when a foreign file stands under a row's canonical name, and with None for
-    `theirs` when one may stand above a head whose own name is vacant or ours (M6). `refresh` gives the newest snapshot.
-    Nothing here decides a batch: a failure leaves the version to the next attempt.
+    Nothing here decides a batch: a failure leaves the version to the next attempt. Thread-safe.
     """
 
-    def __init__(self, store: ObjectStore, repair: Repair, refresh: Callable[[], CatalogSnapshot]) -> None:
+    def __init__(self, store: ObjectStore, table: ManifestTable, reader: ManifestReader, names: NameRepair) -> None:
         self._store = store
-        self._repair = repair
-        self._refresh = refresh
+        self._table = table
+        self._reader = reader
+        self._names = names
         self._lock = threading.Lock()
         self._promoted: dict[Place, str] = {}
-        self._pending: dict[Place, _Expected] = {}
-
-    def expect(self, planned: Iterable[PlannedVersion]) -> None:
-        """Remember the bytes of versions that a flip has just committed, until they are promoted."""
-        now = elapsed_clock()
-        with self._lock:
-            for version in planned:
-                self._pending[place_of(version.entry)] = _Expected(version, now)
 
     def is_promoted(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> bool:
         """Whether the canonical file of a committed row was seen to be the row's: promoted here, or record closed."""
@@ -108,7 +102,7 @@ class Promoter:
         for entry in wanted:
             if not self._is_done(entry):
                 chains[entry.location, entry.branch].append(entry)
-        began = {place_of(entry): self._expected_at(entry) for chain in chains.values() for entry in chain}
+        began = {place_of(entry): self._reader.flipped_at(entry) for chain in chains.values() for entry in chain}
         promotions = self._store.map(self._promote_chain, list(chains.values()))
         self._look_behind([chain for chain in promotions if self._may_be_late(chain, began)])
 
@@ -141,11 +135,11 @@ class Promoter:
             done.append(promotion)
             with self._lock:
                 self._promoted[place] = entry.sha256
-                self._pending.pop(place, None)
+            self._reader.forget(place)
         return done
 
     def _promote_one(self, entry: VersionEntry) -> _Promotion:
-        data = self._expected(entry)
+        data = self._reader.from_memory(entry)
         doubtful = False
         if data is None:
             data = self._recover(entry)
@@ -180,7 +174,7 @@ class Promoter:
         theirs = self._store.get(entry.canonical_path)
         if theirs == ours:
             return _Promotion(entry, PromotionState.PROMOTED)
-        self._repair(entry, ours, theirs)
+        self._names.repair(entry, ours, theirs)
         return _Promotion(entry, PromotionState.PROMOTED, ours)
 
     def _is_gone(self, entry: VersionEntry, data: bytes, found: Collection[int]) -> bool:
@@ -188,11 +182,11 @@ class Promoter:
 
         A head is never gone: what stands above its vacant name was built on a foreign file, and is set aside.
         """
-        if entry.version in found or max(found, default=0) <= entry.version:
+        if not is_vacant_below_higher(entry.version, found):
             return False
-        if not self._is_head(entry, self._refresh()):
+        if not self._is_head(entry, self._table.refresh()):
             return True
-        self._repair(entry, data, None)
+        self._names.repair(entry, data, None)
         return False
 
     def _is_head(self, entry: VersionEntry, newest: CatalogSnapshot) -> bool:
@@ -222,7 +216,7 @@ class Promoter:
         if not chains:
             return
         try:
-            newest = self._refresh()
+            newest = self._table.refresh()
             self._store.map(lambda chain: self._look_behind_chain(chain, newest), chains)
         except LanceCoreError as error:
             logger.warning("promotions are not looked behind: %s", error)
@@ -236,7 +230,7 @@ class Promoter:
             if data is None:
                 continue
             if self._is_head(entry, newest):
-                self._repair(entry, data, None)
+                self._names.repair(entry, data, None)
             elif not is_whole(self._store, entry.base, data):
                 self._take_back(entry, data)
 
@@ -268,22 +262,12 @@ class Promoter:
             return None
         return data
 
-    def read(self, entry: VersionEntry) -> bytes:
-        """The manifest of a row: canonical, then staged, then canonical again (M4). Raises `NotFound`."""
-        data = self._expected(entry)
-        if data is not None:
-            return data
-        for path in (entry.canonical_path, entry.staged_path, entry.canonical_path):
-            data = None if path is None else self._store.find(path)
-            if data is not None and is_row(entry, data):
-                return data
-        raise NotFound(f"version {entry.version} at {entry.canonical_path}")
-
     def look(self, entry: VersionEntry) -> PromotionState:
         """Judge a row whose staged file is of no help: promoted, waiting, or removed by a client's cleanup (M5)."""
         theirs = self._store.find(entry.canonical_path)
         if theirs is None:
-            if max(self._versions_of(entry), default=0) > entry.version and not self._is_head(entry, self._refresh()):
+            vacant = is_vacant_below_higher(entry.version, self._versions_of(entry))
+            if vacant and not self._is_head(entry, self._table.refresh()):
                 return PromotionState.GONE
             logger.error("no manifest of %s is left under any name", entry.canonical_path)
             return PromotionState.UNPROMOTED
@@ -351,16 +335,6 @@ class Promoter:
     def _is_done(self, entry: VersionEntry) -> bool:
         return self._promoted.get(place_of(entry)) == entry.sha256
 
-    def _expected(self, entry: VersionEntry) -> bytes | None:
-        expected = self._pending.get(place_of(entry))
-        if expected is None or expected.planned.entry.sha256 != entry.sha256:
-            return None
-        return expected.planned.data
-
-    def _expected_at(self, entry: VersionEntry) -> float:
-        expected = self._pending.get(place_of(entry))
-        return expected.at if expected is not None and expected.planned.entry.sha256 == entry.sha256 else 0.0
-
 
 def open_versions(record: RecordEntry, snapshot: CatalogSnapshot) -> list[VersionEntry]:
     """The rows that a record published and that still exist, with their full staged paths."""
@@ -390,24 +364,3 @@ def _is_out_of_place(entry: VersionEntry, found: Collection[int]) -> bool:
     """Whether a version that was superseded stands alone: where its neighbours were removed, it was as well."""
     neighbours = {entry.version - 1, entry.version + 1} - {0}
     return max(found, default=0) > entry.version and not neighbours.issubset(found)
-
-
-def is_whole(store: ObjectStore, base: str, data: bytes) -> bool:
-    """Whether all data and deletion files that a manifest names below its own root, the key `base`, are there."""
-    paths: list[str] = []
-    for fragment in parse_manifest_file(data).manifest.fragments:
-        paths += [data_path(base, file.path) for file in fragment.files if not file.HasField("base_id")]
-        if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
-            paths.append(deletion_file_path(base, fragment.id, fragment.deletion_file))
-    try:
-        store.require(paths)
-    except NotFound:
-        return False
-    return True
-
-
-def is_row(entry: VersionEntry, data: bytes) -> bool:
-    """Whether bytes are the manifest that a row names. Rows of other writers carry no hash: their size must do."""
-    if not entry.sha256:
-        return entry.size in {0, len(data)}
-    return len(data) == entry.size and hashlib.sha256(data).hexdigest() == entry.sha256

@@ -231,7 +231,7 @@ def _require_version(view: View, table: TableEntry, branch: str | None, version:
 
 def _details(view: View, entry: VersionEntry) -> Body:
     try:
-        manifest = view.catalog.manifests.load(entry, view.catalog.promoter.read).manifest
+        manifest = view.catalog.manifests.load(entry).manifest
     except NotFound as error:
         raise TableVersionNotFoundError(f"table {join(entry.table_id)}: version {entry.version} is gone") from error
     body: Body = {

@@ -12,8 +12,8 @@ from typing import Any
 
 from lance_namespace.errors import TableBranchNotFoundError, TableVersionNotFoundError
 
-from lance_core.errors import NotFound
 from lance_core.versions import list_versions
+from namespace_server.directory.committing.removed_versions import find_removed
 from namespace_server.directory.committing.verifier import stored_entries
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
@@ -136,21 +136,8 @@ def _existing(
 
 
 def _gone(view: View, head: VersionEntry, entries: list[VersionEntry]) -> list[VersionEntry]:
-    """Those of promoted versions that a client's cleanup removed (M5).
-
-    One that was promoted between two looks is not: storage is looked at after it was known to be promoted. Nor is one
-    that a repair has set aside, which will be put back (G22).
-    """
-    if len(entries) == 1:
-        try:
-            view.catalog.store.head(entries[0].canonical_path)
-        except NotFound:
-            pass
-        else:
-            return []
-    aside = view.catalog.foreign_manifests.paths_aside()
-    present = {found.version for found in list_versions(view.catalog.store, head.base)}
-    return [entry for entry in entries if entry.version not in present and entry.canonical_path not in aside]
+    """Those of promoted versions that a client's cleanup removed (M5)."""
+    return find_removed(view.catalog.store, head, entries, view.catalog.foreign_manifests.paths_aside)
 
 
 def _is_no_branch(view: View, table: TableEntry, branch: str) -> bool:

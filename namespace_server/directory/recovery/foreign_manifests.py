@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import orjson
@@ -21,8 +21,10 @@ from lance_core.format.naming import parse_manifest_name
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.lineage import lineage_break
 from lance_core.versions import ManifestLocation, list_versions
-from namespace_server.directory.committing.promoter import is_row, is_whole
+from namespace_server.directory.committing.manifest_reader import ManifestReader, is_row, is_whole
+from namespace_server.directory.committing.record_maintenance import RecordMaintenance
 from namespace_server.directory.manifest_table.newest_version import elapsed_clock
+from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.object_ids import ObjectId
@@ -61,22 +63,19 @@ class SetAside:
 
 
 class ForeignManifests:
-    """Repairs usurped names, and sees to it that nothing that was set aside is forgotten.
-
-    `refresh` gives the newest snapshot, `read` the manifest of a row, `report` makes records durable in a later flip.
-    """
+    """Repairs usurped names (it is the promoter's `NameRepair`), and keeps track of every file that was set aside."""
 
     def __init__(
         self,
         store: ObjectStore,
-        refresh: Callable[[], CatalogSnapshot],
-        read: Callable[[VersionEntry], bytes],
-        report: Callable[[Iterable[RecordEntry]], None],
+        table: ManifestTable,
+        reader: ManifestReader,
+        record_maintenance: RecordMaintenance,
     ) -> None:
         self._store = store
-        self._refresh = refresh
-        self._read = read
-        self._report = report
+        self._table = table
+        self._reader = reader
+        self._record_maintenance = record_maintenance
         self._pending = True
         self._looked_at = 0.0
         self._sent: dict[str, SetAside] = {}
@@ -97,7 +96,7 @@ class ForeignManifests:
             for found in list_versions(self._store, entry.base)
             if found.version > entry.version
         ]
-        snapshot = self._refresh()
+        snapshot = self._table.refresh()
         table_id = snapshot.table_at(entry.location)
         row = None if table_id is None else snapshot.version_entry(table_id, entry.branch, entry.version)
         head = None if table_id is None else snapshot.head(table_id, entry.branch)
@@ -132,7 +131,7 @@ class ForeignManifests:
         self._sent.clear()  # what was never concluded is met again here
         try:
             kept = self._list_kept()
-            snapshot = self._refresh()  # after the files: one that is a row's has its row by then
+            snapshot = self._table.refresh()  # after the files: one that is a row's has its row by then
         except LanceCoreError:
             self._pending = True
             raise
@@ -227,7 +226,7 @@ class ForeignManifests:
             return None
         place = _place_of(item, file, snapshot)
         head = None if place is None else snapshot.head(*place)
-        if file.operation == "append" and head is not None and _same_columns(file, self._read(head)):
+        if file.operation == "append" and head is not None and _same_columns(file, self._reader.read(head)):
             return None
         return f"it was built on version {read}, which was foreign too"
 
@@ -241,7 +240,9 @@ class ForeignManifests:
         }
         self._reported.add(item.uuid)
         now_ms = time.time_ns() // 1_000_000
-        self._report([RecordEntry(item.uuid, "foreign", timestamp_ms=now_ms, results=orjson.dumps(content))])
+        self._record_maintenance.report(
+            [RecordEntry(item.uuid, "foreign", timestamp_ms=now_ms, results=orjson.dumps(content))]
+        )
 
     def _list_kept(self) -> list[SetAside]:
         """Everything that was ever set aside, chain by chain, upward."""

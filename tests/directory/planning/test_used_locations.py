@@ -301,7 +301,7 @@ class TestTogether:
 
 class TestExpiry:
     def expire(self, ground: Ground) -> None:
-        ground.catalog._last_expiry = -math.inf
+        ground.catalog.sweeper._last_expiry = -math.inf
         ground.catalog.sweep()
 
     def options(self, *, records: timedelta, stages: timedelta) -> Any:
@@ -338,7 +338,7 @@ class TestExpiry:
         declare(ground)
 
     def test_the_limit_on_records_does_not_count_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("namespace_server.directory.catalog.RECORD_AGE", timedelta(seconds=-1))
+        monkeypatch.setattr("namespace_server.directory.committing.record_expiry.MIN_RECORD_AGE", timedelta(seconds=-1))
         ground = Ground(tmp_path / "root", options=replace(QUIET, record_limit=1))
         ground.make_namespace("g")
         for number in range(3):

@@ -1,8 +1,8 @@
-"""A second place that says how far the catalog had come.
+"""Detects the loss of the newest version of `__manifest` (rule F7).
 
-The newest version of `__manifest` is the one whose file has the highest number. When that very file is lost while no
-server runs, the catalog silently goes back by one version: nothing else on storage says that there was another. So the
-sweep writes down the newest version that it saw, and the first sweep of a process compares.
+The newest version is the file with the highest number. When that very file is lost while no server runs, the catalog
+goes back by one version, and no other file tells of the lost one. So the sweep notes the newest version that it saw in
+a second file, and the first sweep of a process compares.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 logger = logging.getLogger(__name__)
 
 
-class Witness:
-    """Reads and writes the note. It lags behind by an interval of the sweep at most and decides nothing."""
+class LostVersionCheck:
+    """Compares the catalog with the note, and writes the note.
+
+    The note lags behind by an interval of the sweep at most. It decides nothing.
+    """
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -30,18 +33,18 @@ class Witness:
     def compare(self, snapshot: CatalogSnapshot) -> None:
         """Note the version of `snapshot` if it is the highest so far; log an error if the note names a higher one.
 
-        Nothing is written to a root that is not managed.
+        Nothing is written to a root that is not managed. Raises `StorageError`.
         """
         if self._noted is None:
             found = self._read()
             self._noted = found.get("version", 0)
             if self._noted > snapshot.version:
-                moment = datetime.fromtimestamp(found.get("timestamp_ms", 0) / 1_000, UTC)
+                committed_at = datetime.fromtimestamp(found.get("timestamp_ms", 0) / 1_000, UTC)
                 logger.error(
                     "the catalog went back: version %d was committed at %s, the newest on storage is %d; restore the "
                     "missing files of __manifest/_versions from a backup, for what they changed is missing",
                     self._noted,
-                    moment.isoformat(timespec="seconds"),
+                    committed_at.isoformat(timespec="seconds"),
                     snapshot.version,
                 )
         if snapshot.managed and snapshot.version > self._noted:

@@ -1,0 +1,95 @@
+"""Read the manifests of version rows, wherever they lie at the moment (rule M4)."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lance_core.errors import NotFound
+from lance_core.format.deletion import deletion_file_path
+from lance_core.format.manifest import parse_manifest_file
+from lance_core.format.naming import data_path
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.manifest_table.newest_version import elapsed_clock
+from namespace_server.directory.model.entries import Place, VersionEntry, place_of
+from namespace_server.directory.planning.planning_context import PlannedVersion
+
+
+class _Flipped(NamedTuple):
+    """A version that a flip of this process has just committed, and when (see `elapsed_clock`)."""
+
+    planned: PlannedVersion
+    at: float
+
+
+class ManifestReader:
+    """Bytes of manifests by row. Manifests that this process has just committed come from memory. Thread-safe."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._flipped: dict[Place, _Flipped] = {}
+
+    def remember(self, planned: Iterable[PlannedVersion]) -> None:
+        """Keep the bytes of versions that a flip has just committed, until they are promoted."""
+        now = elapsed_clock()
+        with self._lock:
+            for version in planned:
+                self._flipped[place_of(version.entry)] = _Flipped(version, now)
+
+    def forget(self, place: Place) -> None:
+        """Drop what is kept of a version: it is promoted."""
+        with self._lock:
+            self._flipped.pop(place, None)
+
+    def from_memory(self, entry: VersionEntry) -> bytes | None:
+        """The row's bytes, if this process committed them and has not promoted them yet."""
+        flipped = self._find(entry)
+        return None if flipped is None else flipped.planned.data
+
+    def flipped_at(self, entry: VersionEntry) -> float:
+        """When this process committed the row (see `elapsed_clock`); 0.0 for a row that is not kept."""
+        flipped = self._find(entry)
+        return 0.0 if flipped is None else flipped.at
+
+    def read(self, entry: VersionEntry) -> bytes:
+        """The manifest of a row: canonical, then staged, then canonical again (M4).
+
+        Raises `NotFound` when no file under these names has the row's bytes, `StorageError` when storage cannot be
+        read.
+        """
+        data = self.from_memory(entry)
+        if data is not None:
+            return data
+        for path in (entry.canonical_path, entry.staged_path, entry.canonical_path):
+            data = None if path is None else self._store.find(path)
+            if data is not None and is_row(entry, data):
+                return data
+        raise NotFound(f"version {entry.version} at {entry.canonical_path}")
+
+    def _find(self, entry: VersionEntry) -> _Flipped | None:
+        flipped = self._flipped.get(place_of(entry))
+        return None if flipped is None or flipped.planned.entry.sha256 != entry.sha256 else flipped
+
+
+def is_row(entry: VersionEntry, data: bytes) -> bool:
+    """Whether bytes are the manifest that a row names. Rows of other writers carry no hash: the size is compared."""
+    if not entry.sha256:
+        return entry.size in {0, len(data)}
+    return len(data) == entry.size and hashlib.sha256(data).hexdigest() == entry.sha256
+
+
+def is_whole(store: ObjectStore, base: str, data: bytes) -> bool:
+    """Whether all data and deletion files that a manifest names below its own root, the key `base`, are there."""
+    paths: list[str] = []
+    for fragment in parse_manifest_file(data).manifest.fragments:
+        paths += [data_path(base, file.path) for file in fragment.files if not file.HasField("base_id")]
+        if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
+            paths.append(deletion_file_path(base, fragment.id, fragment.deletion_file))
+    try:
+        store.require(paths)
+    except NotFound:
+        return False
+    return True

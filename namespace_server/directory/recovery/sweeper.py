@@ -1,0 +1,157 @@
+"""The sweep: finishes, in the background, what this process and others left open (rule M7).
+
+One sweep takes the steps of `Sweeper.sweep` in order. A step that fails is logged and met again by the next sweep; it
+keeps no other step from being done.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import Final
+
+from lance_namespace.errors import LanceNamespaceError
+
+from lance_core.errors import LanceCoreError
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.committing.committer import Committer
+from namespace_server.directory.committing.promoter import Promoter
+from namespace_server.directory.committing.record_expiry import RecordRetention, find_expired
+from namespace_server.directory.committing.record_maintenance import RecordMaintenance
+from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.recovery.branch_refs import BranchRefs
+from namespace_server.directory.recovery.foreign_manifests import ForeignManifests
+from namespace_server.directory.recovery.lost_version import LostVersionCheck
+
+logger = logging.getLogger(__name__)
+
+EXPIRY_INTERVAL: Final = 60.0
+"""Seconds between two looks for expired records, each of which reads all records."""
+
+
+class Sweeper:
+    """Sweeps every `interval` in a thread of its own, from `start` to `stop`; never if the interval is 0.
+
+    Thread-safe.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        table: ManifestTable,
+        committer: Committer,
+        promoter: Promoter,
+        record_maintenance: RecordMaintenance,
+        foreign_manifests: ForeignManifests,
+        branch_refs: BranchRefs,
+        retention: RecordRetention,
+        interval: timedelta,
+    ) -> None:
+        self._store = store
+        self._table = table
+        self._committer = committer
+        self._promoter = promoter
+        self._record_maintenance = record_maintenance
+        self._foreign_manifests = foreign_manifests
+        self._branch_refs = branch_refs
+        self._lost_version = LostVersionCheck(store)
+        self._retention = retention
+        self._interval = interval.total_seconds()
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+        self._last_expiry = time.monotonic()
+
+    def start(self) -> None:
+        """Begin to sweep in the background; costs next to nothing if it has begun."""
+        if self._thread is not None or not self._interval:
+            return
+        with self._lock:
+            if self._thread is None and not self._stopped:
+                self._thread = threading.Thread(target=self._run, name="catalog-sweep", daemon=True)
+                self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread after a last sweep, which also does the record maintenance that waits."""
+        with self._lock:
+            self._stopped = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def sweep(self) -> None:
+        """Take every step once: promote, make durable, remove staged names, close and expire records (M7, M8, A2).
+
+        Raises nothing but errors of the operating system; other problems are logged.
+        """
+        try:
+            snapshot = self._table.refresh()
+        except (LanceCoreError, LanceNamespaceError) as error:
+            logger.warning("sweep: %s", error)
+            return
+        steps: Sequence[Callable[[CatalogSnapshot], None]] = (
+            self._lost_version.compare,
+            self._finish_open_records,
+            self._branch_refs.complete_forming,
+            self._expire_records,
+            self._recommit_foreign,
+            self._flush_record_maintenance,
+            lambda _: self._lost_version.compare(self._table.current),  # after the flips of these steps
+        )
+        for step in steps:
+            try:
+                step(snapshot)
+            except (LanceCoreError, LanceNamespaceError) as error:
+                logger.warning("sweep: %s", error)
+
+    def finish_batches(self, batches: Iterable[str]) -> None:
+        """Finish the open records of these batches (by uuid) in the calling thread, which has just committed them.
+
+        Does nothing unless the store writes without syncs: only then it takes no time, while a thread beside the
+        committer would contend for the GIL at every file. Raises nothing but errors of the operating system.
+        """
+        if not self._store.unsynced:
+            return
+        snapshot = self._table.current
+        records = [record for name in batches if (record := snapshot.record(name)) is not None]
+        waiting = [record for record in records if record.state == "open"]
+        try:
+            self._record_maintenance.close(self._promoter.finish_records(waiting, snapshot))
+        except LanceCoreError as error:
+            logger.warning("left to the sweep: %s", error)
+
+    def _run(self) -> None:
+        while not self._stopped:
+            self.sweep()
+            self._wake.wait(self._interval)
+        self.sweep()
+
+    def _finish_open_records(self, snapshot: CatalogSnapshot) -> None:
+        waiting = [record for record in snapshot.open_records() if not self._record_maintenance.is_closing(record)]
+        self._record_maintenance.close(self._promoter.finish_records(waiting, snapshot))
+
+    def _expire_records(self, snapshot: CatalogSnapshot) -> None:
+        if time.monotonic() - self._last_expiry < EXPIRY_INTERVAL:
+            return
+        self._last_expiry = time.monotonic()
+        self._promoter.forget_closed(snapshot)
+        self._record_maintenance.remove(find_expired(snapshot, self._retention, time.time_ns() // 1_000_000))
+
+    def _recommit_foreign(self, _snapshot: CatalogSnapshot) -> None:
+        batches = self._foreign_manifests.recommits()
+        for pending in self._committer.commit(batches) if batches else ():
+            error = pending.verdict if isinstance(pending.verdict, LanceNamespaceError) else None
+            outcome = "committed" if error is None else f"not committed, kept aside: {error}"
+            logger.warning("%s: %s", pending.batch.message, outcome)
+            self._foreign_manifests.conclude(pending.batch.uuid, error)
+
+    def _flush_record_maintenance(self, snapshot: CatalogSnapshot) -> None:
+        """Flip for record maintenance alone, if no batch carried it for an interval, or at a clean shutdown."""
+        idle = time.monotonic() - self._committer.last_commit > self._interval
+        if snapshot.managed and (idle or self._stopped):
+            self._committer.flush_record_maintenance()
