@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, TypeVar
 
 import lance_namespace as models
 from lance_namespace import LanceNamespace
-from lance_namespace.errors import InvalidInputError, LanceNamespaceError
+from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
 from lance_core.storage.opening import open_store
@@ -18,6 +17,8 @@ from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.catalog import Catalog, CatalogOptions
 from namespace_server.directory.committing.verifier import key_above
 from namespace_server.directory.model import requests
+from namespace_server.directory.model.calls import Call
+from namespace_server.directory.model.idempotency_key import check_idempotency_key
 from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.requests import PathResolver, Request, RequestRules
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -28,7 +29,6 @@ from namespace_server.directory.reading.read_context import View
 from namespace_server.directory.reading.response_cache import Answer, Body, Kept, KeptAnswers
 
 R = TypeVar("R")
-_MAX_KEY = 255
 
 _SINGLE: Mapping[str, Callable[[Request, RequestRules], Operation]] = {
     "create_namespace": requests.create_namespace,
@@ -45,19 +45,6 @@ _MANY: Mapping[str, Callable[[Request, RequestRules], tuple[Operation, ...]]] = 
     "batch_commit_tables": requests.batch_operations,
     "batch_create_table_versions": requests.version_entries,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A change that was checked for form and waits to be committed."""
-
-    operation: str
-    batch: Batch
-
-    @property
-    def batch_uuid(self) -> str:
-        """Names the batch, also when its outcome is unknown."""
-        return self.batch.uuid
 
 
 class DirectoryNamespace(LanceNamespace):
@@ -137,10 +124,8 @@ class DirectoryNamespace(LanceNamespace):
         principal: str | None = None,
     ) -> Call:
         """Check the form of a change; no I/O. Raises InvalidInputError (13), UnsupportedOperationError (0)."""
-        if idempotency_key is not None and not 0 < len(idempotency_key) <= _MAX_KEY:
-            raise InvalidInputError(
-                f"idempotency key: expected 1 to {_MAX_KEY} characters, found {len(idempotency_key)}"
-            )
+        if idempotency_key is not None:
+            check_idempotency_key(idempotency_key)
         many = _MANY.get(operation)
         operations = (_SINGLE[operation](request, self._rules),) if many is None else many(request, self._rules)
         context = requests.string_map(request, "context", self._rules.limits)

@@ -18,7 +18,8 @@ from functools import partial
 
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
-from namespace_server.rest.port import Answer, Call, Catalog
+from namespace_server.directory.model.calls import Call
+from namespace_server.rest.port import Answer, Catalog
 
 _log = logging.getLogger(__name__)
 
@@ -33,13 +34,11 @@ for the interpreter, and delay them by milliseconds."""
 
 
 class OutcomeLost(ServiceUnavailableError):
-    """The commit ended in a way that says nothing about its outcome (F1). `detail` is the batch's uuid, if known."""
+    """The commit ended in a way that says nothing about its outcome (F1). `detail` is the batch's uuid."""
 
     def __init__(self, call: Call) -> None:
-        batch = getattr(call, "batch_uuid", None)
-        named = f"batch {batch}" if batch is not None else "this request"
-        super().__init__(f"{named}: the outcome of its commit is unknown; repeat it unchanged")
-        self.detail = str(batch) if batch is not None else None
+        super().__init__(f"batch {call.batch_uuid}: the outcome of its commit is unknown; repeat it unchanged")
+        self.detail = call.batch_uuid
 
 
 class CommitQueue:

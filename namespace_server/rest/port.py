@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from lance_namespace.errors import LanceNamespaceError
 
-Call = Any  # opaque: made by `prepare`, consumed by `commit`
-Snapshot = Any  # opaque: made by `newest`, consumed by `recall`
+from namespace_server.directory.model.calls import Call
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
 class Answer(Protocol):
@@ -54,11 +54,11 @@ class Catalog(Protocol):
         """Answer, as of catalog version `at` or the newest. The same `question` is the same operation and request."""
         ...
 
-    def newest(self) -> Snapshot:
+    def newest(self) -> CatalogSnapshot:
         """The catalog as it is now; storage is asked for it."""
         ...
 
-    def recall(self, question: Hashable, snapshot: Snapshot) -> Answer | None:
+    def recall(self, question: Hashable, snapshot: CatalogSnapshot) -> Answer | None:
         """What a question was answered in a snapshot, if that is known still to be the answer there."""
         ...
 

@@ -9,6 +9,7 @@ from functools import partial
 from lance_namespace.errors import UnsupportedOperationError
 from starlette.types import Receive, Scope, Send
 
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.repeats import REMEMBER, REPEAT, Header
 from namespace_server.rest import batches, catalog, exchange, namespaces, tables, unsupported, versions
 from namespace_server.rest.commits import CommitQueue
@@ -16,7 +17,7 @@ from namespace_server.rest.dispatch import PathTable
 from namespace_server.rest.endpoints import Body, Endpoint
 from namespace_server.rest.errors import RouteNotFound
 from namespace_server.rest.identity import Authenticator, KeyRing
-from namespace_server.rest.port import Answer, Catalog, Snapshot
+from namespace_server.rest.port import Answer, Catalog
 
 SERVED: tuple[Endpoint, ...] = (
     *tables.ENDPOINTS,
@@ -49,7 +50,7 @@ class CatalogService:
         self._readers = None if namespace.local else ThreadPoolExecutor(_REMOTE_READERS, thread_name_prefix="read")
         self._questions = exchange.Questions()
         self._newest = 0
-        self._round: Snapshot | None = None
+        self._round: CatalogSnapshot | None = None
 
     @property
     def catalog_version(self) -> int:
@@ -123,7 +124,7 @@ class CatalogService:
         answer = self._namespace.recall(question, self._newest_of_round())
         return None if answer is None else exchange.render_success(answer, silent=endpoint.silent)
 
-    def _newest_of_round(self) -> Snapshot:
+    def _newest_of_round(self) -> CatalogSnapshot:
         """The newest snapshot, for requests that were read in this round of the event loop.
 
         Storage is asked once in a round, after the round has begun. The clients of all requests that are read in it

@@ -31,6 +31,7 @@ from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import Batch
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.model.table_version_json import table_version_json
 from namespace_server.directory.planning.planning_context import PlannedVersion, PlanningContext
 
 Result = dict[str, Any]
@@ -99,17 +100,7 @@ class NeedsPromotion(Exception):
 
 def version_result(entry: VersionEntry) -> Result:
     """The answer about one table version; `manifest_path` is the canonical store key."""
-    version: Result = {
-        "version": entry.version,
-        "manifest_path": entry.canonical_path,
-        "manifest_size": entry.size,
-        "timestamp_millis": entry.timestamp_ms,
-    }
-    if entry.e_tag is not None:
-        version["e_tag"] = entry.e_tag
-    if entry.metadata:
-        version["metadata"] = dict(entry.metadata)
-    return {"version": version}
+    return {"version": table_version_json(entry, entry.canonical_path)}
 
 
 class PlanBuilder:

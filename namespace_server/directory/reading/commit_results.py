@@ -53,8 +53,11 @@ def _result(catalog: Catalog, operation: Operation, result: Result, snapshot: Ca
         return result
     version = result["version"]
     entry = snapshot.version_entry(operation.id, operation.branch, version["version"])
-    if entry is None:  # removed since, by a later batch: the answer of then
-        return {**result, "version": {**version, "manifest_path": catalog.store.object_path(version["manifest_path"])}}
+    if entry is None:  # removed since, by a later batch: answer as of the commit
+        version = {**version, "manifest_path": catalog.store.object_path(version["manifest_path"])}
+        if not catalog.store.content_e_tags:
+            version.pop("e_tag", None)
+        return {**result, "version": version}
     path = entry.canonical_path
     if not catalog.promoter.is_promoted(entry, snapshot):
         catalog.promoter.promote([entry], snapshot)

@@ -20,6 +20,7 @@ from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.table_version_json import table_version_json
 from namespace_server.directory.reading.read_context import Naming, View
 
 Body = dict[str, Any]
@@ -78,18 +79,7 @@ def find(view: View, table: TableEntry, branch: str | None, version: int | None)
 
 def version_body(naming: Naming, entry: VersionEntry, path: str) -> Body:
     """TableVersion of a version whose manifest stands at `path`."""
-    body: Body = {
-        "version": entry.version,
-        "manifest_path": naming.object_path(path),
-        "timestamp_millis": entry.timestamp_ms,
-    }
-    if entry.size:
-        body["manifest_size"] = entry.size
-    if entry.e_tag is not None and naming.content_e_tags:
-        body["e_tag"] = entry.e_tag
-    if entry.metadata:
-        body["metadata"] = dict(entry.metadata)
-    return body
+    return table_version_json(entry, naming.object_path(path), with_e_tag=naming.content_e_tags)
 
 
 def _existing(

@@ -1,0 +1,25 @@
+"""A call that changes the catalog, on its way from the route to the flip.
+
+`DirectoryNamespace.prepare` makes a `Call` of a request: an operation of the namespace and the `Batch` that carries it
+out. `DirectoryNamespace.commit` passes the batches of a group to `Committer.commit`, which decides each of them, and
+answers each call from the verdict on its batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from namespace_server.directory.model.operations import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A change whose form was checked. `operation` is the name of a `LanceNamespace` method."""
+
+    operation: str
+    batch: Batch
+
+    @property
+    def batch_uuid(self) -> str:
+        """The uuid of the batch; it names the batch also while its outcome is unknown."""
+        return self.batch.uuid
