@@ -32,7 +32,7 @@ from lance_core.transaction.fragments import (
     replace_fragments,
     without_dead_files,
 )
-from lance_core.transaction.heads import LAST_FRAGMENT_ID
+from lance_core.transaction.heads import LAST_BASE_ID, LAST_CHOSEN_BASE_ID, reservable_fragment_ids
 from lance_core.transaction.indices import create_indices, record_compaction, uncover, without_dead_indices
 from lance_core.transaction.operations import (
     Append,
@@ -298,10 +298,14 @@ def _update_config(manifest: AnyManifest, operation: UpdateConfig) -> None:
 
 def _reserve_fragments(manifest: AnyManifest, operation: ReserveFragments) -> None:
     # Id 0 is never reserved, for in a transaction it means an id that is not assigned yet.
-    mark = max(next_fragment_id(manifest) - 1, 0) + operation.count
-    if mark > LAST_FRAGMENT_ID:
-        raise InvalidTransaction(f"{operation.count} fragment ids are reserved, which would end at {mark}")
-    manifest.max_fragment_id = mark
+    mark = max(next_fragment_id(manifest) - 1, 0)
+    most = reservable_fragment_ids(mark)
+    if operation.count > most:
+        raise InvalidTransaction(
+            f"{operation.count} fragment ids are reserved after fragment {mark}: expected at most {most}, for others "
+            "will need ids as well"
+        )
+    manifest.max_fragment_id = mark + operation.count
 
 
 def _add_bases(manifest: AnyManifest, operation: UpdateBases) -> None:
@@ -312,4 +316,12 @@ def _add_bases(manifest: AnyManifest, operation: UpdateBases) -> None:
         base = manifest.base_paths.add()
         base.CopyFrom(added)
         if not added.id:
-            base.id = max(entry.id for entry in manifest.base_paths) + 1
+            highest = max(entry.id for entry in manifest.base_paths)
+            if highest == LAST_BASE_ID:
+                raise InvalidTransaction(f"base path {added.path!r}: no id is left after {highest}")
+            base.id = highest + 1
+        elif added.id > LAST_CHOSEN_BASE_ID:
+            raise InvalidTransaction(
+                f"base path {added.path!r} has id {added.id}: expected at most {LAST_CHOSEN_BASE_ID}, for others will "
+                "be numbered from it"
+            )

@@ -1,8 +1,13 @@
-"""What must hold of a manifest before another is built upon it, whoever wrote it."""
+"""What must hold of a manifest before another is built upon it, whoever wrote it.
+
+Fragment ids, row ids and timestamps only grow, and end somewhere. A version that stands at the end of one is the last
+of its table: `check_room` refuses to come near it in a few steps.
+"""
 
 from __future__ import annotations
 
-from lance_core.errors import CorruptFile
+from lance_core.errors import CorruptFile, InvalidTransaction
+from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import DETACHED_BIT
 from lance_core.format.outline import AnyManifest, ids_of_fragments
 
@@ -12,6 +17,51 @@ LAST_ROW_ID = (1 << 63) - 1
 _LAST_SECOND = 253_402_300_799
 """Of the year 9999, where timestamps end."""
 _NANOSECONDS = 1_000_000_000
+_SHARE = 256
+_LATEST_SECOND = 221_845_392_000
+"""Of the year 8999: what is written after it is later by nanoseconds each, and has room."""
+LAST_BASE_ID = (1 << 32) - 1
+LAST_CHOSEN_BASE_ID = (1 << 31) - 1
+"""Transactions may choose the ids of base paths up to here; numbers above are given in turn."""
+
+
+def reservable_fragment_ids(mark: int) -> int:
+    """How many fragment ids one transaction may take without fragments, if `mark` is the highest that was taken.
+
+    A share of those that are left, so that no number of reservations leaves none.
+    """
+    return max(LAST_FRAGMENT_ID - mark, 0) // _SHARE
+
+
+def check_room(head: ManifestFile | None, proposed: ManifestFile) -> None:
+    """Raise `InvalidTransaction` for a manifest that we did not build and that takes more numbers than it has use for.
+
+    `head` is the version before, None for the first one of a chain. Raises `CorruptFile` for what is no manifest.
+    """
+    after = proposed.outline
+    place = f"version {proposed.version}"
+    if proposed.version >= DETACHED_BIT - 1 or not 0 <= after.timestamp.seconds < _LATEST_SECOND:
+        raise InvalidTransaction(
+            f"{place} is of second {after.timestamp.seconds}: expected a number and a time that others can follow"
+        )
+    fragments = len(after.fragments)
+    mark = -1 if head is None else _mark(head)
+    most = LAST_FRAGMENT_ID // 2 if head is None else mark + max(fragments, reservable_fragment_ids(mark))
+    if _mark(proposed) > max(mark, most):
+        raise InvalidTransaction(
+            f"{place} takes the fragment ids up to {_mark(proposed)}: expected at most {most} for {fragments} fragments"
+        )
+    rows = 0 if head is None else head.outline.next_row_id
+    most = LAST_ROW_ID // 2 if head is None else rows + fragments * (LAST_ROW + 1)
+    if after.next_row_id > most:
+        raise InvalidTransaction(
+            f"{place} takes the row ids up to {after.next_row_id}: expected at most {most} for {fragments} fragments"
+        )
+
+
+def _mark(file: ManifestFile) -> int:
+    mark = file.outline.max_fragment_id if file.outline.HasField("max_fragment_id") else -1
+    return max(mark, file.highest_fragment_id)
 
 
 def check_head(manifest: AnyManifest) -> None:

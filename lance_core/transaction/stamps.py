@@ -46,8 +46,13 @@ def stamp_moved_rows(
     """
     moved = [row_ids(fragment) for fragment in added]
     origins = _Origins(existing, moved)
+    used = next_row_id
     for fragment, old in zip(added, moved, strict=True):
         rows = fragment.physical_rows
+        if len(old) and int(old.max()) >= used:
+            raise InvalidTransaction(
+                f"a new fragment brings row id {old.max()}: expected ids of rows that moved, below {used}"
+            )
         if len(old) > rows:
             raise InvalidTransaction(f"a new fragment of {rows} rows brings {len(old)} row ids")
         if len(old) == 0:

@@ -11,6 +11,7 @@ import pytest
 
 from lance_core.errors import InvalidTransaction
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.heads import reservable_fragment_ids
 from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.operations import (
     Append,
@@ -135,6 +136,33 @@ def test_reserved_ids_are_left_out(tmp_path: Path) -> None:
     assert [fragment.fragment_id for fragment in table.open().get_fragments()] == [0, 4]
     with pytest.raises(InvalidTransaction, match="4294967295 fragment ids are reserved"):
         commit(table, ReserveFragments((1 << 32) - 1), Flavour())
+
+
+def test_no_reservation_leaves_no_ids(tmp_path: Path) -> None:
+    table = make_table(tmp_path, (0, 10))
+    most = ((1 << 32) - 1) // 256
+    with pytest.raises(InvalidTransaction, match=f"{most + 1} fragment ids are reserved after fragment 0: expected at"):
+        commit(table, ReserveFragments(most + 1), Flavour())
+    for _ in range(3):
+        commit(table, ReserveFragments(reservable_fragment_ids(table.head().manifest.max_fragment_id)), Flavour())
+    lance.write_dataset(rows(10, 20), table.uri, mode="append")
+    assert table.open().count_rows() == 20
+
+
+def test_reservations_one_after_another_always_leave_ids() -> None:
+    mark = 0
+    for _ in range(10_000):
+        mark += reservable_fragment_ids(mark)
+    assert (1 << 32) - 1 - mark >= 255
+
+
+def test_base_path_ids_that_leave_none_are_refused(tmp_path: Path) -> None:
+    table = make_table(tmp_path, (0, 10))
+    with pytest.raises(InvalidTransaction, match="has id 4294967295: expected at most 2147483647"):
+        commit(table, UpdateBases((pb.BasePath(id=(1 << 32) - 1, path="/a"),)), Flavour())
+    commit(table, UpdateBases((pb.BasePath(id=(1 << 31) - 1, path="/a"),)), Flavour())
+    commit(table, UpdateBases((pb.BasePath(path="/b"),)), Flavour())
+    assert [base.id for base in table.head().manifest.base_paths] == [(1 << 31) - 1, 1 << 31]
 
 
 def test_base_paths_are_numbered(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from lance_core.errors import (
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.heads import check_room
 from lance_core.transaction.lineage import lineage_break
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import BatchConflict, ConflictDetail
@@ -301,6 +302,7 @@ def _expected_version(operation: CreateTableVersion, head: VersionEntry | None) 
 
 def _check_first(builder: PlanBuilder, operation: CreateTableVersion, file: ManifestFile) -> None:
     """A main chain begins at 1; a branch begins with the Clone of a version that the catalog holds (P4)."""
+    _check_room(operation, None, file)
     if operation.branch is None:
         if file.operation == "clone" and file.branch is not None:
             raise InvalidInputError(f"version 1 of {_chain(operation)}: the manifest is a fork of branch {file.branch}")
@@ -328,13 +330,22 @@ def _forked(
     return entry
 
 
+def _check_room(operation: CreateTableVersion, below: ManifestFile | None, file: ManifestFile) -> None:
+    """A version must leave numbers for those that follow it."""
+    try:
+        check_room(below, file)
+    except (InvalidTransaction, CorruptFile) as error:
+        raise InvalidInputError(f"version {operation.version} of {_chain(operation)}: {error}") from error
+
+
 def _check_next(builder: PlanBuilder, operation: CreateTableVersion, head: VersionEntry, file: ManifestFile) -> None:
     if file.operation == "clone":
         if operation.branch is None:
             raise InvalidInputError(f"version {operation.version} of {_chain(operation)}: a Clone begins a chain")
         raise TableBranchAlreadyExistsError(f"{_chain(operation)} exists, at version {head.version}")
+    below = builder.context.manifest(head)
     try:
-        reason = lineage_break(builder.context.manifest(head), file)
+        reason = lineage_break(below, file)
     except CorruptFile as error:
         reason = str(error)
     if reason is not None:
@@ -342,6 +353,7 @@ def _check_next(builder: PlanBuilder, operation: CreateTableVersion, head: Versi
             f"version {operation.version} of {_chain(operation)} is not built on version {head.version}: {reason}; "
             "reopen the table and redo the operation"
         )
+    _check_room(operation, below, file)
 
 
 def _version_exists(
