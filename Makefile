@@ -9,7 +9,7 @@ ROOT    ?= ./catalog
 HOST    ?= 127.0.0.1
 PORT    ?= 2333
 
-.PHONY: help setup demo test check generate serve bench clean
+.PHONY: help setup demo test check generate docs serve bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -28,17 +28,23 @@ test: $(STAMP) ## all tests
 	@scripts/postgres.sh >/dev/null || [ -z "$$CI" ]
 	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -v --durations=15
 
-check: $(STAMP) ## style, types, dependency directions, generated files
+check: $(STAMP) ## style, types, dependency directions, generated files, documentation
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	PYTHONPATH=. $(VENV)/bin/lint-imports
 	$(PYTHON_) scripts/generate_protos.py --check
 	$(PYTHON_) scripts/generate_client.py --check
+	$(PYTHON_) scripts/generate_cli_reference.py --check
+	@$(MAKE) --no-print-directory docs
 
-generate: $(STAMP) ## regenerate the protocol messages and the client
+generate: $(STAMP) ## regenerate the protocol messages, the client and the command line reference
 	$(PYTHON_) scripts/generate_protos.py
 	$(PYTHON_) scripts/generate_client.py
+	$(PYTHON_) scripts/generate_cli_reference.py
+
+docs: $(STAMP) ## build the documentation into build/site; broken links are errors
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 serve: $(STAMP) ## serve ROOT on HOST:PORT (./catalog on 127.0.0.1:2333)
 	@$(VENV)/bin/lance-namespace serve --root "$(ROOT)" --host "$(HOST)" --port "$(PORT)"

@@ -1,0 +1,35 @@
+"""The Markdown pages of the project, and what stands in their code blocks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / "benchmarks").rglob("*.md")]
+)
+
+_BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+_LITERAL = re.compile(r"`([^`\n]+)`")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def name_of(page: Path) -> str:
+    """The path below the repository."""
+    return str(page.relative_to(REPOSITORY))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The code blocks of a language, in order."""
+    return [text for _, found, text in _BLOCK.findall(page.read_text()) if found == language]
+
+
+def literals(page: Path) -> list[str]:
+    """What stands between backticks, outside of code blocks."""
+    return _LITERAL.findall(_BLOCK.sub("", page.read_text()))
+
+
+def links(page: Path) -> list[str]:
+    """The targets of links, outside of code blocks."""
+    return _LINK.findall(_BLOCK.sub("", page.read_text()))

@@ -1,0 +1,56 @@
+"""The Python blocks of the README and of the guide run, page by page, against a real server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.documentation.pages import PAGES, REPOSITORY, blocks, name_of
+from tests.server.servers import ServerProcess
+
+WRITTEN_URL = "http://127.0.0.1:2333"
+NEEDS_SPARK = {"docs/guide/spark.md"}
+RUN = [page for page in PAGES if name_of(page) == "README.md" or name_of(page).startswith("docs/guide/")]
+WITH_PYTHON = [page for page in RUN if blocks(page, "python")]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One for all pages: each keeps to a namespace of its own."""
+    home = tmp_path_factory.mktemp("server")
+    with ServerProcess(home / "catalog", log=home / "log") as running:
+        yield running
+
+
+def _parameter(page: Path) -> object:
+    marks = [pytest.mark.spark] if name_of(page) in NEEDS_SPARK else []
+    return pytest.param(page, id=name_of(page), marks=marks)
+
+
+@pytest.mark.parametrize("page", [_parameter(page) for page in WITH_PYTHON])
+def test_the_blocks_of_a_page_run_one_after_another(page: Path, tmp_path: Path, server: ServerProcess) -> None:
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks(page, "python")).replace(WRITTEN_URL, server.url))
+
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_first_examples_are_among_them() -> None:
+    names = {name_of(page) for page in WITH_PYTHON}
+
+    assert {"README.md", "docs/guide/tutorial.md", "docs/guide/transactions.md", "docs/guide/spark.md"} <= names

@@ -1,0 +1,128 @@
+"""What the pages name exists: files, modules, commands and their options, settings, routes, make targets."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from namespace_server.cli import cli
+from namespace_server.settings import Settings
+from tests.documentation.pages import PAGES, REPOSITORY, blocks, links, literals, name_of
+
+PACKAGES = ("lance_core", "namespace_client", "namespace_server", "spark_catalog")
+FOLDERS = (*PACKAGES, "tests", "docs", "examples", "benchmarks", "scripts", "openapi", "protos")
+KEYS = {"lance_core.deleting"}  # an entry of a ref file's metadata
+DIRECTORY = REPOSITORY / "namespace_server" / "directory"
+CURRENT = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which tells of what was
+
+pages = pytest.mark.parametrize("page", CURRENT, ids=name_of)
+COMMANDS: dict[str, set[str]] = {
+    name: {spelling for parameter in command.params for spelling in (*parameter.opts, *parameter.secondary_opts)}
+    for name, command in get_command(cli).commands.items()  # type: ignore[attr-defined]
+}
+
+
+def _is_path(literal: str) -> bool:
+    return (
+        re.fullmatch(r"[\w./-]+", literal) is not None
+        and literal.split("/", maxsplit=1)[0] in FOLDERS
+        and "/" in literal
+    )
+
+
+def _is_module(literal: str) -> bool:
+    dotted = re.fullmatch(r"\w+(\.\w+)+", literal) is not None and literal not in KEYS
+    return dotted and literal.split(".", maxsplit=1)[0] in PACKAGES
+
+
+@pages
+def test_files_that_are_named_exist(page: Path) -> None:
+    named = [literal for literal in literals(page) if _is_path(literal)]
+
+    assert [path for path in named if not (REPOSITORY / path).exists()] == []
+
+
+def test_the_modules_of_the_table_of_rules_exist() -> None:
+    """They are written without their first two folders."""
+    table = [line for line in (REPOSITORY / "CONTRIBUTING.md").read_text().splitlines() if line.startswith("| ")]
+    named = re.findall(r"`([a-z_]+(?:/[a-z_]+)*\.py)`", "\n".join(table))
+    short = [path for path in named if path.split("/")[0] not in FOLDERS]
+
+    assert len(short) > 20
+    assert [path for path in short if not (DIRECTORY / path).exists()] == []
+
+
+@pages
+def test_modules_and_their_members_that_are_named_exist(page: Path) -> None:
+    assert [name for name in literals(page) if _is_module(name) and not _resolves(name)] == []
+
+
+def _resolves(name: str) -> bool:
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found = importlib.util.find_spec(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        if found is not None:
+            held: object = importlib.import_module(".".join(parts[:length]))
+            for attribute in parts[length:]:
+                if not hasattr(held, attribute):
+                    return False
+                held = getattr(held, attribute)
+            return True
+    return False
+
+
+@pages
+def test_commands_have_the_options_that_are_shown(page: Path) -> None:
+    lines = "\n".join(blocks(page, "sh")).replace("\\\n", " ").splitlines()
+    shown = [shlex.split(line, comments=True) for line in lines if "lance-namespace " in line]
+    inline = [shlex.split(text) for text in literals(page) if text.startswith("lance-namespace ")]
+    for words in [*shown, *inline]:
+        start = next(place for place, word in enumerate(words) if word.endswith("lance-namespace"))
+        command, *rest = words[start + 1 :]
+        if command == "COMMAND":
+            continue
+        assert command in COMMANDS, words
+        options = {word.partition("=")[0] for word in rest if word.startswith("--")}
+        assert options - {"--help"} <= COMMANDS[command], words
+
+
+@pages
+def test_settings_that_are_named_exist(page: Path) -> None:
+    named = set(re.findall(r"LANCE_NAMESPACE_([A-Z][A-Z_]*[A-Z])", page.read_text()))
+    fields = {name.upper() for name in Settings.model_fields}
+
+    assert {name for name in named if name.split("__")[0] not in fields} == set()
+
+
+def test_every_route_of_the_specification_is_on_the_page_of_the_http_api() -> None:
+    served = yaml.safe_load((REPOSITORY / "openapi" / "lance-namespace.yaml").read_text())["paths"]
+    routes = {f"{method.upper()} {path}" for path, methods in served.items() for method in methods}
+    written = set(literals(REPOSITORY / "docs" / "reference" / "wire.md"))
+
+    assert routes <= written
+    assert {text for text in written if re.fullmatch(r"(GET|POST) /v1/\S+", text)} <= routes
+
+
+def test_make_targets_that_are_named_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
+    named = {found for page in CURRENT for text in literals(page) for found in re.findall(r"^make ([a-z-]+)$", text)}
+
+    assert {"demo", "test", "docs"} <= named
+    assert named <= targets
+
+
+@pytest.mark.parametrize("page", sorted(REPOSITORY.glob("*.md")), ids=name_of)
+def test_links_of_the_pages_at_the_top_lead_somewhere(page: Path) -> None:
+    """Those of the other pages are checked when the site is built."""
+    here = [target.partition("#")[0] for target in links(page) if "://" not in target]
+
+    assert [target for target in here if target and not (page.parent / target).exists()] == []
