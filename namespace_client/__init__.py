@@ -1,10 +1,25 @@
-"""Transactions over many Lance tables, from Python: computed here, published by the catalog in one batch."""
+"""Transactions over many Lance tables: computed in this process, committed by the catalog in one batch.
+
+catalog             `Catalog`: connections, transactions, retries of whole blocks
+transaction         `MultiTableTransaction`: calls that change tables
+staged_transaction  `StagedTransaction`: begin, composition, isolation, commit, resend, result
+table_changes       the steps of one table
+composition         from the steps of one table to the transactions of the batch (pure)
+staging             data files, deletion files and indices, written through pylance
+descriptions        uncommitted results of pylance as operations of the engine
+reading, merging    readers, and the clauses of a merge
+results, errors     results and exceptions
+access              reads and the batch request, over any backend
+http, in_process    the two backends: a server, or a catalog in this process
+wire                request and response types
+"""
 
 from __future__ import annotations
 
 from lance_core.compaction import CompactionOptions
 from namespace_client.catalog import Attempt, Catalog
 from namespace_client.errors import (
+    CatalogUnavailable,
     CatalogUnreachable,
     ClientError,
     CommitConflict,
@@ -15,13 +30,18 @@ from namespace_client.errors import (
     InvalidCall,
     RetryableConflict,
 )
-from namespace_client.merging import MergeCounts
+from namespace_client.http import CatalogServer
 from namespace_client.reading import TableReader
-from namespace_client.transaction import CompactionCounts, MultiTableTransaction, TableResult, TransactionResult
+from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
+from namespace_client.staged_transaction import StagedTransaction
+from namespace_client.transaction import MultiTableTransaction
+from namespace_client.wire import TableState
 
 __all__ = [
     "Attempt",
     "Catalog",
+    "CatalogServer",
+    "CatalogUnavailable",
     "CatalogUnreachable",
     "ClientError",
     "CommitConflict",
@@ -35,7 +55,9 @@ __all__ = [
     "MergeCounts",
     "MultiTableTransaction",
     "RetryableConflict",
+    "StagedTransaction",
     "TableReader",
     "TableResult",
+    "TableState",
     "TransactionResult",
 ]

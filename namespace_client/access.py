@@ -1,32 +1,35 @@
-"""A catalog as a writer of tables sees it: a few questions and one request, whatever carries them."""
+"""Access to a catalog: a few reads and one batch request, over any backend."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from namespace_client.errors import CatalogUnreachable, CommitRejected, CommitUnknown
+from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential
+
+from namespace_client.errors import CatalogUnavailable, CatalogUnreachable, CommitRejected, CommitUnknown
 from namespace_client.wire import (
     BRANCH_NOT_FOUND,
     TABLE_NOT_FOUND,
-    THROTTLED,
+    BatchOperation,
+    CatalogHead,
     CatalogPins,
-    CatalogState,
     CommittedBatch,
     Json,
-    Operation,
     TableId,
     TableState,
     batch_request,
     committed_batch,
 )
 
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 2.0
+
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class BatchCommitted:
     """The batch is committed."""
 
     body: Json
@@ -34,42 +37,48 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """The batch was judged and is not committed."""
+class BatchRejected:
+    """The batch is not committed, and will not be by this request."""
 
     error: CommitRejected
 
 
 @dataclass(frozen=True, slots=True)
-class NotSent:
+class BatchNotSent:
     """The batch did not reach the catalog."""
 
     reason: str
 
+    def __str__(self) -> str:
+        return self.reason
+
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """Nobody can tell what became of the batch, whose id is `batch` if the catalog told it."""
+class BatchUnknown:
+    """The outcome of the batch is unknown. `batch` is its transaction id if the catalog named it."""
 
     reason: str
     batch: str | None = None
 
+    def __str__(self) -> str:
+        return self.reason
 
-Reply = Accepted | Refusal | NotSent | Doubt
+
+Reply = BatchCommitted | BatchRejected | BatchNotSent | BatchUnknown
 
 
 class Backend(Protocol):
-    """What carries requests to a catalog. Operations have the names of the `LanceNamespace` methods. Thread-safe."""
+    """Transport to a catalog. Operations have the names of the `LanceNamespace` methods. Thread-safe."""
 
     @property
     def name(self) -> str:
-        """Where the catalog is, for messages."""
+        """Address of the catalog, for messages."""
         ...
 
     def ask(self, operation: str, request: Json, *, at: int | None = None) -> Json:
-        """The answer to a read, as of catalog version `at` or now; or to `create_namespace`, which may be repeated.
+        """Send a read, as of catalog version `at` if given, or the repeatable operation `create_namespace`.
 
-        Raises `CommitRejected` with the catalog's words if it is an error, `CatalogUnreachable`.
+        Raises `CommitRejected` if the response is an error, `CatalogUnreachable` if there is none.
         """
         ...
 
@@ -78,14 +87,16 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release the connections."""
         ...
 
 
 class CatalogAccess:
-    """A catalog behind a backend. Thread-safe, blocking; close it, or use it as a context manager.
+    """A catalog behind a backend. Thread-safe and blocking. Close it, or use it as a context manager.
 
-    `retries` is how often a batch is sent again, under the same key, while its outcome is unknown.
+    Args:
+        backend: Transport to the catalog.
+        retries: How many times a batch is sent again under the same key, see `commit`.
     """
 
     def __init__(self, backend: Backend, *, retries: int = 4) -> None:
@@ -101,18 +112,28 @@ class CatalogAccess:
         self.close()
 
     def close(self) -> None:
-        """Release the backend."""
+        """Close the backend."""
         self._backend.close()
 
-    def state(self) -> CatalogState:
-        """Where the catalog is and what version it is at."""
+    def state(self) -> CatalogHead:
+        """Root and newest version of the catalog."""
         answer = self._backend.ask("describe_catalog", {})
-        return CatalogState(str(answer["root"]).rstrip("/"), int(answer["version"]))
+        return CatalogHead(str(answer["root"]).rstrip("/"), int(answer["version"]))
 
     def table(self, table_id: TableId, *, at: int | None = None, branch: str | None = None) -> TableState | None:
-        """A table, None if there is none; as of catalog version `at` if given.
+        """Describe a table or one of its branches.
 
-        With `branch` its version is the branch's; raises `CommitRejected` with code 22 if the table has none such.
+        Args:
+            table_id: Path of the table.
+            at: Catalog version to read, the newest if None.
+            branch: Name of the branch whose version is described, the main branch if None.
+
+        Returns:
+            The table, None if there is no such table.
+
+        Raises:
+            CommitRejected: The catalog refused the read; with code 22 if there is no such branch.
+            CatalogUnreachable: The catalog did not respond, or without a location.
         """
         request: Json = {"id": list(table_id)}
         try:
@@ -131,51 +152,76 @@ class CatalogAccess:
         return TableState(table_id, str(table["location"]), head, dict(table.get("properties") or {}), branch)
 
     def pins(self, version: int | None = None) -> CatalogPins:
-        """Every table and the version that it was at in one catalog version (None: the newest)."""
+        """All tables and their versions in one catalog version, the newest if None."""
         wanted = self.state().version if version is None else version
         answer = self._backend.ask("describe_catalog_version", {"version": wanted})
         tables = [TableState(tuple(table["id"]), table["location"], table.get("version")) for table in answer["tables"]]
         return CatalogPins(int(answer["version"]), {table.id: table for table in tables})
 
     def ensure_namespace(self, namespace: Sequence[str]) -> None:
-        """Create a namespace and its parents where they are missing."""
+        """Create a namespace and its parents if they do not exist."""
         for depth in range(1, len(namespace) + 1):
             self._backend.ask("create_namespace", {"id": list(namespace[:depth]), "mode": "exist_ok"})
 
-    def commit(self, operations: Sequence[Operation], *, idempotency_key: str, message: str | None) -> CommittedBatch:
-        """Send one batch: all operations or none.
+    def commit(
+        self, operations: Sequence[BatchOperation], *, idempotency_key: str, message: str | None
+    ) -> CommittedBatch:
+        """Send one batch: all operations or none are committed.
 
-        While the outcome is unknown the same request is sent again under the same key, which cannot apply it twice.
-        Raises `CommitRejected` (`RetryableConflict`, `IncompatibleConflict`) if the catalog refused it,
-        `CatalogUnreachable` if it was never sent, `CommitUnknown` if nobody can tell. A refusal that followed an
-        attempt of unknown outcome is `CommitUnknown` as well: that attempt might still arrive.
+        The same request is sent again under the same key while its outcome is unknown, while it cannot be sent, and
+        while the catalog answers that it is unavailable and nothing was done. The key keeps the catalog from applying
+        it twice.
+
+        Args:
+            operations: Operations of the batch.
+            idempotency_key: Key of the batch.
+            message: Text that the catalog stores with the batch.
+
+        Returns:
+            The committed versions.
+
+        Raises:
+            CommitRejected: The catalog refused the batch, in general as a `RetryableConflict`, an
+                `IncompatibleConflict` or, after the last retry, as `CatalogUnavailable`.
+            CatalogUnreachable: The batch was never sent.
+            CommitUnknown: The outcome is unknown after the last retry. A rejection that follows an attempt of unknown
+                outcome is raised as `CommitUnknown`, too, since that attempt may still be committed.
         """
         request = batch_request(operations, message)
-        doubt: Doubt | None = None
-        batch: str | None = None
-        refusal: Exception = CatalogUnreachable(f"{self._backend.name}: the batch was not sent")
-        for attempt in range(self._retries + 1):
-            if attempt:
-                time.sleep(min(2.0, 0.1 * 2**attempt))
+        unknown: list[BatchUnknown] = []
+
+        def send() -> CommittedBatch | Reply:
             reply = self._backend.send(request, idempotency_key)
-            if isinstance(reply, Accepted):
+            if isinstance(reply, BatchCommitted):
                 try:
                     return committed_batch(operations, reply.body, reply.catalog_version)
                 except (KeyError, TypeError, ValueError, AttributeError) as error:
-                    reply = Doubt(f"{type(error).__name__}: {error}")
-            if isinstance(reply, Doubt):
-                doubt, batch = reply, reply.batch or batch
-            elif isinstance(reply, NotSent):
-                refusal = CatalogUnreachable(f"{self._backend.name}: {reply.reason}")
-            else:
-                refusal = reply.error
-                if reply.error.code != THROTTLED:
-                    break
-        if doubt is None:
+                    reply = BatchUnknown(f"{type(error).__name__}: {error}")
+            if isinstance(reply, BatchUnknown):
+                unknown.append(reply)
+            return reply
+
+        last = Retrying(
+            stop=stop_after_attempt(self._retries + 1),
+            wait=wait_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE),
+            retry=retry_if_result(_worth_repeating),
+            retry_error_callback=lambda state: state.outcome.result() if state.outcome is not None else None,
+        )(send)
+        if isinstance(last, CommittedBatch):
+            return last
+        refusal = last.error if isinstance(last, BatchRejected) else CatalogUnreachable(f"{self._backend.name}: {last}")
+        if not unknown:
             raise refusal
+        batch = next((reply.batch for reply in reversed(unknown) if reply.batch), None)
         raise CommitUnknown(
             f"batch {batch or '(not named by the server)'}, Idempotency-Key {idempotency_key}: the outcome is unknown "
-            f"({doubt.reason}); it may have committed, or may still",
+            f"({unknown[-1].reason}); it may have committed, or may still",
             batch=batch,
             idempotency_key=idempotency_key,
         ) from refusal
+
+
+def _worth_repeating(reply: CommittedBatch | Reply) -> bool:
+    if isinstance(reply, BatchRejected):
+        return isinstance(reply.error, CatalogUnavailable)
+    return isinstance(reply, (BatchNotSent, BatchUnknown))

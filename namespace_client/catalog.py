@@ -1,4 +1,4 @@
-"""A catalog, and the transactions on it."""
+"""A catalog, and transactions on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from namespace_client.access import CatalogAccess
 from namespace_client.errors import RetryableConflict
 from namespace_client.http import HttpBackend
 from namespace_client.in_process import InProcessBackend, Namespace
-from namespace_client.transaction import Isolation, MultiTableTransaction
+from namespace_client.staged_transaction import Isolation
+from namespace_client.transaction import MultiTableTransaction
 
 _DIRECTORY = "namespace_server.directory.namespace.DirectoryNamespace"
 _FIRST_PAUSE = 0.05
@@ -23,13 +24,18 @@ T = TypeVar("T")
 
 
 class Catalog:
-    """A catalog server, or a catalog in this process. Thread-safe; close it, or use it as a context manager.
+    """A catalog server, or a catalog in this process. Thread-safe. Close it, or use it as a context manager.
 
-    with Catalog.connect("http://127.0.0.1:2333", namespace=["ml"]) as catalog:
-        with catalog.begin(message="nightly") as tx:
-            tx.append("features", features)
-            tx.merge("labels", labels, on="id")
-        print(tx.result.catalog_version)
+    Made by `Catalog.connect`.
+
+    Example:
+        ```python
+        with Catalog.connect("http://127.0.0.1:2333", namespace=["ml"]) as catalog:
+            with catalog.begin(message="nightly") as tx:
+                tx.append("features", features)
+                tx.merge("labels", labels, on="id")
+            print(tx.result.catalog_version)
+        ```
     """
 
     def __init__(
@@ -55,11 +61,20 @@ class Catalog:
         timeout: float = 60.0,
         retries: int = 4,
     ) -> Catalog:
-        """A server by its URL, a `DirectoryNamespace` as it is, or a catalog in this process by its root.
+        """Connect to a server, or open a catalog in this process.
 
-        `namespace` is put before table names that are strings. `storage_options` are Lance's, for the object store that
-        the tables are in, which this process reads and writes itself. `headers` and `timeout` (seconds) are for HTTP,
-        `retries` is how often a batch is sent again while its outcome is unknown.
+        Args:
+            target: URL of a server, root of a catalog to open in this process, or a `DirectoryNamespace`.
+            namespace: Default namespace, the parent of table names that are strings.
+            storage_options: Options of Lance for the object store of the tables. Rows are read and written by this
+                process, not by the server.
+            headers: Headers of every HTTP request, for example for authentication.
+            timeout: Timeout of each HTTP request in seconds.
+            retries: How many times a batch is sent again under the same key while its outcome is unknown or the
+                catalog is unavailable.
+
+        Returns:
+            The catalog. A catalog that is opened here is closed with it, a `DirectoryNamespace` is not.
         """
         owned = None
         if isinstance(target, str) and target.startswith(("http://", "https://")):
@@ -85,35 +100,56 @@ class Catalog:
         self.close()
 
     def close(self) -> None:
-        """Close the connections, or the catalog if it was opened here."""
+        """Close the connections, and the catalog if `connect` opened it."""
         self.access.close()
         if self._owned is not None:
             self._owned.close()
 
     def ensure_namespace(self, namespace: Sequence[str] | None = None) -> None:
-        """Create a namespace (the default one if None) and its parents where they are missing."""
+        """Create a namespace (the default namespace if None) and its parents if they do not exist."""
         self.access.ensure_namespace(self._namespace if namespace is None else namespace)
 
     def begin(self, *, message: str | None = None, isolation: Isolation = "snapshot") -> MultiTableTransaction:
-        """A transaction, to be used in a `with` statement.
+        """Make a transaction, for use in a `with` statement.
 
-        With "snapshot" the catalog rebases it over what others committed meanwhile, and refuses it only if both changed
-        the same rows, keys, columns or schema. With "serializable" it commits only if no table that it read or wrote
-        has changed at all. `message` is kept with the batch and in every table's transaction.
+        Args:
+            message: Text that is stored with the batch and in the transaction of every table.
+            isolation: With "snapshot" the catalog rebases the transaction over concurrent commits. They conflict only
+                if both changed the same rows, keys, columns or schema. With "serializable" any change of a table that
+                the transaction read or wrote is a conflict.
+
+        Returns:
+            A transaction that has not begun; it begins with the `with` statement.
         """
         return self._transaction(message, isolation, [])
 
     def retrying(
         self, *, attempts: int = 10, message: str | None = None, isolation: Isolation = "snapshot"
     ) -> Iterator[Attempt]:
-        """Attempts at the same block, each on a fresh snapshot, until one commits.
+        """Run a block until it commits, each time on a new snapshot.
 
+        Only a `RetryableConflict` leads to another attempt, after a random pause with a growing bound. Every other
+        exception is raised at once. `CommitUnknown` in particular is never retried this way, since the block may have
+        committed already.
+
+        Example:
+            ```python
             for attempt in catalog.retrying():
                 with attempt as tx:
-                    ...
+                    count = tx.table("features").count_rows()
+                    tx.append("sizes", [{"rows": count}])
+            ```
 
-        Only a `RetryableConflict` leads to another attempt, after a pause that grows and varies. The last one's, and
-        every other exception, is raised: `CommitUnknown` above all, since the block may have committed.
+        Args:
+            attempts: Upper bound of the number of attempts.
+            message: As in `begin`.
+            isolation: As in `begin`.
+
+        Yields:
+            Context managers that give a transaction.
+
+        Raises:
+            RetryableConflict: The last attempt conflicted, too.
         """
         retrying = Retrying(
             stop=stop_after_attempt(attempts),
@@ -121,9 +157,9 @@ class Catalog:
             retry=retry_if_exception_type(RetryableConflict),
             reraise=True,
         )
-        spent: list[object] = []
+        used_readers: list[object] = []
         for attempt in retrying:
-            yield Attempt(attempt, self._transaction(message, isolation, spent))
+            yield Attempt(attempt, self._transaction(message, isolation, used_readers))
 
     def run(
         self,
@@ -133,26 +169,41 @@ class Catalog:
         message: str | None = None,
         isolation: Isolation = "snapshot",
     ) -> T:
-        """Call `block` with a transaction, and again as `retrying` does; what the call that committed returned."""
+        """Call a function with a transaction until it commits, as `retrying` does.
+
+        Args:
+            block: Function that gets a transaction.
+            attempts: Upper bound of the number of attempts.
+            message: As in `begin`.
+            isolation: As in `begin`.
+
+        Returns:
+            The return value of the call that committed.
+
+        Raises:
+            RetryableConflict: The last attempt conflicted, too.
+        """
         for attempt in self.retrying(attempts=attempts, message=message, isolation=isolation):
             with attempt as tx:
                 returned = block(tx)
         return returned
 
-    def _transaction(self, message: str | None, isolation: Isolation, spent: list[object]) -> MultiTableTransaction:
-        """`spent` are the readers that earlier attempts at the same block have read."""
+    def _transaction(
+        self, message: str | None, isolation: Isolation, used_readers: list[object]
+    ) -> MultiTableTransaction:
+        """`used_readers` are the Arrow readers that earlier attempts at the same block have read."""
         return MultiTableTransaction(
             self.access,
             namespace=self._namespace,
             message=message,
             isolation=isolation,
             storage_options=self._storage_options,
-            spent=spent,
+            used_readers=used_readers,
         )
 
 
 class Attempt:
-    """One attempt of `retrying`: a context manager that gives a transaction and keeps conflicts to the loop."""
+    """One attempt of `Catalog.retrying`: a context manager that gives a transaction and passes conflicts on."""
 
     def __init__(self, attempt: AttemptManager, transaction: MultiTableTransaction) -> None:
         self._attempt = attempt
@@ -167,11 +218,11 @@ class Attempt:
     ) -> bool | None:
         try:
             self._transaction.__exit__(kind, error, trace)
-        except Exception as raised:  # noqa: BLE001 - the loop decides, and raises it if it is not to be tried again
+        except Exception as raised:  # noqa: BLE001 - the loop raises it unless it is retried
             kind, error, trace = type(raised), raised, raised.__traceback__
         return self._attempt.__exit__(kind, error, trace)
 
 
 def _opened(root: str, options: Mapping[str, str]) -> Any:
-    """By name, since the client does not depend on the server."""
+    """Opened by class name, since the client does not import the server."""
     return lance_namespace.connect(_DIRECTORY, {"root": root, **options})

@@ -1,14 +1,14 @@
-"""From the steps of one table to the transactions that publish them. Pure.
+"""Composition of the steps of one table into the transactions of a batch. Pure.
 
-A step was built on the version that the step before it left, which nobody else has seen. What is sent must say the
-same in terms of the version that the block began at, because the catalog judges and rebases it from there:
+Each step is built on the version that the step before it left, which is not published. The transactions that are sent
+must be relative to the base version, the version at the begin, since the catalog rebases them from there:
 
-* one step is its own transaction;
-* steps that only add, remove or rewrite rows become one Append, Delete or Update: the difference between the last and
-  the first manifest;
-* what stood before an overwrite is forgotten, and rows that were added after it are part of it;
-* any other sequence is sent as it is, one transaction per step, and *guarded*: it is good only if nobody committed to
-  the table meanwhile, since the second transaction names fragments, rows and columns that the first one makes.
+* One step is one transaction.
+* Steps that only add, remove or rewrite rows become one Append, Delete or Update: the difference between the last
+  manifest and the base manifest.
+* Steps before an overwrite are dropped. Rows appended after it become part of it.
+* Any other sequence is sent as one transaction per step, and *guarded*: the batch asserts that the base version is
+  still the head, since the later transactions name fragments, rows and columns that the earlier ones make.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ MESSAGE_PROPERTY = "__lance_commit_message"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of a table: the call, what it does to the version `before` (None: no version yet), the version after.
+    """One call: its operation, the version that it was applied to (None: no version yet) and the version after it.
 
-    `guard` is the reason why the table must not move, where the transaction cannot say it (see `Composition`).
+    `guard` is the reason why the batch must assert the base version, if the transaction cannot say it.
     """
 
     call: str
@@ -52,7 +52,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """What is sent for one table. With a `guard`, the reason in words, only if its version is still the head."""
+    """The transactions for one table. With a `guard`, the batch must assert the base version for this reason."""
 
     transactions: tuple[pb.Transaction, ...]
     guard: str | None = None
@@ -69,10 +69,10 @@ def take_step(
     guard: str | None = None,
     stable_row_ids: bool = False,
 ) -> Step:
-    """Do an operation to a version, as the catalog would if nothing came between.
+    """Apply an operation to a version as the catalog does without concurrent commits.
 
-    `source` is the version that a Restore goes back to; `stable_row_ids` is for a first version. Raises
-    `InvalidTransaction` or `UnsupportedFeature` for what the catalog would refuse for the same reason.
+    `source` is the version that a Restore restores. `stable_row_ids` is for a first version. Raises
+    `InvalidTransaction` or `UnsupportedFeature` where the catalog would refuse the transaction for the same reason.
     """
     version = 0 if before is None else before.version
     transaction = transaction_message(operation, version, message)
@@ -85,13 +85,13 @@ def take_step(
 
 
 def transaction_message(operation: Operation, read_version: int, message: str | None) -> pb.Transaction:
-    """A transaction with a uuid of its own. `read_version` is 0 for the first version of a table."""
+    """A transaction with a new uuid. `read_version` is 0 for the first version of a table."""
     properties = {MESSAGE_PROPERTY: message} if message else None
     return encode_transaction(operation, read_version=read_version, properties=properties)
 
 
 def compose(steps: Sequence[Step], message: str | None = None) -> Composition:
-    """The transactions that say what the steps did, relative to the version before the first one."""
+    """The transactions for the steps, relative to the version before the first one."""
     rest = _since_overwrite(steps)
     if not rest:
         return Composition(())
@@ -115,7 +115,7 @@ def compose(steps: Sequence[Step], message: str | None = None) -> Composition:
 
 
 def _since_overwrite(steps: Sequence[Step]) -> Sequence[Step]:
-    """The steps from the last overwrite on. Before a restore nothing is forgotten: an overwrite keeps the config."""
+    """The steps from the last overwrite on; all steps if there is a restore, whose config an overwrite keeps."""
     for place in range(len(steps) - 1, 0, -1):
         if isinstance(steps[place].operation, Restore):
             return steps
@@ -148,7 +148,7 @@ def _one_overwrite(steps: Sequence[Step]) -> Overwrite | str:
 
 
 def _one_row_change(steps: Sequence[Step]) -> Operation | str | None:
-    """One Append, Delete or Update; None if nothing is left; or the reason why there is none."""
+    """One Append, Delete or Update; None if nothing changed; or the reason why the steps cannot be composed."""
     base = steps[0].before
     if base is None:
         return "the table has no version yet"
@@ -187,7 +187,7 @@ def _row_change(
         return Delete(tuple(updated), tuple(removed), " OR ".join(f"({text})" for text in predicates))
     if not updated and not removed and not new:
         return None
-    # Rows that were added are in no index, so no index may be said to cover the fragments that hold them.
+    # Appended rows are in no index, so no index may cover the fragments that hold them.
     appends = any(isinstance(operation, Append) for operation in operations)
     fields = {field.id for field in base.manifest.fields} if appends else set()
     fields.update(field for update in updates for field in update.value_fields)
@@ -211,7 +211,7 @@ def _beyond_rows(steps: Sequence[Step]) -> str | None:
 
 
 def _mixed_keys(operations: Sequence[Operation]) -> str | None:
-    """Why the claims about keys that did not exist cannot be said together; None if they can, or there are none."""
+    """The reason why the claims of inserted keys cannot be joined; None if they can, or if there are none."""
     claims = [op.inserted_keys for op in operations if isinstance(op, Update) and op.inserted_keys is not None]
     if not claims:
         return None
@@ -233,7 +233,7 @@ def _joined_keys(updates: Sequence[Update]) -> pb.Transaction.KeyExistenceFilter
 
 
 def _fragments_made(steps: Sequence[Step]) -> Mapping[int, pb.DataFragment]:
-    """The new fragments of all steps as their transactions describe them, by the ids that they have locally."""
+    """The new fragments of all steps as their transactions describe them, by their local ids."""
     made: dict[int, pb.DataFragment] = {}
     for step in steps:
         first = 0 if step.before is None else next_fragment_id(step.before.manifest)
@@ -244,7 +244,7 @@ def _fragments_made(steps: Sequence[Step]) -> Mapping[int, pb.DataFragment]:
 
 
 def _has_fresh_row(fragment: pb.DataFragment, base: ManifestFile) -> bool:
-    """Whether a new fragment holds a moved row that the base does not have: its id there is not known yet."""
+    """Whether a new fragment holds a moved row that is not in the base version, so that its id is only local."""
     return any(int(number) >= base.manifest.next_row_id for number in row_ids(fragment))
 
 

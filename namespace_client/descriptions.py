@@ -1,4 +1,4 @@
-"""Pylance's descriptions of files that it wrote, and of changes that it did not commit, as operations of the engine."""
+"""Operations of the engine from uncommitted results of pylance, for `StagedTransaction.stage`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def new_fragments(fragments: Sequence[FragmentMetadata]) -> tuple[pb.DataFragment, ...]:
-    """Messages for fragments that get their ids when they are committed; those without rows are left out."""
+    """Messages of fragments that get their ids when they are committed. Fragments without rows are left out."""
     messages = [fragment_message(fragment) for fragment in fragments if fragment.physical_rows]
     for message in messages:
         message.id = 0
@@ -25,12 +25,12 @@ def new_fragments(fragments: Sequence[FragmentMetadata]) -> tuple[pb.DataFragmen
 
 
 def append_operation(fragments: Sequence[FragmentMetadata]) -> Append:
-    """Fragments added to a table that has versions."""
+    """Append fragments to a table that has a version."""
     return Append(new_fragments(fragments))
 
 
 def overwrite_operation(schema: pa.Schema, fragments: Sequence[FragmentMetadata]) -> Overwrite:
-    """These fragments, with this schema, as the whole table; or as the first version of a new one."""
+    """Replace the whole table by fragments with a schema, or write the first version of a table."""
     metadata = {key.decode(): value for key, value in (schema.metadata or {}).items()}
     return Overwrite(new_fragments(fragments), tuple(schema_fields(schema)), metadata)
 
@@ -38,7 +38,7 @@ def overwrite_operation(schema: pa.Schema, fragments: Sequence[FragmentMetadata]
 def update_operation(
     operation: lance.LanceOperation.Update, claim: pb.Transaction.KeyExistenceFilter | None = None
 ) -> Update:
-    """Rows marked as deleted in old fragments, and their new form in new ones. `claim` are keys that did not exist."""
+    """Delete rows in old fragments and write them to new ones. `claim` holds the keys that a merge inserts."""
     return Update(
         updated=tuple(map(fragment_message, operation.updated_fragments)),
         removed_ids=tuple(operation.removed_fragment_ids),
@@ -52,5 +52,5 @@ def update_operation(
 
 
 def delete_operation(updated: Sequence[FragmentMetadata], removed: Sequence[int], predicate: str) -> Delete:
-    """Rows marked as deleted: `updated` fragments carry the deletion files, `removed` ids have no row left."""
+    """Delete rows: `updated` fragments carry deletion files, fragments with `removed` ids have no rows left."""
     return Delete(tuple(map(fragment_message, updated)), tuple(removed), predicate)

@@ -1,13 +1,14 @@
-"""Everything that `namespace_client` raises, grouped by what a handler would do.
+"""Exceptions of `namespace_client`, grouped by what a handler would do.
 
 ClientError
-├── InvalidCall               the call contradicts the table, the block or itself; it changed nothing
+├── InvalidCall               the call contradicts the table, the block or itself; nothing was changed
 ├── CommitRejected            the catalog refused the batch: nothing of it is visible
-│   └── CommitConflict        ... because of what others committed; `conflicts` says what, table by table
+│   ├── CatalogUnavailable    ... for now: the same batch can succeed later
+│   └── CommitConflict        ... because of other commits; `conflicts` describes them, table by table
 │       ├── RetryableConflict     run the block again: it reads the newer versions and can succeed
-│       └── IncompatibleConflict  another commit removed the ground: look before running it again
-├── CommitUnknown             the batch may or may not have committed, now or later; repeat the same request
-└── CatalogUnreachable        the catalog could not be asked; a batch that ends so was never sent
+│       └── IncompatibleConflict  conflicts irreconcilably: check the table before running the block again
+├── CommitUnknown             the batch may or may not have committed, or may commit later: `resend` it
+└── CatalogUnreachable        no response from the catalog; a batch that ends so was never sent
 """
 
 from __future__ import annotations
@@ -18,19 +19,25 @@ from typing import Any
 
 
 class ClientError(Exception):
-    """Root of the tree."""
+    """Root of the exceptions of the client."""
 
 
 class InvalidCall(ClientError, ValueError):
-    """The call contradicts the table, the block that it is made in, or itself. It changed nothing."""
+    """The call contradicts the table, the block that it is made in, or itself. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """One table that others changed in a way that this batch cannot follow.
+    """One table with a concurrent change that the batch cannot be rebased over.
 
-    `expected` is the version that the batch was built on, `actual` the head that it met, `winner` the uuid of the
-    transaction that made that. `redo` names the calls of the block that would have to be made again.
+    Attributes:
+        table: Path of the table.
+        branch: Name of the branch, None for the main branch.
+        expected: Version that the batch was built on.
+        actual: Head version that the catalog found.
+        winner: Uuid of the transaction that made the head version.
+        reason: Explanation by the catalog.
+        redo: Calls of the block on this table, which have to be repeated.
     """
 
     table: tuple[str, ...]
@@ -50,8 +57,10 @@ class Conflict:
 class CommitRejected(ClientError):
     """The catalog refused the batch, so nothing of it is visible.
 
-    `code` is the namespace specification's error code, `failures` the explained conflicts as the catalog sent them.
-    `status` is the HTTP status, None in process.
+    Attributes:
+        code: Error code of the namespace specification.
+        failures: Conflicts as the catalog sent them.
+        status: HTTP status, None for a catalog in this process.
     """
 
     def __init__(
@@ -63,29 +72,40 @@ class CommitRejected(ClientError):
         self.failures = tuple(dict(failure) for failure in failures)
 
 
+class CatalogUnavailable(CommitRejected):
+    """The catalog cannot serve the request for now (codes 17 and 21), and nothing was done.
+
+    For a batch it is raised after the last retry. Running the block again later can succeed.
+    """
+
+
 class CommitConflict(CommitRejected):
-    """What others committed stands in the way."""
+    """The batch conflicts with other commits, which `conflicts` describes."""
 
     conflicts: tuple[Conflict, ...] = ()
 
 
 class RetryableConflict(CommitConflict):
-    """Running the block again on the newer versions can succeed."""
+    """The batch conflicts with other commits. Running the block again on the newer versions can succeed."""
 
 
 class IncompatibleConflict(CommitConflict):
-    """Another commit removed the ground of this one: the table was overwritten, restored or dropped, or lost a column.
+    """The batch conflicts irreconcilably: the table was overwritten, restored or dropped, or lost a column.
 
-    The same transaction can never follow it. Running the block again would compute another one, on what is there now;
-    whether that is still wanted is not for a machine to say.
+    The same transaction can never be committed after that. Running the block again computes another transaction on
+    the present table. Whether that is wanted needs a decision outside of the client, so `retrying` raises this.
     """
 
 
 class CommitUnknown(ClientError):
-    """The answer was lost: the batch may have committed, or may still. Its files are kept for that case.
+    """The response was lost: the batch may have committed, or may commit later. Its files are kept.
 
-    `batch` is the batch's transaction id if the catalog told it, `idempotency_key` the key that was sent. Repeating the
-    same request under the same key (`resend`) cannot apply it twice; running the block again can.
+    The same request under the same key (`resend`) is applied at most once. Running the block again can apply the
+    changes twice.
+
+    Attributes:
+        batch: Transaction id of the batch, None if the catalog did not name it.
+        idempotency_key: Key that the batch was sent under.
     """
 
     def __init__(self, message: str, *, batch: str | None, idempotency_key: str) -> None:
@@ -95,4 +115,4 @@ class CommitUnknown(ClientError):
 
 
 class CatalogUnreachable(ClientError):
-    """No connection to the catalog, or an answer that is none. A batch that ends so was never sent."""
+    """No connection to the catalog, or a response that cannot be understood. A batch that ends so was never sent."""

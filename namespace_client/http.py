@@ -1,4 +1,4 @@
-"""A catalog server over HTTP, through the generated client."""
+"""Backend for a catalog server over HTTP, through the generated client."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from lance_namespace_server_client.models import (
     ErrorResponse,
 )
 from lance_namespace_server_client.types import Response, Unset
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from namespace_client.access import Accepted, CatalogAccess, Doubt, NotSent, Refusal, Reply
+from namespace_client.access import BatchCommitted, BatchNotSent, BatchRejected, BatchUnknown, CatalogAccess, Reply
 from namespace_client.errors import CatalogUnreachable
-from namespace_client.wire import DELIMITER, Json, refused
+from namespace_client.wire import DELIMITER, Json, refused, says_nothing_was_done
 
 _SERVER_FAILURE = 500
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _ILL_FORMED = (ValueError, KeyError, TypeError, AttributeError)
+_TWICE = Retrying(stop=stop_after_attempt(2), retry=retry_if_exception_type(httpx.TransportError), reraise=True)
 
 
 class HttpBackend:
-    """Connections to one server. `timeout` is in seconds and holds for each request."""
+    """Connections to one server. `timeout` is in seconds, for each request."""
 
     def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 60.0) -> None:
         self.name = url
@@ -42,24 +44,21 @@ class HttpBackend:
         self._client.get_httpx_client().close()
 
     def ask(self, operation: str, request: Json, *, at: int | None = None) -> Json:
-        """See `Backend.ask`. Tried again once: a kept connection may have been closed by the other side."""
+        """See `Backend.ask`. A failed connection is retried once, since the server may have closed an idle one."""
         pin: dict[str, Any] = {} if at is None else {"x_lance_catalog_version": at}
-        for last in (False, True):
-            try:
-                response = _ASK[operation](self._client, dict(request), pin)
-                answer = response.parsed
-                if isinstance(answer, ErrorResponse):
-                    raise _refused(answer, response.status_code)
-                if answer is None:
-                    raise CatalogUnreachable(f"{self.name}: answered {int(response.status_code)} to {operation}")
-                body: Json = answer.to_dict()
-                return body
-            except httpx.TransportError as error:
-                if last:
-                    raise CatalogUnreachable(f"{self.name}: {type(error).__name__}: {error}") from error
-            except _ILL_FORMED as error:
-                raise CatalogUnreachable(f"{self.name}: not an answer of a catalog server: {error}") from error
-        raise AssertionError("unreachable")
+        try:
+            response = _TWICE(_ASK[operation], self._client, dict(request), pin)
+            answer = response.parsed
+            if isinstance(answer, ErrorResponse):
+                raise _refused(answer, response.status_code)
+            if answer is None:
+                raise CatalogUnreachable(f"{self.name}: answered {int(response.status_code)} to {operation}")
+            body: Json = answer.to_dict()
+        except httpx.TransportError as error:
+            raise CatalogUnreachable(f"{self.name}: {type(error).__name__}: {error}") from error
+        except _ILL_FORMED as error:
+            raise CatalogUnreachable(f"{self.name}: not an answer of a catalog server: {error}") from error
+        return body
 
     def send(self, request: Json, idempotency_key: str) -> Reply:
         """See `Backend.send`."""
@@ -69,26 +68,29 @@ class HttpBackend:
                 client=self._client, body=body, idempotency_key=idempotency_key
             )
         except _NOT_SENT as error:
-            return NotSent(f"{type(error).__name__}: {error}")
+            return BatchNotSent(f"{type(error).__name__}: {error}")
         except (httpx.TransportError, *_ILL_FORMED) as error:
-            return Doubt(f"{type(error).__name__}: {error}")
+            return BatchUnknown(f"{type(error).__name__}: {error}")
         answer = response.parsed
         if isinstance(answer, BatchCommitTablesResponse):
             version = response.headers.get("x-lance-catalog-version")
-            return Accepted(answer.to_dict(), int(version) if version else None)
+            return BatchCommitted(answer.to_dict(), int(version) if version else None)
         if answer is None:
-            return Doubt(str(int(response.status_code)))
-        if response.status_code >= _SERVER_FAILURE:
+            return BatchUnknown(str(int(response.status_code)))
+        if response.status_code >= _SERVER_FAILURE and not says_nothing_was_done(str(answer.error)):
             batch = None if isinstance(answer.detail, Unset) else answer.detail
-            return Doubt(f"{answer.error} (code {answer.code})", batch)
-        return Refusal(_refused(answer, response.status_code))
+            return BatchUnknown(f"{answer.error} (code {answer.code})", batch)
+        return BatchRejected(_refused(answer, response.status_code))
 
 
 class CatalogServer(CatalogAccess):
-    """Connections to one catalog server. Thread-safe, blocking; close it, or use it as a context manager.
+    """Connections to one catalog server. Thread-safe and blocking. Close it, or use it as a context manager.
 
-    `timeout` is in seconds and holds for each request. `retries` is how often a batch is sent again, under the same
-    key, while its outcome is unknown.
+    Args:
+        url: Address of the server.
+        headers: Headers of every request, for example for authentication.
+        timeout: Timeout of each request in seconds.
+        retries: How many times a batch is sent again under the same key, see `CatalogAccess.commit`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A catalog in this process: a `DirectoryNamespace`, or anything with the same three methods."""
+"""Backend for a catalog in this process: a `DirectoryNamespace`, or an object with the same three methods."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from typing import Any, Protocol
 from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import LanceCoreError
-from namespace_client.access import Accepted, Doubt, Refusal, Reply
+from namespace_client.access import BatchCommitted, BatchRejected, BatchUnknown, Reply
 from namespace_client.errors import CatalogUnreachable, CommitRejected
-from namespace_client.wire import Json, refused
-
-_UNAVAILABLE = 17
-_INTERNAL = 18
+from namespace_client.wire import INTERNAL, SERVICE_UNAVAILABLE, Json, refused, says_nothing_was_done
 
 
-class Answer(Protocol):
-    """A body in the names of the wire, and the catalog version that it was answered at."""
+class NamespaceAnswer(Protocol):
+    """The body of a response, and the catalog version that it is from."""
 
     @property
     def body(self) -> Json:
-        """The answer."""
+        """The response as JSON."""
         ...
 
     @property
@@ -31,30 +28,30 @@ class Answer(Protocol):
 
 
 class Namespace(Protocol):
-    """What is used of a `DirectoryNamespace`. Requests and answers are the JSON of the wire."""
+    """The methods of a `DirectoryNamespace` that the client calls. Requests and responses are JSON of the wire."""
 
-    def read(self, operation: str, request: Mapping[str, Any], *, at: int | None = None) -> Answer:
-        """Answer a read."""
+    def read(self, operation: str, request: Mapping[str, Any], *, at: int | None = None) -> NamespaceAnswer:
+        """Execute a read."""
         ...
 
     def prepare(self, operation: str, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> Any:
-        """Check the form of a change."""
+        """Validate a change and return a call for `commit`."""
         ...
 
-    def commit(self, calls: Sequence[Any]) -> Sequence[Answer | LanceNamespaceError]:
-        """Commit changes, one answer or error for each."""
+    def commit(self, calls: Sequence[Any]) -> Sequence[NamespaceAnswer | LanceNamespaceError]:
+        """Commit changes; one response or error for each."""
         ...
 
 
 class InProcessBackend:
-    """A catalog in this process. It is the caller's: closing this does not close it."""
+    """Calls to a catalog in this process. The caller owns the catalog: `close` does not close it."""
 
     def __init__(self, namespace: Namespace, name: str = "the catalog in this process") -> None:
         self.name = name
         self._namespace = namespace
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, since no connections are held."""
 
     def ask(self, operation: str, request: Json, *, at: int | None = None) -> Json:
         """See `Backend.ask`."""
@@ -75,19 +72,19 @@ class InProcessBackend:
         try:
             call = self._namespace.prepare("batch_commit_tables", request, idempotency_key=idempotency_key)
         except LanceNamespaceError as error:
-            return Refusal(_refused(error))
+            return BatchRejected(_refused(error))
         try:
             [answer] = self._namespace.commit([call])
         except LanceNamespaceError as error:
             answer = error
-        except LanceCoreError as error:  # raised before a verdict, or while the answer was made: it does not say
-            return Doubt(f"{type(error).__name__}: {error}")
+        except LanceCoreError as error:  # raised before or after the commit: the outcome is unknown
+            return BatchUnknown(f"{type(error).__name__}: {error}")
         if not isinstance(answer, LanceNamespaceError):
-            return Accepted(answer.body, answer.catalog_version)
-        if int(answer.code) in {_UNAVAILABLE, _INTERNAL}:
+            return BatchCommitted(answer.body, answer.catalog_version)
+        if int(answer.code) in {SERVICE_UNAVAILABLE, INTERNAL} and not says_nothing_was_done(str(answer)):
             detail = getattr(answer, "detail", None)
-            return Doubt(f"{answer} (code {int(answer.code)})", None if detail is None else str(detail))
-        return Refusal(_refused(answer))
+            return BatchUnknown(f"{answer} (code {int(answer.code)})", None if detail is None else str(detail))
+        return BatchRejected(_refused(answer))
 
 
 def _refused(error: LanceNamespaceError) -> CommitRejected:

@@ -1,4 +1,4 @@
-"""What a merge does with rows by their keys."""
+"""Clauses of a merge by key."""
 
 from __future__ import annotations
 
@@ -14,9 +14,15 @@ NotMatchedBySource = Literal["keep", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class MergeClauses:
-    """What becomes of a row of the table that has a match, of a new row that has none, and of the rest of the table.
+    """Actions of a merge. Raises `InvalidCall` if they contradict each other.
 
-    `condition` (SQL over `source` and `target`) restricts the update, `delete_condition` the deletion.
+    Attributes:
+        on: Key columns.
+        matched: Action for a row of the table with a match among the new rows.
+        condition: SQL expression over `source` and `target` that restricts the update of matched rows.
+        not_matched: Action for a new row without a match in the table.
+        not_matched_by_source: Action for a row of the table without a match among the new rows.
+        delete_condition: SQL expression that restricts the deletion of rows that are not matched by the source.
     """
 
     on: tuple[str, ...]
@@ -43,12 +49,3 @@ class MergeClauses:
     def inserts(self) -> bool:
         """Whether rows may be added."""
         return self.not_matched == "insert"
-
-
-@dataclass(frozen=True, slots=True)
-class MergeCounts:
-    """Rows that a merge touched."""
-
-    inserted: int
-    updated: int
-    deleted: int

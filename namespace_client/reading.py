@@ -1,4 +1,4 @@
-"""Reading a table inside a transaction."""
+"""Reads of a table inside a transaction."""
 
 from __future__ import annotations
 
@@ -7,44 +7,60 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from namespace_client.work import TableWork
+from namespace_client.table_changes import TableChanges
 
 if TYPE_CHECKING:
     import lance
 
 
 class TableReader:
-    """A table as its transaction sees it: the version at the begin, and what the transaction did to it since.
+    """A table as a transaction sees it: its version at the begin, with the changes of the transaction applied.
 
-    It stays current: what is read after a later call of the transaction shows that, too. With a fixed `version`
-    (`tag=` and `version=` of `table`) it shows that one, whatever the transaction does.
+    A read after a later call of the transaction shows the changes of that call, too. A reader of a fixed version
+    (`tag=` or `version=` of `MultiTableTransaction.table`) always shows that version.
+
+    Example:
+        ```python
+        with catalog.begin() as tx:
+            features = tx.table("features")
+            recent = features.to_table(columns=["id"], filter="day >= 300")
+        ```
     """
 
-    def __init__(self, work: TableWork, fixed: tuple[str | None, int] | None = None) -> None:
-        self._work = work
+    def __init__(self, changes: TableChanges, fixed: tuple[str | None, int] | None = None) -> None:
+        self._changes = changes
         self._fixed = fixed
 
     @property
     def version(self) -> int | None:
-        """The published version that this is, or is based on; None for a table that the transaction creates."""
-        return self._fixed[1] if self._fixed is not None else self._work.state.version
+        """The published version that the rows are from. None for a table that the transaction creates."""
+        return self._fixed[1] if self._fixed is not None else self._changes.state.version
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema."""
+        """The Arrow schema of the table."""
         return self.to_pylance().schema
 
     def to_pylance(self) -> lance.LanceDataset:
-        """Pylance's handle, for reading only: its methods that commit raise `InvalidCall`."""
+        """A read-only dataset of pylance. Its methods that commit raise `InvalidCall`."""
         if self._fixed is not None:
-            return self._work.dataset_at(self._fixed[1], self._fixed[0])
-        return self._work.dataset()
+            return self._changes.dataset_at(self._fixed[1], self._fixed[0])
+        return self._changes.dataset()
 
-    def to_table(self, columns: Sequence[str] | None = None, filter: Any = None, **options: Any) -> pa.Table:  # noqa: A002 - pylance's word
-        """The rows; arguments as pylance's `to_table` takes them."""
+    def to_table(self, columns: Sequence[str] | None = None, filter: Any = None, **options: Any) -> pa.Table:  # noqa: A002 - the name in pylance
+        """Read rows.
+
+        Args:
+            columns: Names of the columns, all columns if None.
+            filter: SQL expression or pyarrow expression.
+            **options: Further arguments of `lance.LanceDataset.to_table`.
+
+        Returns:
+            The rows as an Arrow table.
+        """
         chosen = None if columns is None else list(columns)
         return self.to_pylance().to_table(columns=chosen, filter=filter, **options)
 
-    def count_rows(self, filter: Any = None) -> int:  # noqa: A002 - pylance's word
-        """The number of rows, or of those that match."""
+    def count_rows(self, filter: Any = None) -> int:  # noqa: A002 - the name in pylance
+        """The number of rows, or of the rows that match a filter."""
         return int(self.to_pylance().count_rows(filter))

@@ -1,84 +1,51 @@
-"""MultiTableTransaction: any changes of any tables, computed here, published by one batch, all or none."""
+"""Transactions over many tables whose files are written in this process."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from lance_core.compaction import CompactionOptions
-from lance_core.errors import LanceCoreError
-from lance_core.format.naming import MAIN_BRANCH, new_table_location
 from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Append, Project, Restore
 from namespace_client import staging
 from namespace_client.access import CatalogAccess
-from namespace_client.errors import CommitConflict, CommitRejected, CommitUnknown, InvalidCall
-from namespace_client.merging import Matched, MergeClauses, MergeCounts, NotMatched, NotMatchedBySource
+from namespace_client.errors import InvalidCall
+from namespace_client.merging import Matched, MergeClauses, NotMatched, NotMatchedBySource
 from namespace_client.reading import TableReader
-from namespace_client.wire import (
-    BRANCH_NOT_FOUND,
-    DELIMITER,
-    CatalogState,
-    CommittedBatch,
-    Operation,
-    TableId,
-    TableState,
-)
-from namespace_client.work import TableWork
-
-Isolation = Literal["snapshot", "serializable"]
-TableName = str | Sequence[str]
+from namespace_client.results import CompactionCounts, MergeCounts
+from namespace_client.staged_transaction import Isolation, StagedTransaction, TableName
+from namespace_client.table_changes import TableChanges
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionCounts:
-    """Fragments that a compaction replaced, and those that hold their rows now."""
+class MultiTableTransaction(StagedTransaction):
+    """One atomic change of many tables. Made by `Catalog.begin`, used once, by one thread.
 
-    removed_fragments: int
-    added_fragments: int
+    Reads show the catalog version at the begin with the changes of this transaction applied. Leaving the block commits
+    all changes in one batch. An exception in the block commits nothing. Files written for changes that are not
+    committed stay in storage, where nothing refers to them; garbage collection removes them.
 
+    Table names are paths, given as a sequence or joined by `$`. A string is relative to the default namespace of the
+    catalog, a sequence is not. A call that raises changes nothing, so the block may go on after it. An Arrow reader
+    given as rows can be read once; the same reader in a second call is refused.
 
-@dataclass(frozen=True, slots=True)
-class TableResult:
-    """What became of one table: its calls, the version that holds them, and whether others committed in between."""
+    Example:
+        ```python
+        with catalog.begin(message="nightly") as tx:
+            tx.append("features", features)
+            tx.merge("labels", labels, on="id")
+            tx.delete("quarantine", "day < 100")
+        print(tx.result.catalog_version)
+        ```
 
-    id: TableId
-    branch: str | None
-    calls: tuple[str, ...]
-    version: int | None
-    rebased: bool
-    new: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionResult:
-    """A committed transaction. Without changes there is no `transaction_id`; `catalog_version` is that of the begin."""
-
-    transaction_id: str | None
-    catalog_version: int | None
-    tables: tuple[TableResult, ...]
-
-
-class MultiTableTransaction:
-    """One atomic change of many tables; see `Catalog.begin`. Used once, by one thread.
-
-    Reads show the catalog version at the begin and what the block itself did since. Leaving the block publishes all
-    of it in one batch, or nothing. An exception in the block publishes nothing. Data files that were written for what
-    is not published stay where they are; nothing refers to them.
-
-    Leaving the block raises `RetryableConflict` or `IncompatibleConflict` when others committed what stands in the way
-    (nothing was published), `CommitRejected` when the catalog refused the batch otherwise, `CatalogUnreachable` when it
-    was never sent, and `CommitUnknown` when nobody can tell: then `resend` asks again.
-
-    Table names are paths, as a sequence or joined by `$`, below the catalog's default namespace if it has one (a
-    sequence never is). Every call takes `branch=`. A call that raises changed nothing. A reader given as rows is read
-    once: the same one again is refused.
+    Raises:
+        RetryableConflict: On leaving the block: another commit is in the way, and running the block again can succeed.
+        IncompatibleConflict: On leaving the block: another commit conflicts irreconcilably.
+        CommitRejected: On leaving the block: the catalog refused the batch for another reason.
+        CatalogUnreachable: On leaving the block: the batch was never sent.
+        CommitUnknown: On leaving the block: the outcome is unknown; `resend` sends the same batch again.
     """
 
     def __init__(
@@ -89,114 +56,92 @@ class MultiTableTransaction:
         message: str | None = None,
         isolation: Isolation = "snapshot",
         storage_options: Mapping[str, str] | None = None,
-        spent: list[object] | None = None,
+        used_readers: list[object] | None = None,
     ) -> None:
-        if isolation not in {"snapshot", "serializable"}:
-            raise InvalidCall(f"isolation {isolation!r}: expected snapshot or serializable")
-        self._access = access
-        self._namespace = tuple(namespace)
-        self._message = message
-        self._serializable = isolation == "serializable"
-        self._options = dict(storage_options or {})
-        self._key = f"transaction-{uuid.uuid4()}"
-        self._spent: list[object] = [] if spent is None else spent
-        self._begin: CatalogState | None = None
-        self._over = False
-        self._works: dict[tuple[TableId, str | None], TableWork] = {}
-        self._absent: set[TableId] = set()
-        self._operations: tuple[Operation, ...] = ()
-        self._result: TransactionResult | None = None
+        super().__init__(
+            access, namespace=namespace, message=message, isolation=isolation, storage_options=storage_options
+        )
+        self._used_readers: list[object] = [] if used_readers is None else used_readers
 
-    # -- the block
-
-    def __enter__(self) -> Self:
-        if self._begin is not None:
-            raise InvalidCall("a transaction is used once; begin another one")
-        self._begin = self._access.state()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._over = True
-        if error is None:
-            self._operations = tuple(self._compose())
-            self._publish()
-
-    @property
-    def catalog_version(self) -> int:
-        """The catalog version that the block reads."""
-        return self._started().version
-
-    @property
-    def idempotency_key(self) -> str:
-        """The key under which the batch is sent, every time it is sent."""
-        return self._key
-
-    @property
-    def result(self) -> TransactionResult:
-        """What was published. Raises `InvalidCall` before the block was left, or if nothing was."""
-        if self._result is None:
-            raise InvalidCall("this transaction has not been committed")
-        return self._result
-
-    def resend(self) -> TransactionResult:
-        """After `CommitUnknown`: send the same batch under the same key, which cannot apply it twice.
-
-        Raises as leaving the block does, except that a refusal says nothing of the first request while that could still
-        be on its way.
-        """
-        if not self._operations or self._result is not None:
-            raise InvalidCall("nothing to send again")
-        self._publish()
-        return self.result
-
-    # -- reading
-
-    def exists(self, table: TableName) -> bool:
-        """Whether there is such a table, in the catalog at the begin or made by this block."""
-        return self._find(self._id(table), None) is not None
+    # -- reads
 
     def table(
         self, table: TableName, *, branch: str | None = None, tag: str | None = None, version: int | None = None
     ) -> TableReader:
-        """The table, for reading; with `tag` or `version` an earlier state of it, which never changes.
+        """A reader of a table, or of one of its published versions.
 
-        Raises `InvalidCall` when there is no such table, branch, tag or version.
+        Args:
+            table: Name of the table.
+            branch: Name of a branch.
+            tag: Name of a tag; the reader shows the tagged version. Not together with `branch` or `version`.
+            version: Number of a published version; the reader shows this version.
+
+        Returns:
+            A reader, which shows later changes of this transaction unless it is of a fixed version.
+
+        Raises:
+            InvalidCall: There is no such table, branch, tag or version.
         """
-        work = self._work(table, branch)
+        changes = self._require(table, branch)
         if tag is None and version is None:
-            work.require_head()
-            work.note_read()
-            return TableReader(work)
+            changes.require_head()
+            changes.note_read()
+            return TableReader(changes)
         if tag is not None and (version is not None or branch is not None):
-            raise InvalidCall(f"{work.name}: a tag goes without version and branch")
-        with self._named("table", work):
-            fixed = work.tag(tag) if tag is not None else (work.state.branch, work.version(version or 0).version)
-        return TableReader(work, fixed)
+            raise InvalidCall(f"{changes.name}: a tag goes without version and branch")
+        with self._named("table", changes):
+            if tag is not None:
+                fixed = changes.tag(tag)
+            else:
+                fixed = (changes.state.branch, changes.version(version or 0).version)
+        return TableReader(changes, fixed)
 
-    # -- writing rows
+    # -- changes of rows
 
     def append(self, table: TableName, data: Any, *, branch: str | None = None) -> int:
-        """Add rows; their number. `data` is Arrow data, a DataFrame, a list of rows or a dict of columns."""
-        work = self._work(table, branch)
-        work.require_head()
-        with self._named("append", work):
-            fragments = staging.stage_rows(work.dataset(), self._unread(data))
+        """Add rows.
+
+        Args:
+            table: Name of the table.
+            data: Arrow data, a pandas DataFrame, a list of rows or a dict of columns.
+            branch: Name of the branch to change.
+
+        Returns:
+            The number of rows added.
+
+        Raises:
+            InvalidCall: There is no such table, it has no version, or `data` has another type.
+        """
+        changes = self._require(table, branch)
+        changes.require_head()
+        with self._named("append", changes):
+            fragments = staging.stage_rows(changes.dataset(), self._unused(data))
             if fragments:
-                work.take("append", Append(fragments), message=self._message)
+                changes.take("append", Append(fragments), message=self._message)
         return sum(fragment.physical_rows for fragment in fragments)
 
     def overwrite(
         self, table: TableName, data: Any, *, schema: pa.Schema | None = None, branch: str | None = None
     ) -> int:
-        """Make these rows, with their own schema, the whole table; their number.
+        """Replace all rows and the schema.
 
-        It discards what others committed meanwhile, as an overwrite does anywhere, unless the block read the table
-        before: then it is a conflict.
+        An overwrite also replaces rows that others commit meanwhile, unless the transaction read the table before.
+        Then such a commit is a conflict.
+
+        Args:
+            table: Name of the table.
+            data: Arrow data, a pandas DataFrame, a list of rows or a dict of columns.
+            schema: Schema of the table, by default the schema of `data`.
+            branch: Name of the branch to change.
+
+        Returns:
+            The number of rows written.
+
+        Raises:
+            InvalidCall: There is no such table, or `data` does not fit `schema`.
         """
-        work = self._work(table, branch)
-        return self._replace("overwrite", work, data, schema)
+        changes = self._require(table, branch)
+        return self._replace("overwrite", changes, data, schema)
 
     def create(
         self,
@@ -207,59 +152,88 @@ class MultiTableTransaction:
         properties: Mapping[str, str] | None = None,
         stable_row_ids: bool = False,
     ) -> int:
-        """Make a table with these rows, or without rows if only a `schema` is given; the number of rows.
+        """Create a table, or write the first version of a table that was only declared.
 
-        With `stable_row_ids` rows keep their ids when they are updated or compacted, for good. The namespace must exist
-        when the batch commits. A table that was only declared gets its first version.
+        The namespace must exist when the batch commits.
+
+        Args:
+            table: Name of the table.
+            data: Arrow data, a pandas DataFrame, a list of rows or a dict of columns. May be left out with a `schema`.
+            schema: Schema of the table, by default the schema of `data`.
+            properties: Properties that the catalog stores with the table.
+            stable_row_ids: Whether rows keep their ids when they are updated or compacted. Cannot be changed later.
+
+        Returns:
+            The number of rows written.
+
+        Raises:
+            InvalidCall: The table has a version, neither rows nor a schema are given, or they contradict each other.
         """
         table_id = self._id(table)
-        work = self._find(table_id, None)
-        if work is None:
-            location = f"{self._started().root}/{new_table_location(DELIMITER.join(table_id))}"
-            state = TableState(table_id, location, None, dict(properties or {}))
-            made = TableWork(state, self._options, new=True)
-            made.stable_row_ids = stable_row_ids
-            rows = self._replace("create", made, data, schema)
-            self._works[table_id, None] = made
+        changes = self._find(table_id, None)
+        if changes is None:
+            new = self._new_changes(table_id, properties, stable_row_ids)
+            rows = self._replace("create", new, data, schema)
+            self._tables[table_id, None] = new
             return rows
-        if work.has_version:
-            raise InvalidCall(f"{work.name} exists: overwrite it, or append to it")
+        if changes.has_version:
+            raise InvalidCall(f"{changes.name} exists: overwrite it, or append to it")
         if properties:
-            raise InvalidCall(f"{work.name} is declared already, with the properties {dict(work.state.properties)}")
-        work.stable_row_ids = stable_row_ids
-        return self._replace("create", work, data, schema)
-
-    def _replace(self, call: str, work: TableWork, data: Any, schema: pa.Schema | None) -> int:
-        with self._named(call, work):
-            exists = work.has_version
-            operation = staging.stage_table(
-                work.uri, self._unread(data), schema, work.data_version, self._options, exists=exists
+            raise InvalidCall(
+                f"{changes.name} is declared already, with the properties {dict(changes.state.properties)}"
             )
-            work.take(call, operation, message=self._message)
-        return sum(fragment.physical_rows for fragment in operation.fragments)
+        changes.stable_row_ids = stable_row_ids
+        return self._replace("create", changes, data, schema)
 
     def delete(self, table: TableName, where: str, *, branch: str | None = None) -> int:
-        """Remove the rows that match an SQL expression; their number."""
-        work = self._work(table, branch)
-        work.require_head()
-        work.was_read = True
-        with self._named("delete", work):
-            operation, rows = staging.stage_delete(work.dataset(), where)
+        """Delete the rows that match an SQL expression.
+
+        Args:
+            table: Name of the table.
+            where: SQL expression over the columns.
+            branch: Name of the branch to change.
+
+        Returns:
+            The number of rows deleted.
+
+        Raises:
+            InvalidCall: There is no such table, or it has no version.
+            ValueError: Pylance refused the expression.
+        """
+        changes = self._require(table, branch)
+        changes.require_head()
+        changes.was_read = True
+        with self._named("delete", changes):
+            operation, rows = staging.stage_delete(changes.dataset(), where)
             if rows:
-                work.take(f"delete where {where}", operation, message=self._message)
+                changes.take(f"delete where {where}", operation, message=self._message)
         return rows
 
     def update(
         self, table: TableName, values: Mapping[str, str], *, where: str | None = None, branch: str | None = None
     ) -> int:
-        """Give columns new values, SQL expressions over the row, in the rows that match; their number."""
-        work = self._work(table, branch)
-        head = work.require_head()
-        work.was_read = True
-        with self._named("update", work):
-            operation, rows = staging.stage_update(work.dataset(), head.manifest, values, where)
+        """Set columns to new values in the rows that match.
+
+        Args:
+            table: Name of the table.
+            values: SQL expressions over the old row, by column name.
+            where: SQL expression over the columns, all rows if None.
+            branch: Name of the branch to change.
+
+        Returns:
+            The number of rows updated.
+
+        Raises:
+            InvalidCall: There is no such table or column, or the table has blob columns.
+            ValueError: Pylance refused an expression.
+        """
+        changes = self._require(table, branch)
+        head = changes.require_head()
+        changes.was_read = True
+        with self._named("update", changes):
+            operation, rows = staging.stage_update(changes.dataset(), head.manifest, values, where)
             if rows:
-                work.take(f"update {', '.join(values)}", operation, message=self._message)
+                changes.take(f"update {', '.join(values)}", operation, message=self._message)
         return rows
 
     def merge(
@@ -275,25 +249,43 @@ class MultiTableTransaction:
         delete_condition: str | None = None,
         branch: str | None = None,
     ) -> MergeCounts:
-        """Merge rows by key; without options an upsert. See `MergeClauses` for the options.
+        """Merge rows by key. Without further arguments this is an upsert.
 
-        Two transactions that insert the same new key conflict. So do a merge that inserts and a plain append or update
-        of the same table, whose keys nobody looked at.
+        Two transactions that insert the same new key conflict. A merge that inserts rows also conflicts with a
+        concurrent append or update of the same table, since the keys of these rows are not known.
+
+        Args:
+            table: Name of the table.
+            data: Arrow data, a pandas DataFrame, a list of rows or a dict of columns.
+            on: Key column or columns.
+            matched: Action for a row of the table with a match in `data`: "update", "keep", "fail" or "delete".
+            condition: SQL expression over `source` and `target` that restricts the update.
+            not_matched: Action for a row of `data` without a match: "insert" or "ignore".
+            not_matched_by_source: Action for a row of the table without a match: "keep" or "delete".
+            delete_condition: SQL expression that restricts this deletion.
+            branch: Name of the branch to change.
+
+        Returns:
+            The numbers of rows inserted, updated and deleted.
+
+        Raises:
+            InvalidCall: There is no such table or key column, or the arguments contradict each other.
+            ValueError: Pylance refused the rows or an expression.
         """
-        work = self._work(table, branch)
-        head = work.require_head()
-        work.was_read = True
+        changes = self._require(table, branch)
+        head = changes.require_head()
+        changes.was_read = True
         keys = (on,) if isinstance(on, str) else tuple(on)
         clauses = MergeClauses(keys, matched, condition, not_matched, not_matched_by_source, delete_condition)
-        with self._named("merge", work):
-            merged = staging.stage_merge(work.dataset(), head.manifest, self._unread(data), clauses)
+        with self._named("merge", changes):
+            merged = staging.stage_merge(changes.dataset(), head.manifest, self._unused(data), clauses)
             counts = MergeCounts(merged.inserted, merged.updated, merged.deleted)
             if counts != MergeCounts(0, 0, 0):
                 call = f"merge on {', '.join(keys)}"
-                work.take(call, merged.operation, message=self._message, guard=merged.guard)
+                changes.take(call, merged.operation, message=self._message, guard=merged.guard)
         return counts
 
-    # -- changing the table
+    # -- changes of the table
 
     def add_columns(
         self,
@@ -303,29 +295,48 @@ class MultiTableTransaction:
         read_columns: Sequence[str] | None = None,
         branch: str | None = None,
     ) -> None:
-        """Add columns: SQL expressions by name, a function from batches (of `read_columns`) to batches, or an Arrow
-        schema or field for columns of nulls.
+        """Add columns.
+
+        Args:
+            table: Name of the table.
+            columns: SQL expressions by name, a function from record batches to record batches, or an Arrow schema or
+                field for columns of nulls.
+            read_columns: Columns that the function gets, all columns if None.
+            branch: Name of the branch to change.
+
+        Raises:
+            InvalidCall: There is no such table, or a column exists already.
+            ValueError: Pylance refused an expression.
         """
-        work = self._work(table, branch)
-        head = work.require_head()
-        work.was_read = True
-        with self._named("add_columns", work):
-            operation = staging.stage_columns(work.dataset(), head.manifest, columns, read_columns)
-            work.take("add_columns", operation, message=self._message)
+        changes = self._require(table, branch)
+        head = changes.require_head()
+        changes.was_read = True
+        with self._named("add_columns", changes):
+            operation = staging.stage_columns(changes.dataset(), head.manifest, columns, read_columns)
+            changes.take("add_columns", operation, message=self._message)
 
     def drop_columns(self, table: TableName, columns: Sequence[str], *, branch: str | None = None) -> None:
-        """Remove top-level columns. Their data stays in its files until these are compacted."""
-        work = self._work(table, branch)
-        head = work.require_head()
+        """Remove top-level columns. Their data stays in the data files until these are compacted.
+
+        Args:
+            table: Name of the table.
+            columns: Names of some, not all, of the columns.
+            branch: Name of the branch to change.
+
+        Raises:
+            InvalidCall: There is no such table or column, or no column would be left.
+        """
+        changes = self._require(table, branch)
+        head = changes.require_head()
         names = {field.name: field.id for field in head.manifest.fields if field.parent_id == -1}
         unknown = [name for name in columns if name not in names]
         if unknown or not columns or len(set(columns)) == len(names):
-            raise InvalidCall(f"{work.name}: drop_columns {list(columns)}: expected some, not all, of {list(names)}")
-        gone = descendants(head.manifest.fields, {names[name] for name in columns})
-        kept = tuple(field for field in head.manifest.fields if field.id not in gone)
-        with self._named("drop_columns", work):
+            raise InvalidCall(f"{changes.name}: drop_columns {list(columns)}: expected some, not all, of {list(names)}")
+        dropped = descendants(head.manifest.fields, {names[name] for name in columns})
+        kept = tuple(field for field in head.manifest.fields if field.id not in dropped)
+        with self._named("drop_columns", changes):
             call = f"drop_columns {', '.join(columns)}"
-            work.take(call, Project(kept, preserves_nullability=True), message=self._message)
+            changes.take(call, Project(kept, preserves_nullability=True), message=self._message)
 
     def create_index(
         self,
@@ -338,161 +349,109 @@ class MultiTableTransaction:
         branch: str | None = None,
         **parameters: Any,
     ) -> None:
-        """Index a column, over all rows that the block sees. Types and parameters are those of pylance."""
-        work = self._work(table, branch)
-        head = work.require_head()
-        work.was_read = True
-        with self._named("create_index", work):
+        """Build an index over all rows that the transaction sees.
+
+        Args:
+            table: Name of the table.
+            column: Name of the column.
+            index_type: Type of the index as in pylance, such as `BTREE` or `IVF_PQ`.
+            name: Name of the index, by default the column's name with `_idx` appended.
+            replace: Whether to replace an index of this name.
+            branch: Name of the branch to change.
+            **parameters: Further parameters of the index as in pylance.
+
+        Raises:
+            InvalidCall: There is no such table, it has no rows, or an index of this name exists.
+            ValueError: Pylance refused the type or a parameter.
+        """
+        changes = self._require(table, branch)
+        head = changes.require_head()
+        changes.was_read = True
+        with self._named("create_index", changes):
             operation = staging.stage_index(
-                work.dataset(), head, column, index_type, name, replace=replace, parameters=parameters
+                changes.dataset(), head, column, index_type, name, replace=replace, parameters=parameters
             )
-            work.take(f"create_index {operation.new[0].name}", operation, message=self._message)
+            changes.take(f"create_index {operation.new[0].name}", operation, message=self._message)
 
     def compact(
         self, table: TableName, options: CompactionOptions | None = None, *, branch: str | None = None
     ) -> CompactionCounts:
-        """Join small fragments and write those with many deleted rows again; indices follow. Rows stay as they are."""
-        work = self._work(table, branch)
-        work.require_head()
-        with self._named("compact", work):
-            done = work.compact(options, message=self._message)
-        return (
-            CompactionCounts(0, 0) if done is None else CompactionCounts(done.removed_fragments, done.added_fragments)
-        )
+        """Join small fragments, and rewrite fragments with many deleted rows. Indices are rewritten with them.
+
+        Args:
+            table: Name of the table.
+            options: Sizes and thresholds.
+            branch: Name of the branch to change.
+
+        Returns:
+            The numbers of fragments removed and added.
+
+        Raises:
+            InvalidCall: There is no such table, or it has no version.
+        """
+        changes = self._require(table, branch)
+        changes.require_head()
+        with self._named("compact", changes):
+            done = changes.compact(options, message=self._message)
+        if done is None:
+            return CompactionCounts(0, 0)
+        return CompactionCounts(done.removed_fragments, done.added_fragments)
 
     def restore(
         self, table: TableName, version: int | None = None, *, tag: str | None = None, branch: str | None = None
     ) -> None:
-        """Make the table what it was at an earlier version (or tag) of the same branch: rows, schema, config, indices.
+        """Restore rows, schema, configuration and indices of an earlier version.
 
-        Like an overwrite it discards what others committed meanwhile, unless the block read the table before.
+        Like an overwrite it also replaces what others commit meanwhile, unless the transaction read the table before.
+
+        Args:
+            table: Name of the table.
+            version: Number of a version of the same branch.
+            tag: Name of a tag on the same branch, instead of `version`.
+            branch: Name of the branch to change.
+
+        Raises:
+            InvalidCall: There is no such table, version or tag, or not exactly one of `version` and `tag` is given.
         """
-        work = self._work(table, branch)
-        work.require_head()
+        changes = self._require(table, branch)
+        changes.require_head()
         if (version is None) == (tag is None):
-            raise InvalidCall(f"{work.name}: restore takes a version or a tag, found {version} and {tag}")
-        with self._named("restore", work):
+            raise InvalidCall(f"{changes.name}: restore takes a version or a tag, found {version} and {tag}")
+        with self._named("restore", changes):
             if tag is not None:
-                place, version = work.tag(tag)
-                if place != work.state.branch:
-                    raise InvalidCall(f"tag {tag!r} is on branch {place or 'main'}, not on this one")
+                tagged_branch, version = changes.tag(tag)
+                if tagged_branch != changes.state.branch:
+                    raise InvalidCall(
+                        f"tag {tag!r} is on branch {tagged_branch or 'main'}, expected {changes.state.branch or 'main'}"
+                    )
             assert version is not None
-            if version > (work.state.version or 0):
-                raise InvalidCall(f"restore of version {version}: expected at most {work.state.version}")
-            source = work.version(version)
-            work.take(f"restore {tag or version}", Restore(version), message=self._message, source=source)
+            if version > (changes.state.version or 0):
+                raise InvalidCall(f"restore of version {version}: expected at most {changes.state.version}")
+            source = changes.version(version)
+            changes.take(f"restore {tag or version}", Restore(version), message=self._message, source=source)
 
-    # -- what a call is about
+    # -- rows
 
-    def _started(self) -> CatalogState:
-        if self._begin is None:
-            raise InvalidCall("this transaction has not begun: use it in a with statement")
-        return self._begin
-
-    def _id(self, table: TableName) -> TableId:
-        table_id = (*self._namespace, *table.split(DELIMITER)) if isinstance(table, str) else tuple(table)
-        if not table_id or not all(table_id):
-            raise InvalidCall(f"table {table!r}: expected a name, or a path of names")
-        return table_id
-
-    def _find(self, table_id: TableId, branch: str | None) -> TableWork | None:
-        """The table as it was at the begin, or as this block made it."""
-        begin = self._started()
-        branch = None if branch == MAIN_BRANCH else branch
-        if self._over:
-            raise InvalidCall("this transaction is over")
-        work = self._works.get((table_id, branch))
-        if work is None and table_id not in self._absent:
-            state = None
-            if begin.version:
-                try:
-                    state = self._access.table(table_id, at=begin.version, branch=branch)
-                except CommitRejected as error:
-                    if error.code != BRANCH_NOT_FOUND:
-                        raise
-                    raise InvalidCall(f"{DELIMITER.join(table_id)}: {error}") from error
-            if state is None:
-                self._absent.add(table_id)
-            else:
-                work = self._works[table_id, branch] = TableWork(state, self._options)
-        return work
-
-    def _work(self, table: TableName, branch: str | None) -> TableWork:
-        table_id = self._id(table)
-        work = self._find(table_id, branch)
-        if work is None:
-            raise InvalidCall(
-                f"{DELIMITER.join(table_id)}: no such table at catalog version {self.catalog_version}; create it"
+    def _replace(self, call: str, changes: TableChanges, data: Any, schema: pa.Schema | None) -> int:
+        with self._named(call, changes):
+            operation = staging.stage_table(
+                changes.uri,
+                self._unused(data),
+                schema,
+                changes.data_version,
+                self._options,
+                exists=changes.has_version,
             )
-        return work
+            changes.take(call, operation, message=self._message)
+        return sum(fragment.physical_rows for fragment in operation.fragments)
 
-    def _unread(self, data: Any) -> Any:
-        """Refuse a stream that was read before: it would be empty now, as in a block that is run again."""
+    def _unused(self, data: Any) -> Any:
+        """Refuse an Arrow reader that was read before, by this transaction or by an earlier attempt at its block.
+
+        It would give no rows.
+        """
         if isinstance(data, pa.RecordBatchReader):
-            if any(data is spent for spent in self._spent):
+            if any(data is used for used in self._used_readers):
                 raise InvalidCall("this reader was read before and can be read once: make it inside the block")
-            self._spent.append(data)
+            self._used_readers.append(data)
         return data
-
-    @contextmanager
-    def _named(self, call: str, work: TableWork) -> Iterator[None]:
-        """What the engine or pylance refuses is told with the call that it refused."""
-        try:
-            yield
-        except InvalidCall as error:
-            raise InvalidCall(f"{work.name}: {error}") from error
-        except LanceCoreError as error:
-            raise InvalidCall(f"{work.name}: {call}: {error}") from error
-        except Exception as error:
-            error.add_note(f"in {call} of {work.name}, which changed nothing")
-            raise
-
-    # -- leaving the block
-
-    def _compose(self) -> list[Operation]:
-        checks: list[Operation] = []
-        changes: list[Operation] = []
-        for work in self._works.values():
-            asserted, done = work.operations(self._message, serializable=self._serializable)
-            checks += asserted
-            changes += done
-        return [*checks, *changes] if changes else []
-
-    def _publish(self) -> None:
-        if not self._operations:
-            begin = self._started()
-            self._result = self._told(CommittedBatch(None, begin.version, ()))
-            return
-        try:
-            batch = self._access.commit(self._operations, idempotency_key=self._key, message=self._message)
-        except CommitUnknown:
-            raise
-        except CommitConflict as error:
-            self._explain(error)
-            raise
-        self._result = self._told(batch)
-
-    def _explain(self, error: CommitConflict) -> None:
-        """Say which calls would have to be made again."""
-        explained = []
-        for conflict in error.conflicts:
-            work = self._works.get((conflict.table, conflict.branch))
-            calls = () if work is None else work.calls or (f"what was read of {work.name}",)
-            reason = conflict.reason
-            if work is not None and work.guard is not None:
-                reason += f" (its calls can only be committed on the version that they were made on: {work.guard})"
-            explained.append(replace(conflict, reason=reason, redo=calls))
-        error.conflicts = tuple(explained)
-        for conflict in explained:
-            error.add_note(str(conflict))
-
-    def _told(self, batch: CommittedBatch) -> TransactionResult:
-        tables = []
-        for (table_id, branch), work in self._works.items():
-            if not work.steps:
-                continue
-            done = [table for table in batch.tables if (table.id, table.branch) == (table_id, branch)]
-            version = done[-1].version if done else work.state.version
-            rebased = any(table.rebased for table in done)
-            tables.append(TableResult(table_id, branch, work.calls, version, rebased, work.new))
-        return TransactionResult(batch.transaction_id, batch.catalog_version, tuple(tables))

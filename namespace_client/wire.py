@@ -1,4 +1,4 @@
-"""What is asked of a catalog and what it answers: plain values, and their JSON."""
+"""Catalog request and response types, and their JSON."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_client.errors import (
+    CatalogUnavailable,
     CommitRejected,
     Conflict,
     IncompatibleConflict,
@@ -25,13 +26,16 @@ TABLE_ALREADY_EXISTS = 5
 CONCURRENT_MODIFICATION = 14
 THROTTLED = 21
 BRANCH_NOT_FOUND = 22
+SERVICE_UNAVAILABLE = 17
+INTERNAL = 18
 _CONFLICT_CODES = frozenset({2, 3, TABLE_ALREADY_EXISTS, 7, 9, CONCURRENT_MODIFICATION, 19, 23})
 _GONE_CODES = frozenset({TABLE_NOT_FOUND, BRANCH_NOT_FOUND})
+_NOTHING_DONE = "nothing was done"
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogState:
-    """The catalog's root as a URI without trailing slash, and its newest version."""
+class CatalogHead:
+    """The catalog's root, a URI without trailing slash, and its newest version."""
 
     root: str
     version: int
@@ -39,9 +43,14 @@ class CatalogState:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table, or a branch of it, at one catalog version.
+    """A table, or one of its branches, at one catalog version.
 
-    `uri` is the root of the table, whatever the branch. `version` is None while the table is only declared.
+    Attributes:
+        id: Path of the table.
+        uri: Root of the table, the same for all branches.
+        version: Number of the newest version, None while the table is only declared.
+        properties: Properties that the catalog stores with the table.
+        branch: Name of the branch, None for the main branch.
     """
 
     id: TableId
@@ -60,8 +69,8 @@ class CatalogPins:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclareTable:
-    """Put a new table into the catalog, at a location that the client chose."""
+class TableDeclaration:
+    """Operation of a batch: create a table at a location that the client chose."""
 
     id: TableId
     location: str
@@ -69,11 +78,11 @@ class DeclareTable:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitTransaction:
-    """Commit a Lance transaction, rebased onto the head by the catalog.
+class TransactionCommit:
+    """Operation of a batch: commit a Lance transaction, rebased onto the head by the catalog.
 
-    `stable_row_ids` makes the first version of a table one whose rows keep their ids. `location` is the table's URI:
-    another table of the same name is elsewhere.
+    With `stable_row_ids` the rows of a first version keep their ids. `location` is the expected URI of the table: a
+    table that was dropped and created again has another one.
     """
 
     id: TableId
@@ -84,8 +93,8 @@ class CommitTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class AssertVersion:
-    """Fail the batch unless the table's head is `version` (0: none) when the batch commits, at `location` if given."""
+class VersionAssertion:
+    """Operation of a batch: fail it unless `version` (0: none) is the table's head, at `location` if given."""
 
     id: TableId
     version: int
@@ -93,12 +102,12 @@ class AssertVersion:
     location: str | None = None
 
 
-Operation = DeclareTable | CommitTransaction | AssertVersion
+BatchOperation = TableDeclaration | TransactionCommit | VersionAssertion
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedTable:
-    """The version that a transaction became. `rebased` tells that others had committed since its read version."""
+    """The version of a committed transaction, and whether it was rebased over other commits."""
 
     id: TableId
     version: int
@@ -108,14 +117,14 @@ class CommittedTable:
 
 @dataclass(frozen=True, slots=True)
 class CommittedBatch:
-    """A batch that is committed, in catalog version `catalog_version`. `tables` has an entry for each transaction."""
+    """A batch committed in `catalog_version`. `tables` has one entry for each transaction of the batch."""
 
     transaction_id: str | None
     catalog_version: int | None
     tables: tuple[CommittedTable, ...]
 
 
-def batch_request(operations: Sequence[Operation], message: str | None) -> Json:
+def batch_request(operations: Sequence[BatchOperation], message: str | None) -> Json:
     """The body of a BatchCommitTables request."""
     request: Json = {"operations": [_operation(operation) for operation in operations]}
     if message:
@@ -123,11 +132,14 @@ def batch_request(operations: Sequence[Operation], message: str | None) -> Json:
     return request
 
 
-def committed_batch(operations: Sequence[Operation], body: Json, catalog_version: int | None) -> CommittedBatch:
-    """What the answer to such a request says. Raises `KeyError` or `TypeError` when it is not one."""
+def committed_batch(operations: Sequence[BatchOperation], body: Json, catalog_version: int | None) -> CommittedBatch:
+    """Parse the response to a BatchCommitTables request.
+
+    Raises `KeyError`, `TypeError`, `ValueError` or `AttributeError` if the body is no such response.
+    """
     tables = []
     for operation, result in zip(operations, body["results"], strict=True):
-        if isinstance(operation, CommitTransaction):
+        if isinstance(operation, TransactionCommit):
             committed = result["commit_transaction"]
             tables.append(
                 CommittedTable(
@@ -141,9 +153,14 @@ def committed_batch(operations: Sequence[Operation], body: Json, catalog_version
 
 
 def refused(error: str, code: int, failures: Sequence[Json] = (), status: int | None = None) -> CommitRejected:
-    """The typed form of an error answer. What others committed is a conflict, and a table that is gone is one, too."""
+    """The exception for an error response.
+
+    Codes about concurrent changes become conflicts. So do missing tables and branches, which existed at the begin.
+    """
     hints = "; ".join(str(failure["hint"]) for failure in failures if failure.get("hint"))
     text = f"{error} (code {code})" + (f": {hints}" if hints and hints not in error else "")
+    if code in {SERVICE_UNAVAILABLE, THROTTLED}:
+        return CatalogUnavailable(text, code=code, failures=failures, status=status)
     if code not in _CONFLICT_CODES | _GONE_CODES:
         return CommitRejected(text, code=code, failures=failures, status=status)
     conflicts = tuple(_conflict(failure) for failure in failures)
@@ -154,20 +171,28 @@ def refused(error: str, code: int, failures: Sequence[Json] = (), status: int | 
     return conflict
 
 
-def _operation(operation: Operation) -> Json:
+def says_nothing_was_done(error: str) -> bool:
+    """Whether a failure of the catalog (codes 17 and 18) says that the request had no effect.
+
+    Without these words the outcome of a batch is unknown.
+    """
+    return _NOTHING_DONE in error
+
+
+def _operation(operation: BatchOperation) -> Json:
     match operation:
-        case DeclareTable(table_id, location, properties):
+        case TableDeclaration(table_id, location, properties):
             declare: Json = {"id": list(table_id), "location": location}
             if properties:
                 declare["properties"] = dict(properties)
             return {"declare_table": declare}
-        case CommitTransaction(table_id, transaction, branch, stable_row_ids, location):
+        case TransactionCommit(table_id, transaction, branch, stable_row_ids, location):
             encoded = base64.b64encode(transaction.SerializeToString()).decode()
             commit: Json = {"id": list(table_id), "transaction": encoded}
             if stable_row_ids:
                 commit["stable_row_ids"] = True
             return {"commit_transaction": commit | _place(branch, location)}
-        case AssertVersion(table_id, version, branch, location):
+        case VersionAssertion(table_id, version, branch, location):
             return {"assert_table_version": {"id": list(table_id), "version": version} | _place(branch, location)}
 
 

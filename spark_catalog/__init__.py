@@ -1,4 +1,17 @@
-"""Graphs from Spark into Lance tables: staged by tasks, published by one atomic batch, read at one catalog version."""
+"""Graphs in Lance tables from Spark: staged by tasks, committed in one batch, read at one catalog version.
+
+graph        `Graph`, `Node`, `Edge`: the declaration of a graph
+write        `GraphWrite`: calls of a write, on a transaction of `namespace_client`
+table_write  state of one table in a write
+jobs         staging jobs, side by side
+staging      data files and deletion files, written by Spark tasks
+checks       rules of the graph
+views        tables before and after a write, for the checks
+read         `read_table`, `read_graph`: tables as DataFrames
+results      results and progress of a write
+errors       exceptions
+session      settings of a Spark session
+"""
 
 from __future__ import annotations
 
@@ -16,8 +29,8 @@ from spark_catalog.errors import (
 )
 from spark_catalog.graph import Edge, Graph, Node
 from spark_catalog.read import GraphSnapshot, read_graph, read_table
+from spark_catalog.results import GraphTableResult, GraphWriteResult, StagedTable
 from spark_catalog.session import configure, start
-from spark_catalog.work import GraphWriteResult, StagedTable, TableResult
 from spark_catalog.write import GraphWrite
 
 __all__ = [
@@ -29,6 +42,7 @@ __all__ = [
     "GraphConflict",
     "GraphError",
     "GraphSnapshot",
+    "GraphTableResult",
     "GraphWrite",
     "GraphWriteResult",
     "InvalidWrite",
@@ -36,7 +50,6 @@ __all__ = [
     "ServerUnreachable",
     "StagedTable",
     "StagingFailed",
-    "TableResult",
     "WriteRejected",
     "WriteUnknown",
     "configure",

@@ -1,4 +1,4 @@
-"""What a graph promises, each promise one Spark query over the keys: unique keys, edges whose end points exist."""
+"""Rules of a graph, each checked by one Spark query: keys are unique, end points of edges exist."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ SAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """One table before and after a write that is staged but not published.
+    """One table before and after a write that is staged but not committed.
 
-    Each function gives the columns asked for, or None where there are no rows: `stored` those of the version that the
-    write was built on, `kept` those of them that it leaves alone, `staged` the new ones. `change` is None for a table
-    that the write does not touch.
+    Attributes:
+        name: Name of the table.
+        change: Change that the write makes, None for a table that is only read.
+        stored: Function from columns to the rows at the begin of the write, None if there are none.
+        kept: Function from columns to the stored rows that the write does not replace or delete.
+        staged: Function from columns to the new rows.
     """
 
     name: str
@@ -39,36 +42,44 @@ class TableView:
     staged: Rows
 
     def after(self, columns: Columns) -> DataFrame | None:
-        """The table as it will be."""
+        """The rows after the write."""
         return _union(self.kept(columns), self.staged(columns))
 
     @property
     def loses_rows(self) -> bool:
-        """Whether keys that the table holds may be gone afterwards."""
+        """Whether the write may remove keys."""
         return self.change in ("overwrite", "delete")
 
 
 def check_write(graph: Graph, views: Mapping[str, TableView], level: Level, *, parallelism: int = 2) -> None:
-    """Raise `GraphCheckFailed` for the first promise of the graph that the staged write would break.
+    """Check the staged rows against the rules of the graph.
 
-    `views` holds the tables of the write, and for level "full" also those of the graph that border on them.
-
+    * "none": nothing is checked.
     * "batch": keys are unique among the rows staged for a table.
-    * "full": also, keys of appended rows are not in the table already; the end points of staged edges exist in the
-      node tables as they will be; and where a node table loses rows, so do the end points of every edge that is left.
+    * "full": as "batch"; also keys of appended rows are not in the table yet, and end points of staged edges exist in
+      the node tables after the write. Where a node table loses rows, the end points of all remaining edges are checked.
 
-    Against the versions that the write was built on: a commit that comes between is not seen (`isolation` of the write
-    decides whether it may come between).
+    The checks read the versions at the begin of the write. Later commits are not visible to them; `isolation` of the
+    write decides whether such commits are conflicts.
+
+    Args:
+        graph: Declarations of the tables.
+        views: Tables of the write, and for "full" the adjacent tables of the graph.
+        level: Rules to check.
+        parallelism: Number of queries that run at the same time.
+
+    Raises:
+        GraphCheckFailed: The write would break a rule; the first one found.
     """
     if level == "none":
         return
-    checks = list(_promises(graph, views, level))
+    checks = list(_rules(graph, views, level))
     with ThreadPoolExecutor(max(1, parallelism), thread_name_prefix="graph-check") as pool:
         for outcome in [pool.submit(check) for check in checks]:
             outcome.result()
 
 
-def _promises(graph: Graph, views: Mapping[str, TableView], level: Level) -> Iterator[Callable[[], None]]:
+def _rules(graph: Graph, views: Mapping[str, TableView], level: Level) -> Iterator[Callable[[], None]]:
     for name, view in views.items():
         declared = graph.table(name)
         if declared is None or not declared.unique:
@@ -89,7 +100,7 @@ def _promises(graph: Graph, views: Mapping[str, TableView], level: Level) -> Ite
 
 
 def check_unique(view: TableView, key: Columns) -> None:
-    """No two staged rows share a key."""
+    """Check that no two staged rows have the same key."""
     staged = view.staged(key)
     if staged is not None:
         repeated = staged.groupBy(*key).count().where("count > 1").select(*key)
@@ -97,7 +108,7 @@ def check_unique(view: TableView, key: Columns) -> None:
 
 
 def check_unique_rows(name: str, rows: pa.Table, key: Columns) -> None:
-    """The same for rows that the driver holds."""
+    """Check that no two rows of an Arrow table have the same key."""
     counted = rows.select(list(key)).group_by(list(key)).aggregate([([], "count_all")])
     repeated = counted.filter(pa.compute.greater(counted["count_all"], 1))
     if repeated.num_rows:
@@ -107,7 +118,7 @@ def check_unique_rows(name: str, rows: pa.Table, key: Columns) -> None:
 
 
 def check_new(view: TableView, key: Columns) -> None:
-    """No appended row has a key that the table holds already."""
+    """Check that no appended row has a key that is stored already."""
     staged, stored = view.staged(key), view.stored(key)
     if staged is not None and stored is not None:
         known = staged.join(stored, list(key), "left_semi").distinct()
@@ -115,7 +126,7 @@ def check_new(view: TableView, key: Columns) -> None:
 
 
 def check_end_points(edges: TableView, columns: Columns, nodes: TableView, key: str) -> None:
-    """The columns of every edge that is staged, or whose nodes lose rows, name nodes that will exist."""
+    """Check that end points of staged edges, or of all edges if the node table loses rows, exist after the write."""
     rows = edges.after(columns) if nodes.loses_rows else edges.staged(columns)
     if rows is None:
         return

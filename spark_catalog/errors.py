@@ -1,24 +1,34 @@
-"""Everything that `spark_catalog` raises, grouped by what a handler would do.
+"""Exceptions of `spark_catalog`, grouped by what a handler would do.
 
-What the catalog answers is raised as by `namespace_client`, under the names that fit a graph.
+`GraphError`, `InvalidWrite`, `WriteRejected`, `GraphConflict`, `WriteUnknown` and `ServerUnreachable` are other names
+of exceptions of `namespace_client`: `ClientError`, `InvalidCall`, `CommitRejected`, `CommitConflict`, `CommitUnknown`
+and `CatalogUnreachable`.
 
 GraphError
 ├── InvalidWrite        the calls contradict each other, the table or the declared graph; nothing was staged for them
-├── StagingFailed       a Spark job of the write failed; everything that the others staged was deleted
-├── GraphCheckFailed    keys or end points are wrong; everything staged was deleted
-├── WriteRejected       the server refused the batch: nothing is visible, everything staged was deleted
+├── StagingFailed       a Spark job of the write failed; the staged files of the other jobs were deleted
+├── GraphCheckFailed    keys or end points are wrong; the staged files were deleted
+├── WriteRejected       the server refused the batch: nothing is visible, the staged files were deleted
 │   └── GraphConflict   ... because of a concurrent commit: run the block again
-├── WriteUnknown        the batch may or may not have committed, now or later; nothing was deleted
-└── ServerUnreachable   the server could not be asked; a write that ends so was never sent
+├── WriteUnknown        the batch may or may not have committed, or may commit later; nothing was deleted
+└── ServerUnreachable   no response from the server; a write that ends so was never sent
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from namespace_client.errors import CatalogUnreachable, ClientError, CommitConflict, CommitRejected, CommitUnknown
+from namespace_client.errors import (
+    CatalogUnreachable,
+    ClientError,
+    CommitConflict,
+    CommitRejected,
+    CommitUnknown,
+    InvalidCall,
+)
 
 GraphError = ClientError
+InvalidWrite = InvalidCall
 WriteRejected = CommitRejected
 GraphConflict = CommitConflict
 WriteUnknown = CommitUnknown
@@ -37,12 +47,8 @@ __all__ = [
 ]
 
 
-class InvalidWrite(GraphError, ValueError):
-    """The calls contradict each other, the table or the declared graph."""
-
-
 class StagingFailed(GraphError):
-    """At least one staging job failed. `failures` maps the table's name to what its job raised."""
+    """At least one staging job failed. `failures` maps table names to the exceptions of the jobs."""
 
     def __init__(self, failures: Mapping[str, BaseException]) -> None:
         self.failures = dict(failures)
@@ -51,9 +57,13 @@ class StagingFailed(GraphError):
 
 
 class GraphCheckFailed(GraphError):
-    """Rows that break the graph's rules.
+    """Rows break a rule of the graph.
 
-    `table` and `rule` name them, `count` is how many distinct keys are affected, `samples` a few of these.
+    Attributes:
+        table: Name of the table.
+        rule: The rule and its columns.
+        count: Number of distinct keys that break the rule.
+        samples: Some of these keys.
     """
 
     def __init__(self, table: str, rule: str, count: int, samples: Sequence[object]) -> None:
@@ -66,7 +76,7 @@ class GraphCheckFailed(GraphError):
 
 
 def last_line(error: BaseException) -> str:
-    """The line of an error that says what happened: a worker's traceback ends with it."""
+    """The line of an error with the message, which is the last line of a traceback of a Spark worker."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     python = [line for line in lines if not line.startswith(("at ", "File ", "~", "^"))]
     return (python or lines or [type(error).__name__])[-1]

@@ -1,4 +1,4 @@
-"""A declared property graph: one table per kind of node, one per kind of edge."""
+"""Declaration of a property graph: one table for each kind of node, one for each kind of edge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ _PREFIX = "graph."
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node table. `key` is the column that identifies a node: never null, unique."""
+    """A node table.
+
+    Attributes:
+        key: Column that identifies a node: unique and never null.
+    """
 
     key: str
 
@@ -33,10 +37,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An edge table from node table `source` to node table `target`.
+    """An edge table.
 
-    `src` and `dst` are the columns that hold the keys of the two end points: never null. `key` names the columns
-    that together identify an edge; empty means that parallel edges are welcome.
+    Attributes:
+        source: Node table that the edges start at.
+        target: Node table that the edges end at.
+        src: Column with the key of the source node, never null.
+        dst: Column with the key of the target node, never null.
+        key: Columns that together identify an edge. Parallel edges are allowed if there are none.
     """
 
     source: str
@@ -69,7 +77,23 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Node and edge tables by name, in one namespace. Raises `InvalidWrite` if the declaration contradicts itself."""
+    """Node and edge tables of one namespace.
+
+    Example:
+        ```python
+        graph = Graph(
+            nodes={"person": Node(key="id")},
+            edges={"knows": Edge("person", "person", src="a", dst="b")},
+        )
+        ```
+
+    Attributes:
+        nodes: Node tables by name.
+        edges: Edge tables by name.
+
+    Raises:
+        InvalidWrite: A name is a node and an edge, or an end point is not a declared node.
+    """
 
     nodes: Mapping[str, Node] = field(default_factory=dict)
     edges: Mapping[str, Edge] = field(default_factory=dict)
@@ -90,14 +114,14 @@ class Graph:
         return self.nodes.get(name) or self.edges.get(name)
 
     def edges_at(self, node: str) -> dict[str, Edge]:
-        """The edge tables with an end at this node table."""
+        """The edge tables with an end point in this node table."""
         return {name: edge for name, edge in self.edges.items() if node in (edge.source, edge.target)}
 
 
 def parse_properties(name: str, properties: Mapping[str, str]) -> Node | Edge | None:
-    """The declaration stored in a table's properties; None if the table is no part of a graph.
+    """The declaration stored in the properties of a table, None if the table is not part of a graph.
 
-    Raises `InvalidWrite` if there is one that cannot be understood.
+    Raises `InvalidWrite` if the stored declaration is incomplete or of an unknown kind.
     """
     stored = {key.removeprefix(_PREFIX): value for key, value in properties.items() if key.startswith(_PREFIX)}
     kind = stored.get("kind")

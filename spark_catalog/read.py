@@ -1,4 +1,4 @@
-"""Tables as DataFrames, pinned: the versions are resolved once, then tasks open `uri + version` without the catalog."""
+"""Tables as DataFrames of fixed versions. Versions are resolved once; tasks open them without the catalog."""
 
 from __future__ import annotations
 
@@ -23,9 +23,13 @@ _BATCH_ROWS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class GraphSnapshot:
-    """The tables of one namespace at one catalog version: repeatable, and consistent with each other.
+    """The tables of one namespace at one catalog version, consistent with each other.
 
-    `versions` are the table versions that it pins. `graph` is what the tables' properties declare.
+    Attributes:
+        catalog_version: Catalog version that was read.
+        versions: Table versions by table name.
+        graph: Declarations stored in the properties of the tables.
+        tables: Rows by table name.
     """
 
     catalog_version: int
@@ -35,31 +39,43 @@ class GraphSnapshot:
 
     @property
     def nodes(self) -> dict[str, DataFrame]:
-        """The node tables."""
+        """Rows of the node tables by name."""
         return {name: self.tables[name] for name in self.graph.nodes}
 
     @property
     def edges(self) -> dict[str, DataFrame]:
-        """The edge tables."""
+        """Rows of the edge tables by name."""
         return {name: self.tables[name] for name in self.graph.edges}
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedTable:
-    """One version of one table, as tasks open it."""
+    """One version of one table. Pickled into the tasks."""
 
     uri: str
     version: int
     storage_options: Mapping[str, str] = field(default_factory=dict)
 
     def open(self) -> lance.LanceDataset:
-        """The dataset at that version."""
+        """Open the version with pylance."""
         return lance.dataset(self.uri, version=self.version, storage_options=dict(self.storage_options))
 
     def frame(
         self, spark: SparkSession, columns: Sequence[str] | None = None, predicate: str | None = None
     ) -> DataFrame:
-        """The rows, one task per group of fragments. Only `columns` are read; `predicate` is a Lance filter."""
+        """Read rows, one task for each group of fragments.
+
+        Args:
+            spark: Session that runs the tasks.
+            columns: Names of the columns to read, all columns if None.
+            predicate: SQL filter expression of Lance.
+
+        Returns:
+            The rows.
+
+        Raises:
+            InvalidWrite: There is no such column.
+        """
         dataset = self.open()
         wanted = list(columns) if columns is not None else dataset.schema.names
         unknown = [name for name in wanted if name not in dataset.schema.names]
@@ -90,10 +106,30 @@ def read_table(
     columns: Sequence[str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """A table as of a catalog version (None: the newest), only the given columns.
+    """Read a table as of a catalog version.
 
-    The version is resolved when this is called; later commits do not change the DataFrame. Unsigned integers widen to
-    the next signed type, half floats to floats. Raises `InvalidWrite` if there is no such table, version or column.
+    The version is resolved by this call. Later commits do not change the DataFrame. Unsigned integers become the next
+    wider signed type, half floats become floats.
+
+    Example:
+        ```python
+        names = read_table(spark, "http://127.0.0.1:2333", ["social", "person"], columns=["name"])
+        ```
+
+    Args:
+        spark: Session that runs the tasks.
+        server: Connections to a server, or its URL.
+        table_id: Path of the table.
+        catalog_version: Catalog version to read, the newest if None.
+        columns: Names of the columns to read, all columns if None.
+        storage_options: Options of Lance for the object store of the table.
+
+    Returns:
+        The rows.
+
+    Raises:
+        InvalidWrite: There is no such table, version or column.
+        ServerUnreachable: The server does not respond.
     """
     with _connected(server) as catalog:
         pins = catalog.pins(catalog_version)
@@ -111,9 +147,21 @@ def read_graph(
     catalog_version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> GraphSnapshot:
-    """All tables of a namespace as of one catalog version (None: the newest).
+    """Read all tables of a namespace as of one catalog version. Tables that are only declared are left out.
 
-    Their versions come from one answer of the server. Tables that are only declared are left out.
+    Args:
+        spark: Session that runs the tasks.
+        server: Connections to a server, or its URL.
+        namespace: Path of the namespace.
+        catalog_version: Catalog version to read, the newest if None.
+        storage_options: Options of Lance for the object store of the tables.
+
+    Returns:
+        The tables, with their versions and declarations.
+
+    Raises:
+        InvalidWrite: A stored declaration cannot be understood.
+        ServerUnreachable: The server does not respond.
     """
     options = dict(storage_options or {})
     nodes: dict[str, Node] = {}
@@ -137,7 +185,7 @@ def read_graph(
 
 
 def tables_in(tables: Mapping[TableId, TableState], namespace: Sequence[str]) -> dict[str, TableState]:
-    """The tables directly in a namespace, by name."""
+    """The tables of a namespace without its children, by name."""
     parent = tuple(namespace)
     return {table_id[-1]: state for table_id, state in sorted(tables.items()) if table_id[:-1] == parent}
 
@@ -145,7 +193,7 @@ def tables_in(tables: Mapping[TableId, TableState], namespace: Sequence[str]) ->
 def read_data_files(
     spark: SparkSession, uri: str, files: Sequence[str], columns: Sequence[str], storage_options: Mapping[str, str]
 ) -> DataFrame:
-    """Columns of data files that belong to no version yet. `files` are relative to `uri`; at least one."""
+    """Read columns of data files that are not part of a version yet. `files` are relative to `uri`; at least one."""
     paths = [f"{uri}/{file}" for file in files]
     options, wanted = dict(storage_options), list(columns)
     stored = LanceFileReader(paths[0], storage_options=options, columns=wanted).read_range(0, 0).to_table().schema
@@ -164,7 +212,7 @@ def read_data_files(
 
 @contextmanager
 def _connected(server: CatalogServer | str) -> Iterator[CatalogServer]:
-    """The server given, or a connection that lasts as long as the block."""
+    """The given connections, or new ones to a URL that are closed with the block."""
     if isinstance(server, CatalogServer):
         yield server
     else:
@@ -173,7 +221,7 @@ def _connected(server: CatalogServer | str) -> Iterator[CatalogServer]:
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:
-    """The schema with every type that Spark has no name for widened to one that it has."""
+    """The schema with types that Spark does not have replaced by wider ones."""
     return pa.schema([field.with_type(_readable_type(field.type)).remove_metadata() for field in schema])
 
 
@@ -194,7 +242,7 @@ def _readable_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Spark takes batches of exactly the schema that it announced."""
+    """Cast a batch to the schema of the DataFrame, which Spark requires exactly."""
     return pa.RecordBatch.from_arrays(
         [
             column if column.type == wanted.type else column.cast(wanted.type)

@@ -1,4 +1,4 @@
-"""Settings without which Spark and Lance do not meet."""
+"""Settings of a Spark session that Lance staging requires."""
 
 from __future__ import annotations
 
@@ -19,19 +19,27 @@ def configure(
     shuffle_partitions: int | None = None,
     driver_memory: str | None = None,
 ) -> SparkSession.Builder:
-    """Set what Lance staging needs on a session builder, and return it.
+    """Set the options that Lance staging requires on a session builder.
 
-    Workers run this interpreter with this package (they would start the first `python3` of the PATH otherwise). Time
-    stamps travel in UTC, so that what a reader gets does not depend on the machine's time zone. Sets `PYSPARK_PYTHON`,
-    `PYTHONPATH` and `SPARK_LOCAL_IP` of this process where they are not set.
+    Workers run the interpreter of this process with this package. Timestamps are passed in UTC, so that they do not
+    depend on the time zone of a machine. Sets the environment variables `PYSPARK_PYTHON`, `PYSPARK_DRIVER_PYTHON`,
+    `PYTHONPATH` and `SPARK_LOCAL_IP` of this process if they are not set.
 
-    `loopback` binds the driver to 127.0.0.1, for `local[*]` masters; leave it out on a cluster. `ui` switches the web
-    page and the console progress bar. With `quick_start` Java compiles lightly and collects garbage in one thread: half
-    the processor time in the first minutes, slower after that.
+    Args:
+        builder: Builder of the session.
+        loopback: Whether the driver binds to 127.0.0.1. For `local[*]` masters; not for a cluster.
+        ui: Whether Spark serves its web page and shows progress bars.
+        quick_start: Whether Java compiles with its first tier only and collects garbage in one thread. This halves the
+            processor time of the first minutes and is slower after that.
+        shuffle_partitions: Number of partitions of a shuffle, and default parallelism.
+        driver_memory: Heap size of the driver, such as `2g`.
+
+    Returns:
+        The builder.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    _let_workers_import_us()
+    _add_to_worker_path()
     builder = (
         builder.config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
@@ -52,10 +60,17 @@ def configure(
 
 
 def start(builder: SparkSession.Builder, *, log_level: str = "WARN") -> SparkSession:
-    """Start the session, or get the one that runs.
+    """Start the session, or get the active one.
 
-    Starting Java forks this process and replaces the copy at once, which is no harm to Lance; its warning about forks
-    is held back here and only here.
+    Starting Java forks this process and replaces the copy at once, which does not harm Lance. Its warning about forks
+    is suppressed here only.
+
+    Args:
+        builder: Builder of the session.
+        log_level: Log level of Spark.
+
+    Returns:
+        The session.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="lance is not fork-safe", category=UserWarning)
@@ -64,8 +79,8 @@ def start(builder: SparkSession.Builder, *, log_level: str = "WARN") -> SparkSes
     return session
 
 
-def _let_workers_import_us() -> None:
-    """Staging functions are pickled by reference, so a worker has to find this package where the driver did."""
+def _add_to_worker_path() -> None:
+    """Add this package to the path of the workers, since staging functions are pickled by reference."""
     home = str(Path(__file__).resolve().parent.parent)
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if home not in paths:

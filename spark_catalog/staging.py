@@ -1,8 +1,8 @@
-"""Data files written from Spark tasks, visible to nobody.
+"""Staging from Spark tasks: data files and deletion files that are not visible to readers.
 
-A task writes Lance data files with `lance.fragment.write_fragments` and reports their metadata as a row; collecting
-these rows is the final stage of the job, so Spark hands over exactly one report per partition however often a task was
-retried. Only reported files count: a listing would also show those of attempts that died.
+A task writes Lance data files with `lance.fragment.write_fragments` and reports their metadata as one row. The driver
+collects the reports in the final stage of the job, so that Spark returns exactly one report for each partition, even if
+tasks were retried. Only reported files are used. A listing would also show the files of failed attempts.
 """
 
 from __future__ import annotations
@@ -36,9 +36,15 @@ _REPORT_SCHEMA = pa.schema(
 class StageTarget:
     """Where and how the rows of one table are staged. Pickled into the tasks.
 
-    `schema` is the table's Arrow schema; `read_version` the version that an append builds on, None for files of a
-    new schema: a new table, or with `overwrites` one that has versions. `required` names nullable columns in which
-    nulls are refused all the same.
+    Attributes:
+        name: Name of the table, for messages.
+        uri: Root of the table.
+        schema: Arrow schema of the table.
+        read_version: Version that an append is built on. None for a new table and for an overwrite.
+        overwrites: Whether the table has versions although `read_version` is None.
+        required: Columns in which nulls are refused, nullable or not.
+        storage_options: Options of Lance for the object store of the table.
+        max_rows_per_file: Upper bound of the rows in a data file.
     """
 
     name: str
@@ -51,13 +57,13 @@ class StageTarget:
     max_rows_per_file: int = 1_048_576
 
     def open(self) -> lance.LanceDataset:
-        """The table at the read version."""
+        """Open the table at the read version."""
         return lance.dataset(self.uri, version=self.read_version, storage_options=dict(self.storage_options))
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
-    """What the attempt that counts wrote for one partition. `payload` is JSON, its shape is the job's business."""
+    """Report of the successful attempt at one partition. `payload` is JSON, in a form that depends on the job."""
 
     partition: int
     attempt: int
@@ -67,7 +73,7 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True)
 class StagedFragments:
-    """New fragments of one table. `rows` counts their rows, `files` names their files relative to `uri`."""
+    """New fragments of one table, and the number of their rows."""
 
     uri: str
     fragments: tuple[FragmentMetadata, ...]
@@ -77,13 +83,13 @@ class StagedFragments:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Every file that was written and reported, relative to the table."""
+        """The data files, relative to the table."""
         return fragment_files(self.fragments)
 
 
 @dataclass(frozen=True, slots=True)
 class StagedDeletes:
-    """Rows of one table marked as deleted: `updated` fragments carry deletion files, `removed` ids are empty now."""
+    """Deleted rows of one table. `updated` fragments carry deletion files, `removed` fragments have no rows left."""
 
     uri: str
     updated: tuple[FragmentMetadata, ...]
@@ -93,13 +99,13 @@ class StagedDeletes:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The deletion files that were written, relative to the table."""
+        """The deletion files, relative to the table."""
         return deletion_files(self.updated)
 
 
 @dataclass(frozen=True, slots=True)
 class StagedUpsert:
-    """Rows of one table replaced or added. `operation` is pylance's uncommitted update; `rows` counts the new rows."""
+    """Upserted rows of one table: the uncommitted update of pylance, and the numbers of all and of updated rows."""
 
     uri: str
     operation: lance.LanceOperation.Update
@@ -114,7 +120,7 @@ class StagedUpsert:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Every file that was written, relative to the table."""
+        """All files that were written, relative to the table."""
         return self.new_files + deletion_files(tuple(self.operation.updated_fragments))
 
 
@@ -129,10 +135,11 @@ def deletion_files(fragments: tuple[FragmentMetadata, ...]) -> tuple[str, ...]:
 
 
 def stage_partition(batches: Iterator[pa.RecordBatch], target: StageTarget) -> Iterator[pa.RecordBatch]:
-    """Write one partition's batches as data files and yield one report; nothing for a partition without rows.
+    """Write the batches of one partition as data files and yield one report; none for a partition without rows.
 
-    Each batch is cast to the table's schema (Spark hands over time stamps in the session's zone). Raises
-    `InvalidWrite` for a value that does not fit, or a null where none may be; the files of that attempt stay behind.
+    Each batch is cast to the schema of the table, since Spark passes timestamps in the time zone of the session. Raises
+    `InvalidWrite` for a value that does not fit or a null that is not allowed. The files of that attempt are not
+    deleted.
     """
     refusals: list[InvalidWrite] = []
     counted = 0
@@ -156,7 +163,7 @@ def stage_partition(batches: Iterator[pa.RecordBatch], target: StageTarget) -> I
     try:
         fragments = _write(reader, target)
     except OSError:
-        if refusals:  # Lance turns what its input raised into text
+        if refusals:  # Lance wraps the exception of its input as text
             raise refusals[0] from None
         raise
     yield report(counted, [fragment.to_json() for fragment in fragments])
@@ -180,7 +187,7 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
 
 
 def report(rows: int, payload: object) -> pa.RecordBatch:
-    """One report row of the task that calls."""
+    """The report of the calling task, as one row."""
     context = TaskContext.get()
     partition, attempt = (context.partitionId(), context.attemptNumber()) if context else (0, 0)
     row = {"partition": partition, "attempt": attempt, "rows": rows, "payload": json.dumps(payload)}
@@ -188,10 +195,10 @@ def report(rows: int, payload: object) -> pa.RecordBatch:
 
 
 def fit_batch(batch: pa.RecordBatch | pa.Table, target: StageTarget) -> Any:
-    """The batch (or table) in the schema of the target, columns matched by name.
+    """Cast a batch (or table) to the schema of the target. Columns are matched by name.
 
-    Raises `InvalidWrite` naming the column for a missing or surplus one, a value that the type cannot hold, or a null
-    in a column that must not have any (Lance itself accepts those).
+    Raises `InvalidWrite` for a missing or surplus column, a value out of the range of its type, or a null in a column
+    that must not have nulls. Lance itself does not refuse such nulls.
     """
     check_columns(target.name, batch.schema.names, target.schema)
     columns = []
@@ -219,10 +226,10 @@ def check_columns(name: str, found: list[str], schema: pa.Schema) -> None:
 
 
 def stage(df: DataFrame, target: StageTarget) -> StagedFragments:
-    """Run the job that writes a DataFrame's rows as data files of the target. Blocking, thread-safe.
+    """Run a job that writes the rows of a DataFrame as data files of the target. Blocking and thread-safe.
 
-    Nothing is visible to any reader. Raises what the job raises; then the files of its tasks stay for the collector,
-    since nobody reported their names.
+    The rows are not visible to readers. If the job raises, its exception is raised. The files of its tasks then stay in
+    storage until garbage collection removes them, since their names were not reported.
     """
     started = time.perf_counter()
     reports = run_reporting(df, lambda batches: stage_partition(batches, target))
@@ -239,8 +246,8 @@ def stage(df: DataFrame, target: StageTarget) -> StagedFragments:
 def stage_upsert(df: DataFrame, target: StageTarget, on: Sequence[str]) -> StagedUpsert | StagedFragments:
     """Collect the rows to the driver and merge them into the table on the columns `on`, without committing.
 
-    Meant for up to a few million rows: the merge itself runs in pylance, in this process. For a table without versions
-    the rows are simply new. Raises `GraphCheckFailed` if two rows share a key, `InvalidWrite` as `fit_batch`.
+    The merge runs in pylance in this process and suits up to a few million rows. For a table without a version all rows
+    are new. Raises `GraphCheckFailed` if two rows have the same key, `InvalidWrite` as `fit_batch` does.
     """
     started = time.perf_counter()
     rows = fit_batch(df.toArrow(), target)
@@ -257,9 +264,9 @@ def stage_upsert(df: DataFrame, target: StageTarget, on: Sequence[str]) -> Stage
 def run_reporting(
     df: DataFrame, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 ) -> tuple[PartitionReport, ...]:
-    """Run `task` over the partitions and return one report per partition that made one, in order of partitions.
+    """Run `task` on all partitions and return their reports in order of the partitions.
 
-    Nothing may follow the task in the plan: a shuffle, a limit or a second action would run it again.
+    The task is the last stage of the plan, since a shuffle, a limit or a second action after it would run it again.
     """
     rows = df.mapInArrow(task, REPORT_COLUMNS).collect()
     reports = sorted(
@@ -273,9 +280,9 @@ def run_reporting(
 
 
 def stage_deletes(spark: SparkSession, target: StageTarget, predicate: str) -> StagedDeletes:
-    """Mark the rows that match a Lance filter expression as deleted, fragment by fragment, in Spark tasks.
+    """Mark the rows that match a filter expression of Lance as deleted, fragment by fragment, in Spark tasks.
 
-    Raises `InvalidWrite` for an expression that does not fit the table, before any task runs.
+    Raises `InvalidWrite` for an expression that does not fit the table, before a task runs.
     """
     started = time.perf_counter()
     dataset = target.open()
@@ -296,7 +303,7 @@ def stage_deletes(spark: SparkSession, target: StageTarget, predicate: str) -> S
 
 
 def numbers(spark: SparkSession, count: int) -> DataFrame:
-    """A DataFrame of the numbers 0 to count - 1, spread over the cluster: the handles of what tasks are to open."""
+    """A DataFrame of the numbers 0 to count - 1 in several partitions. Tasks use them as indices of their input."""
     slots = int(spark.conf.get("spark.default.parallelism", "") or 0) or 8
     return spark.range(0, count, 1, max(1, min(count, slots)))
 
@@ -325,10 +332,10 @@ def _delete_in_fragments(
 def discard_files(
     uri: str, files: tuple[str, ...], storage_options: Mapping[str, str], *, never_published: bool
 ) -> list[str]:
-    """Delete staged files by name and return those that could not be deleted, with the reason.
+    """Delete staged files by name. Returns the files that could not be deleted, each with the reason.
 
-    With `never_published` the location is known to this writer only, so that directories left empty go too (local file
-    systems only); elsewhere another writer could be about to put a file there.
+    With `never_published` only this writer uses the location, so that on local file systems empty directories are
+    removed, too. In another table a concurrent writer may be about to create a file in such a directory.
     """
     kept = []
     session = LanceFileSession(uri, storage_options=dict(storage_options))
@@ -343,6 +350,6 @@ def discard_files(
         for directory in (root / "data", root / "_deletions", root):
             try:
                 directory.rmdir()
-            except OSError:  # holds files of others, or was never made
+            except OSError:  # not empty, or never created
                 continue
     return kept

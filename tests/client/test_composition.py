@@ -10,37 +10,37 @@ import pytest
 
 from lance_core.errors import StorageError
 from lance_core.proto import lance_table_pb2 as pb
-from namespace_client import InvalidCall, MultiTableTransaction, work
-from namespace_client.wire import AssertVersion, CommitTransaction, DeclareTable, Operation
+from namespace_client import InvalidCall, MultiTableTransaction, table_changes
+from namespace_client.wire import BatchOperation, TableDeclaration, TransactionCommit, VersionAssertion
 from tests.client.scene import SCHEMA, Scene, rows
 
 Block = Callable[[MultiTableTransaction], object]
 
 
-def sent(scene: Scene, block: Block, **options: str) -> tuple[Operation, ...]:
+def sent(scene: Scene, block: Block, **options: str) -> tuple[BatchOperation, ...]:
     """The batch that a block sends."""
     with scene.catalog.begin(**options) as tx:
         block(tx)
     return tx._operations
 
 
-def kinds(operations: tuple[Operation, ...]) -> list[str | None]:
+def kinds(operations: tuple[BatchOperation, ...]) -> list[str | None]:
     """Every operation in a word: the transaction's kind, or what else it is."""
     words: list[str | None] = []
     for operation in operations:
         match operation:
-            case AssertVersion(_, version):
+            case VersionAssertion(_, version):
                 words.append(f"assert {version}")
-            case DeclareTable():
+            case TableDeclaration():
                 words.append("declare")
-            case CommitTransaction(_, transaction):
+            case TransactionCommit(_, transaction):
                 words.append(transaction.WhichOneof("operation"))
     return words
 
 
-def transaction(operations: tuple[Operation, ...]) -> pb.Transaction:
+def transaction(operations: tuple[BatchOperation, ...]) -> pb.Transaction:
     [operation] = operations
-    assert isinstance(operation, CommitTransaction)
+    assert isinstance(operation, TransactionCommit)
     return operation.transaction
 
 
@@ -180,7 +180,7 @@ def test_serializable_asserts_what_was_read_and_what_was_written(local: Scene) -
         tx.exists("neither")
 
     operations = sent(local, block, isolation="serializable")
-    asserted = {operation.id[-1] for operation in operations if isinstance(operation, AssertVersion)}
+    asserted = {operation.id[-1] for operation in operations if isinstance(operation, VersionAssertion)}
     assert asserted == {"read", "written"}
     assert kinds(operations) == ["assert 1", "assert 1", "append", "declare", "overwrite"]
 
@@ -222,7 +222,7 @@ def test_a_compaction_that_fails_takes_no_step(local: Scene, monkeypatch: pytest
         assert reserve(3) == 2
         raise StorageError("the disk is full")
 
-    monkeypatch.setattr(work, "prepare_compaction", fail)
+    monkeypatch.setattr(table_changes, "prepare_compaction", fail)
 
     def block(tx: MultiTableTransaction) -> None:
         with pytest.raises(InvalidCall, match="the disk is full"):

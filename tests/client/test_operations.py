@@ -11,7 +11,7 @@ import pyarrow.dataset
 import pytest
 
 from namespace_client import CompactionCounts, CompactionOptions, InvalidCall, MergeCounts, MultiTableTransaction
-from namespace_client.wire import DeclareTable
+from namespace_client.wire import TableDeclaration
 from tests.client.scene import SCHEMA, Scene, rows, seen
 
 Change = Callable[[MultiTableTransaction], object]
@@ -138,7 +138,7 @@ def test_a_new_table_whose_rows_are_changed_again(scene: Scene) -> None:
 
 def test_a_table_that_was_only_declared_gets_its_first_version(scene: Scene) -> None:
     location = f"{scene.catalog.access.state().root}/0123abcd_{scene.namespace}$t"
-    declare = DeclareTable((scene.namespace, "t"), location, {})
+    declare = TableDeclaration((scene.namespace, "t"), location, {})
     scene.catalog.access.commit([declare], idempotency_key=location, message=None)
 
     with scene.catalog.begin() as tx:
@@ -154,7 +154,7 @@ def test_a_table_that_was_only_declared_gets_its_first_version(scene: Scene) -> 
 def test_a_new_table_whose_rows_keep_their_ids(scene: Scene, declared: bool) -> None:
     if declared:
         location = f"{scene.catalog.access.state().root}/0123abcd_{scene.namespace}$t"
-        declare = DeclareTable((scene.namespace, "t"), location, {})
+        declare = TableDeclaration((scene.namespace, "t"), location, {})
         scene.catalog.access.commit([declare], idempotency_key=location, message=None)
     with scene.catalog.begin() as tx:
         tx.create("t", rows(1, 2), stable_row_ids=True)

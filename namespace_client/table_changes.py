@@ -1,4 +1,4 @@
-"""What a transaction does to one table, or to one branch of it."""
+"""Changes of one table, or of one of its branches, in a transaction."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from namespace_client.composition import Composition, Step, compose, take_step
 from namespace_client.errors import InvalidCall
 from namespace_client.wire import (
     DELIMITER,
-    AssertVersion,
-    CommitTransaction,
-    DeclareTable,
+    BatchOperation,
+    TableDeclaration,
     TableState,
+    TransactionCommit,
+    VersionAssertion,
 )
-from namespace_client.wire import Operation as BatchOperation
 
 if TYPE_CHECKING:
     import lance
 
 
-class TableWork:
-    """The steps of one table, each on the version that the one before it left. `new` tables are not in the catalog.
+class TableChanges:
+    """The steps of one table, each applied to the version that the step before it left. Not thread-safe.
 
-    Nothing is read before somebody asks. Not thread-safe.
+    A `new` table is not in the catalog. Manifests are read on first use.
     """
 
     def __init__(self, state: TableState, options: Mapping[str, str], *, new: bool = False) -> None:
@@ -44,9 +44,9 @@ class TableWork:
         self.steps: list[Step] = []
         self.was_read = False
         self.stable_row_ids = False
-        """For the first version of a table."""
+        """Whether rows keep their ids. Used for the first version of a table only."""
         self.guard: str | None = None
-        """Why the batch asserts that nobody committed to the table, once it was composed."""
+        """The reason why the batch asserts the table's version, None if it does not. Set when the batch is composed."""
         self._options = options
         self._read_before_reset = False
         self._base: ManifestFile | None = None
@@ -54,65 +54,65 @@ class TableWork:
 
     @property
     def name(self) -> str:
-        """The table, for messages."""
+        """The table and its branch, for messages."""
         name = DELIMITER.join(self.state.id)
         return name if self.state.branch is None else f"{name} (branch {self.state.branch})"
 
     @property
     def has_version(self) -> bool:
-        """Whether there is something to read."""
+        """Whether the table has a version, published or made by the transaction."""
         return bool(self.steps) or self.state.version is not None
 
     @property
     def calls(self) -> tuple[str, ...]:
-        """What was done, in order."""
+        """The calls that changed the table, in order."""
         return tuple(step.call for step in self.steps)
 
     @property
     def head(self) -> ManifestFile | None:
-        """The version that the steps led to; the one that the block began at if there are none."""
+        """The version that the steps led to, the base version if there are none."""
         return self.steps[-1].after if self.steps else self.base
 
     @property
     def base(self) -> ManifestFile | None:
-        """The version that the block began at."""
+        """The version at the begin of the transaction."""
         if self._base is None and self.state.version is not None:
             self._base = self.version(self.state.version)
         return self._base
 
     @property
     def uri(self) -> str:
-        """The root of the table, or of its branch."""
+        """The root of the table or of the branch."""
         if self.state.branch is None:
             return self.state.uri
         return f"{self.state.uri}/{BRANCHES_DIRECTORY}/{self.state.branch}"
 
     @property
     def store(self) -> ObjectStore:
-        """The store whose root is the table's."""
+        """The object store with the table's location as its root."""
         return open_store(self.state.uri, self._options)
 
     @property
     def data_version(self) -> str:
-        """The file format of the table's data; that of new tables if it has none yet."""
+        """The version of the data file format; the default of new tables if there is no version yet."""
         head = self.head
         return (head.manifest.data_format.version if head is not None else "") or DATA_STORAGE_VERSION
 
     def require_head(self) -> ManifestFile:
-        """The version to build on. Raises `InvalidCall` when there is none."""
+        """The version that the next step is applied to. Raises `InvalidCall` if there is none."""
         head = self.head
         if head is None:
             raise InvalidCall(f"{self.name} has no version yet: create it")
         return head
 
     def note_read(self) -> None:
-        """Remember that the block looked at rows which it did not write itself."""
+        """Record that the transaction read published rows of the table."""
         self.was_read = True
         if not any(isinstance(step.operation, (Overwrite, Restore)) for step in self.steps):
             self._read_before_reset = True
 
     def dataset(self) -> lance.LanceDataset:
-        """A handle for reading on what the block sees: the version that it began at, and its own steps."""
+        """A read-only dataset of the base version with the steps applied."""
         head = self.require_head()
         if self._open is None or self._open[0] is not head:
             if self.steps:
@@ -123,7 +123,7 @@ class TableWork:
         return self._open[1]
 
     def dataset_at(self, version: int, branch: str | None) -> lance.LanceDataset:
-        """A handle for reading on a published version."""
+        """A read-only dataset of a published version."""
         uri = self.state.uri if branch is None else f"{self.state.uri}/{BRANCHES_DIRECTORY}/{branch}"
         return staging.open_version(uri, version, self._options)
 
@@ -134,7 +134,7 @@ class TableWork:
         return file
 
     def tag(self, name: str) -> tuple[str | None, int]:
-        """The branch and the version that a tag stands for. Raises `ReferenceNotFound`."""
+        """The branch and the version of a tag. Raises `ReferenceNotFound`."""
         found = Tags(self.store, "").get(name)
         return found.branch, found.version
 
@@ -147,9 +147,13 @@ class TableWork:
         source: ManifestFile | None = None,
         guard: str | None = None,
     ) -> None:
-        """Do one more thing to the table, locally. `guard` is the reason why nobody may commit to it meanwhile."""
+        """Apply one more operation locally.
+
+        `guard` is the reason why the batch must assert the table's version, if the transaction itself cannot say it.
+        Raises `InvalidTransaction` or `UnsupportedFeature` if the operation does not fit the version.
+        """
         if guard is None and isinstance(operation, (Overwrite, Restore)) and self._read_before_reset:
-            guard = f"the block read the table before {call}, which discards what is in it"
+            guard = f"the transaction read the table before {call}, which replaces its rows"
         now = time.time_ns()
         self.steps.append(
             take_step(
@@ -165,9 +169,10 @@ class TableWork:
         )
 
     def compact(self, options: CompactionOptions | None, *, message: str | None) -> PreparedCompaction | None:
-        """Rewrite fragments, and indices with them; None if there was nothing to do.
+        """Rewrite fragments and their index segments; None if there was nothing to do.
 
-        Index segments name the fragments that they cover, so a step before takes the ids of the new ones, if need be.
+        Index segments name the fragments that they cover. So where an index is rewritten, a step before the rewrite
+        reserves the ids of the new fragments.
         """
         head, before = self.require_head(), len(self.steps)
 
@@ -188,23 +193,23 @@ class TableWork:
         return prepared
 
     def compose(self, message: str | None) -> Composition:
-        """The transactions that say all this in terms of the version that the block began at."""
+        """The transactions for all steps, relative to the base version."""
         return compose(self.steps, message)
 
     def operations(
         self, message: str | None, *, serializable: bool
     ) -> tuple[list[BatchOperation], list[BatchOperation]]:
-        """What the batch must assert about the table, and what it does to it."""
+        """The assertions about the table and the changes of it, for one batch."""
         composition = self.compose(message)
         self.guard = composition.guard if composition.transactions else None
         checks: list[BatchOperation] = []
         if not self.new and (self.guard is not None or (serializable and (self.was_read or bool(self.steps)))):
-            checks.append(AssertVersion(self.state.id, self.state.version or 0, self.state.branch, self.state.uri))
+            checks.append(VersionAssertion(self.state.id, self.state.version or 0, self.state.branch, self.state.uri))
         changes: list[BatchOperation] = []
         if self.new and composition.transactions:
-            changes.append(DeclareTable(self.state.id, self.state.uri, self.state.properties))
+            changes.append(TableDeclaration(self.state.id, self.state.uri, self.state.properties))
         changes += [
-            CommitTransaction(self.state.id, transaction, self.state.branch, self.stable_row_ids, self.state.uri)
+            TransactionCommit(self.state.id, transaction, self.state.branch, self.stable_row_ids, self.state.uri)
             for transaction in composition.transactions
         ]
         return checks, changes

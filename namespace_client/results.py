@@ -1,0 +1,61 @@
+"""Results of a transaction and of its calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from namespace_client.wire import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class MergeCounts:
+    """Rows that a merge inserted, updated and deleted."""
+
+    inserted: int
+    updated: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionCounts:
+    """Fragments that a compaction replaced, and the fragments that hold their rows now."""
+
+    removed_fragments: int
+    added_fragments: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableResult:
+    """Changes of one table in a committed transaction.
+
+    Attributes:
+        id: Path of the table.
+        branch: Name of the branch, None for the main branch.
+        calls: Calls of the transaction on this table, in order.
+        version: Version that holds the changes. None if the calls led to no change of a table without versions.
+        rebased: Whether the catalog rebased the changes over other commits.
+        new: Whether the transaction created the table.
+    """
+
+    id: TableId
+    branch: str | None
+    calls: tuple[str, ...]
+    version: int | None
+    rebased: bool
+    new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionResult:
+    """A committed transaction.
+
+    Attributes:
+        transaction_id: Id of the batch, None if the transaction changed nothing.
+        catalog_version: Catalog version that holds the changes. For a transaction without changes it is the version
+            that its reads were of.
+        tables: One entry for each table or branch that was changed.
+    """
+
+    transaction_id: str | None
+    catalog_version: int | None
+    tables: tuple[TableResult, ...]

@@ -1,0 +1,356 @@
+"""The life of a transaction: it begins, collects operations, and commits them in one batch.
+
+`StagedTransaction` is the one home of composition, isolation, commit, resend and result. Data files may be written by
+any process. `MultiTableTransaction` adds calls that write them in this process, and `spark_catalog.GraphWrite` writes
+them in Spark tasks.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Literal, Self
+
+from lance_core.errors import LanceCoreError
+from lance_core.format.naming import MAIN_BRANCH, new_table_location
+from lance_core.transaction.operations import Operation
+from namespace_client.access import CatalogAccess
+from namespace_client.errors import CommitConflict, CommitRejected, InvalidCall
+from namespace_client.results import TableResult, TransactionResult
+from namespace_client.table_changes import TableChanges
+from namespace_client.wire import (
+    BRANCH_NOT_FOUND,
+    DELIMITER,
+    BatchOperation,
+    CatalogHead,
+    CommittedBatch,
+    TableId,
+    TableState,
+)
+
+Isolation = Literal["snapshot", "serializable"]
+TableName = str | Sequence[str]
+
+
+class StagedTransaction:
+    """One atomic change of many tables whose files are already written. Used once, by one thread.
+
+    A block looks up tables with `describe`, makes new ones with `declare`, writes files by its own means, and describes
+    them with `stage`. Leaving the `with` block (or `commit`) sends all operations in one batch. An exception in the
+    block sends nothing. The files are the caller's: an unsuccessful transaction deletes none.
+
+    Table names are paths, given as a sequence or joined by `$`. A string is relative to the default namespace, a
+    sequence is not.
+
+    Example:
+        ```python
+        access = CatalogServer("http://127.0.0.1:2333")
+        with StagedTransaction(access, namespace=["ml"]) as tx:
+            features = tx.describe("features")
+            fragments = write_fragments(rows, features.uri, mode="append")
+            tx.stage("features", append_operation(fragments), call="append")
+        print(tx.result.catalog_version)
+        ```
+
+    Args:
+        access: The catalog.
+        namespace: Default namespace, the parent of table names that are strings.
+        message: Text that is stored with the batch and in the transaction of every table.
+        isolation: "snapshot" or "serializable", see `Catalog.begin`.
+        storage_options: Options of Lance for the object store of the tables.
+        key_prefix: Prefix of the idempotency key.
+
+    Raises:
+        InvalidCall: `isolation` has another value.
+    """
+
+    def __init__(
+        self,
+        access: CatalogAccess,
+        *,
+        namespace: Sequence[str] = (),
+        message: str | None = None,
+        isolation: Isolation = "snapshot",
+        storage_options: Mapping[str, str] | None = None,
+        key_prefix: str = "transaction",
+    ) -> None:
+        if isolation not in {"snapshot", "serializable"}:
+            raise InvalidCall(f"isolation {isolation!r}: expected snapshot or serializable")
+        self._access = access
+        self._namespace = tuple(namespace)
+        self._message = message
+        self._serializable = isolation == "serializable"
+        self._options = dict(storage_options or {})
+        self._key = f"{key_prefix}-{uuid.uuid4()}"
+        self._begin: CatalogHead | None = None
+        self._over = False
+        self._tables: dict[tuple[TableId, str | None], TableChanges] = {}
+        self._absent: set[TableId] = set()
+        self._operations: tuple[BatchOperation, ...] = ()
+        self._result: TransactionResult | None = None
+
+    def __enter__(self) -> Self:
+        if self._begin is not None:
+            raise InvalidCall("a transaction is used once; begin another one")
+        self._begin = self._access.state()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None and not self._over:
+            self.commit()
+        self._over = True
+
+    # -- the transaction as a whole
+
+    @property
+    def catalog_version(self) -> int:
+        """The catalog version that all reads are of."""
+        return self._started().version
+
+    @property
+    def idempotency_key(self) -> str:
+        """The key of the batch, the same for every time that it is sent."""
+        return self._key
+
+    @property
+    def result(self) -> TransactionResult:
+        """The committed transaction. Raises `InvalidCall` before the commit, and if there was none."""
+        if self._result is None:
+            raise InvalidCall("this transaction has not been committed")
+        return self._result
+
+    def commit(self) -> TransactionResult:
+        """Compose all changes into one batch and commit it. Leaving the `with` block calls this.
+
+        A transaction without changes sends nothing.
+
+        Returns:
+            The versions that the changes became.
+
+        Raises:
+            RetryableConflict: Another commit is in the way, and running the block again can succeed.
+            IncompatibleConflict: Another commit conflicts irreconcilably.
+            CommitRejected: The catalog refused the batch for another reason. Nothing was committed.
+            CatalogUnreachable: The batch was never sent.
+            CommitUnknown: The outcome is unknown; `resend` sends the same batch again.
+            InvalidCall: The transaction has not begun or is over.
+        """
+        self._require_open()
+        self._over = True
+        self._operations = tuple(self._compose())
+        return self._publish()
+
+    def resend(self) -> TransactionResult:
+        """Send the same batch again under the same key after `CommitUnknown`. The catalog applies it at most once.
+
+        Returns:
+            The versions that the changes became.
+
+        Raises:
+            InvalidCall: There is no batch of unknown outcome.
+            CommitRejected: The catalog refused this request. An earlier request of unknown outcome may still commit.
+            CatalogUnreachable: This request was not sent.
+            CommitUnknown: The outcome is still unknown.
+        """
+        if not self._operations or self._result is not None:
+            raise InvalidCall("nothing to send again")
+        return self._publish()
+
+    # -- tables, and changes whose files are written already
+
+    def exists(self, table: TableName) -> bool:
+        """Whether the table is in the catalog at the begin, or made by this transaction."""
+        return self._find(self._id(table), None) is not None
+
+    def describe(self, table: TableName, *, branch: str | None = None) -> TableState | None:
+        """Location, version and properties of a table.
+
+        Args:
+            table: Name of the table.
+            branch: Name of a branch; its version is in the answer.
+
+        Returns:
+            The table as of the begin or as declared by this transaction, None if there is none.
+
+        Raises:
+            InvalidCall: There is no such branch.
+        """
+        changes = self._find(self._id(table), branch)
+        return None if changes is None else changes.state
+
+    def declare(
+        self, table: TableName, *, properties: Mapping[str, str] | None = None, stable_row_ids: bool = False
+    ) -> TableState:
+        """Reserve a unique location for a new table, so that its files can be written before the commit.
+
+        The batch creates the table if a change of it is staged, and leaves it out otherwise.
+
+        Args:
+            table: Name of the table.
+            properties: Properties that the catalog stores with the table.
+            stable_row_ids: Whether rows keep their ids when they are updated or compacted.
+
+        Returns:
+            The table, with its location and without a version.
+
+        Raises:
+            InvalidCall: The table exists.
+        """
+        table_id = self._id(table)
+        if self._find(table_id, None) is not None:
+            raise InvalidCall(f"{DELIMITER.join(table_id)} exists: expected a new table")
+        changes = self._tables[table_id, None] = self._new_changes(table_id, properties, stable_row_ids)
+        return changes.state
+
+    def stage(self, table: TableName, operation: Operation, *, call: str, branch: str | None = None) -> None:
+        """Add an operation whose files are written already.
+
+        `namespace_client.descriptions` makes operations from the uncommitted results of pylance. Several operations on
+        one table are composed into one transaction where possible. Each must fit the version that the ones before it
+        lead to. The first version of a table is an `Overwrite`.
+
+        Args:
+            table: Name of the table, in the catalog or declared by this transaction.
+            operation: Operation of the engine, not a `Restore`.
+            call: What the operation does, for results, conflicts and errors: `append`, `delete where id = 1`.
+            branch: Name of the branch to change.
+
+        Raises:
+            InvalidCall: There is no such table or branch, or the operation does not fit the table. Nothing was added.
+        """
+        changes = self._require(table, branch)
+        with self._named(call, changes):
+            changes.take(call, operation, message=self._message)
+
+    def mark_read(self, table: TableName, *, branch: str | None = None) -> None:
+        """Record that the caller read the table by its own means.
+
+        A serializable commit then asserts that the table has not changed. Under snapshot isolation, an overwrite that
+        is staged *after* the read asserts it, too.
+
+        Raises:
+            InvalidCall: There is no such table or branch.
+        """
+        self._require(table, branch).note_read()
+
+    # -- tables by name
+
+    def _started(self) -> CatalogHead:
+        if self._begin is None:
+            raise InvalidCall("this transaction has not begun: use it in a with statement")
+        return self._begin
+
+    def _require_open(self) -> CatalogHead:
+        begin = self._started()
+        if self._over:
+            raise InvalidCall("this transaction is over")
+        return begin
+
+    def _id(self, table: TableName) -> TableId:
+        table_id = (*self._namespace, *table.split(DELIMITER)) if isinstance(table, str) else tuple(table)
+        if not table_id or not all(table_id):
+            raise InvalidCall(f"table {table!r}: expected a name, or a path of names")
+        return table_id
+
+    def _find(self, table_id: TableId, branch: str | None) -> TableChanges | None:
+        """The table as of the begin, or as made by this transaction."""
+        begin = self._require_open()
+        branch = None if branch == MAIN_BRANCH else branch
+        changes = self._tables.get((table_id, branch))
+        if changes is None and table_id not in self._absent:
+            state = None
+            if begin.version:
+                try:
+                    state = self._access.table(table_id, at=begin.version, branch=branch)
+                except CommitRejected as error:
+                    if error.code != BRANCH_NOT_FOUND:
+                        raise
+                    raise InvalidCall(f"{DELIMITER.join(table_id)}: {error}") from error
+            if state is None:
+                self._absent.add(table_id)
+            else:
+                changes = self._tables[table_id, branch] = TableChanges(state, self._options)
+        return changes
+
+    def _require(self, table: TableName, branch: str | None) -> TableChanges:
+        table_id = self._id(table)
+        changes = self._find(table_id, branch)
+        if changes is None:
+            raise InvalidCall(
+                f"{DELIMITER.join(table_id)}: no such table at catalog version {self.catalog_version}; create it"
+            )
+        return changes
+
+    def _new_changes(
+        self, table_id: TableId, properties: Mapping[str, str] | None, stable_row_ids: bool
+    ) -> TableChanges:
+        location = f"{self._started().root}/{new_table_location(DELIMITER.join(table_id))}"
+        changes = TableChanges(TableState(table_id, location, None, dict(properties or {})), self._options, new=True)
+        changes.stable_row_ids = stable_row_ids
+        return changes
+
+    @contextmanager
+    def _named(self, call: str, changes: TableChanges) -> Iterator[None]:
+        """Add the table and the call to errors of the engine and of pylance."""
+        try:
+            yield
+        except InvalidCall as error:
+            raise InvalidCall(f"{changes.name}: {error}") from error
+        except LanceCoreError as error:
+            raise InvalidCall(f"{changes.name}: {call}: {error}") from error
+        except Exception as error:
+            error.add_note(f"in {call} of {changes.name}, which changed nothing")
+            raise
+
+    # -- the batch
+
+    def _compose(self) -> list[BatchOperation]:
+        checks: list[BatchOperation] = []
+        changed: list[BatchOperation] = []
+        for changes in self._tables.values():
+            assertions, operations = changes.operations(self._message, serializable=self._serializable)
+            checks += assertions
+            changed += operations
+        return [*checks, *changed] if changed else []
+
+    def _publish(self) -> TransactionResult:
+        if self._operations:
+            try:
+                batch = self._access.commit(self._operations, idempotency_key=self._key, message=self._message)
+            except CommitConflict as error:
+                self._explain(error)
+                raise
+        else:
+            batch = CommittedBatch(None, self._started().version, ())
+        self._result = self._summary(batch)
+        return self._result
+
+    def _explain(self, error: CommitConflict) -> None:
+        """Add the calls that would have to be repeated, and the reasons of assertions, to the conflicts."""
+        explained = []
+        for conflict in error.conflicts:
+            changes = self._tables.get((conflict.table, conflict.branch))
+            calls = () if changes is None else changes.calls or (f"what was read of {changes.name}",)
+            reason = conflict.reason
+            if changes is not None and changes.guard is not None:
+                reason += f" (its calls can only be committed on the version that they were made on: {changes.guard})"
+            explained.append(replace(conflict, reason=reason, redo=calls))
+        error.conflicts = tuple(explained)
+        for conflict in explained:
+            error.add_note(str(conflict))
+
+    def _summary(self, batch: CommittedBatch) -> TransactionResult:
+        tables = []
+        for (table_id, branch), changes in self._tables.items():
+            if not changes.steps:
+                continue
+            committed = [table for table in batch.tables if (table.id, table.branch) == (table_id, branch)]
+            version = committed[-1].version if committed else changes.state.version
+            rebased = any(table.rebased for table in committed)
+            tables.append(TableResult(table_id, branch, changes.calls, version, rebased, changes.new))
+        return TransactionResult(batch.transaction_id, batch.catalog_version, tuple(tables))

@@ -1,0 +1,36 @@
+"""Local staging: the part of the client that calls pylance.
+
+Every `stage_*` function computes what one operation does to a version, writes its data, deletion or index files, and
+returns the operation of the engine that describes them. None of them commits: the files are visible to readers only
+after a batch that names them is committed.
+
+handles     read-only datasets on published and on unpublished versions
+rows        append, create, overwrite, delete, update
+merge       upserts and other merges by key
+columns     new columns
+indices     new indices
+"""
+
+from __future__ import annotations
+
+from namespace_client.staging.columns import stage_columns
+from namespace_client.staging.handles import ReadOnlyTable, open_local, open_version
+from namespace_client.staging.indices import stage_index
+from namespace_client.staging.merge import MAX_CLAIMED_KEYS, StagedMerge, stage_merge
+from namespace_client.staging.rows import reader_of, stage_delete, stage_rows, stage_table, stage_update
+
+__all__ = [
+    "MAX_CLAIMED_KEYS",
+    "ReadOnlyTable",
+    "StagedMerge",
+    "open_local",
+    "open_version",
+    "reader_of",
+    "stage_columns",
+    "stage_delete",
+    "stage_index",
+    "stage_merge",
+    "stage_rows",
+    "stage_table",
+    "stage_update",
+]

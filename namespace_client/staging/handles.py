@@ -1,0 +1,49 @@
+"""Read-only handles of pylance on a published version, or on a version that exists only in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import lance
+
+from lance_core.format.manifest import ManifestFile, serialized_manifest
+from namespace_client.errors import InvalidCall
+
+_COMMITTING = (
+    *("add_bases", "add_columns", "alter_columns", "cleanup_old_versions", "commit_existing_index_segments"),
+    *("create_branch", "create_index", "create_scalar_index", "delete", "delete_config_keys", "drop_columns"),
+    *("drop_index", "initialize_mem_wal", "insert", "mem_wal_writer", "merge", "merge_insert"),
+    *("migrate_manifest_paths_v2", "optimize", "replace_field_metadata", "replace_schema", "replace_schema_metadata"),
+    *("restore", "truncate_table", "update", "update_config", "update_field_metadata", "update_metadata"),
+    "update_schema_metadata",
+)
+
+
+class ReadOnlyTable(lance.LanceDataset):  # type: ignore[misc]
+    """A dataset of pylance whose methods that commit raise `InvalidCall`.
+
+    A commit through the handle would bypass the transaction. On an unpublished version it would make the table
+    unreadable. `lance.write_dataset` commits without these methods, so it must not be given such a handle either.
+    """
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def refuse(*_: object, **__: object) -> Any:
+        raise InvalidCall(f"{name} on a handle of a transaction: it is for reading; call the transaction's methods")
+
+    return refuse
+
+
+for _name in _COMMITTING:
+    setattr(ReadOnlyTable, _name, property(_refusing(_name)) if _name == "optimize" else _refusing(_name))
+
+
+def open_version(uri: str, version: int, options: Mapping[str, str]) -> lance.LanceDataset:
+    """A read-only handle on a published version. `uri` is the root of the table or of the branch."""
+    return ReadOnlyTable(uri, version=version, storage_options=dict(options) or None)
+
+
+def open_local(uri: str, file: ManifestFile, options: Mapping[str, str]) -> lance.LanceDataset:
+    """A read-only handle on a version that exists only in this process. Indices are not visible through it."""
+    return ReadOnlyTable(uri, serialized_manifest=serialized_manifest(file), storage_options=dict(options) or None)

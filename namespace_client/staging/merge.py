@@ -1,0 +1,96 @@
+"""Merges of rows into a table by key."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import lance
+import pyarrow as pa
+
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.operations import Delete, Update
+from namespace_client.descriptions import delete_operation, update_operation
+from namespace_client.errors import InvalidCall
+from namespace_client.merging import MergeClauses
+from namespace_client.staging.rows import reader_of
+
+MAX_CLAIMED_KEYS = 65_536
+"""Upper bound of the keys that one merge claims in its transaction.
+
+A merge of more keys that inserts rows asserts the table's version instead, since the message would grow too large.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedMerge:
+    """The operation of a merge, its row counts, and the reason (`guard`) if its keys are not claimed one by one."""
+
+    operation: Update | Delete
+    inserted: int
+    updated: int
+    deleted: int
+    guard: str | None
+
+
+def stage_merge(dataset: lance.LanceDataset, manifest: pb.Manifest, data: Any, clauses: MergeClauses) -> StagedMerge:
+    """Merge rows into the table by key (`merge_insert`), without committing.
+
+    Raises `InvalidCall` if a key column is missing in the table or in the rows.
+    """
+    on = list(clauses.on)
+    unknown = [name for name in on if name not in dataset.schema.names]
+    if unknown or not on:
+        raise InvalidCall(f"merge on {on}: expected columns among {dataset.schema.names}")
+    source = reader_of(data, dataset.schema)
+    missing = [name for name in on if name not in source.schema.names]
+    if missing:
+        raise InvalidCall(f"merge on {on}: the rows have no column {missing[0]!r}, only {source.schema.names}")
+    builder = _merge_builder(dataset, clauses)
+    hashes: set[int] = set()
+
+    def seen() -> Iterator[pa.RecordBatch]:
+        for batch in source:
+            if clauses.inserts and len(hashes) <= MAX_CLAIMED_KEYS:
+                hashes.update(_key_hashes(batch, on))
+            yield batch
+
+    transaction, counts = builder.execute_uncommitted(pa.RecordBatchReader.from_batches(source.schema, seen()))
+    inserted, updated, deleted = (int(counts[f"num_{kind}_rows"]) for kind in ("inserted", "updated", "deleted"))
+    operation = transaction.operation
+    if isinstance(operation, lance.LanceOperation.Delete):
+        gone = delete_operation(operation.updated_fragments, operation.deleted_fragment_ids, operation.predicate)
+        return StagedMerge(gone, inserted, updated, deleted, None)
+    claim, guard = None, None
+    if clauses.inserts and inserted:
+        if len(hashes) > MAX_CLAIMED_KEYS:
+            guard = f"it inserts some of more than {MAX_CLAIMED_KEYS} keys, too many to compare with those of others"
+        else:
+            fields = {field.name: field.id for field in manifest.fields if field.parent_id == -1}
+            claim = pb.Transaction.KeyExistenceFilter(field_ids=[fields[name] for name in on])
+            claim.exact.key_hashes.extend(sorted(hashes))
+    return StagedMerge(update_operation(operation, claim), inserted, updated, deleted, guard)
+
+
+def _merge_builder(dataset: lance.LanceDataset, clauses: MergeClauses) -> Any:
+    builder = lance.LanceDataset.merge_insert(dataset, list(clauses.on))
+    match clauses.matched:
+        case "update":
+            builder = builder.when_matched_update_all(clauses.condition)
+        case "fail":
+            builder = builder.when_matched_fail()
+        case "delete":
+            builder = builder.when_matched_delete()
+    if clauses.inserts:
+        builder = builder.when_not_matched_insert_all()
+    if clauses.not_matched_by_source == "delete":
+        builder = builder.when_not_matched_by_source_delete(clauses.delete_condition)
+    return builder
+
+
+def _key_hashes(batch: pa.RecordBatch, on: Sequence[str]) -> Iterator[int]:
+    """A 64-bit hash for each key. Equal keys have equal types, since pylance requires the types of the table."""
+    for key in zip(*(batch.column(name).to_pylist() for name in on), strict=True):
+        yield int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=8).digest(), "big")

@@ -1,0 +1,188 @@
+"""Rows as data files: new rows, a whole table, deleted rows, updated rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+from lance.fragment import write_fragments
+
+from lance_core.data import fragment_message
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.fields import descendants
+from lance_core.transaction.operations import Delete, Overwrite, Update
+from lance_core.transaction.row_ids import encode_row_ids
+from namespace_client.descriptions import new_fragments, overwrite_operation
+from namespace_client.errors import InvalidCall
+
+_ADDRESS = "_rowaddr"
+_ROW_ID = "_rowid"
+_OFFSET_BITS = 32
+
+
+def reader_of(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
+    """A stream of the rows in an Arrow table, batch, reader, dataset or scanner, a pandas DataFrame, a list or a dict.
+
+    `schema` gives the types of a list of rows or a dict of columns. Raises `InvalidCall` for any other type.
+    """
+    match data:
+        case pa.RecordBatchReader():
+            return data
+        case pa.Table():
+            return data.to_reader()
+        case pa.RecordBatch():
+            return pa.Table.from_batches([data]).to_reader()
+        case list():
+            named = dict.fromkeys(name for row in data for name in row)
+            return pa.Table.from_pylist(data, schema=_part_of(schema, named)).to_reader()
+        case dict():
+            return pa.table(data, schema=_part_of(schema, data)).to_reader()
+        case lance.LanceDataset():
+            return data.scanner().to_reader()
+        case _ if hasattr(data, "to_reader"):
+            return data.to_reader()
+        case _ if hasattr(data, "scanner"):
+            return data.scanner().to_reader()
+        case _ if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data)
+    raise InvalidCall(f"rows of type {type(data).__name__}: expected Arrow data, a DataFrame, a list or dict of rows")
+
+
+def _part_of(schema: pa.Schema | None, names: Iterable[str]) -> pa.Schema | None:
+    """The schema of the named columns only. A column that the rows do not name is left out, not set to null."""
+    wanted = list(names)
+    if schema is None or not wanted or not all(name in schema.names for name in wanted):
+        return schema if not wanted else None
+    return pa.schema([schema.field(name) for name in wanted])
+
+
+def stage_rows(dataset: lance.LanceDataset, data: Any) -> tuple[pb.DataFragment, ...]:
+    """Write rows in the schema of the table, as new fragments. No rows give no fragments."""
+    return new_fragments(write_fragments(reader_of(data, dataset.schema), dataset, mode="append"))
+
+
+def stage_table(
+    uri: str, data: Any, schema: pa.Schema | None, data_version: str, options: Mapping[str, str], *, exists: bool
+) -> Overwrite:
+    """Write rows, with their schema (or `schema`), as the whole table. Without rows a schema is required."""
+    if data is None:
+        if schema is None:
+            raise InvalidCall("a table needs rows or a schema, found neither")
+        data = schema.empty_table()
+    reader = reader_of(data, schema)
+    if schema is not None and reader.schema != schema:
+        reader = pa.RecordBatchReader.from_batches(schema, _cast(reader, schema))
+    stored = reader.schema
+    fragments = write_fragments(
+        reader,
+        uri,
+        mode="overwrite" if exists else "create",
+        data_storage_version=data_version,
+        storage_options=dict(options) or None,
+    )
+    return overwrite_operation(stored, fragments)
+
+
+def stage_delete(dataset: lance.LanceDataset, predicate: str) -> tuple[Delete, int]:
+    """Mark the rows that match an SQL expression as deleted; the operation and the number of rows."""
+    scanner = dataset.scanner(columns=[], filter=predicate, with_row_address=True)
+    offsets: defaultdict[int, list[int]] = defaultdict(list)
+    rows = 0
+    for batch in scanner.to_reader():
+        rows += batch.num_rows
+        _collect(offsets, batch.column(_ADDRESS))
+    updated, removed = _without_rows(dataset, offsets)
+    return Delete(updated, removed, predicate), rows
+
+
+def stage_update(
+    dataset: lance.LanceDataset, manifest: pb.Manifest, assignments: Mapping[str, str], where: str | None
+) -> tuple[Update, int]:
+    """Rewrite the rows that match with new values (SQL expressions by column); the operation and the number of rows."""
+    schema = dataset.schema
+    unknown = [name for name in assignments if name not in schema.names]
+    if unknown or not assignments:
+        raise InvalidCall(f"update of columns {list(assignments)}: expected some of {schema.names}")
+    blobs = [field.name for field in manifest.fields if _is_blob(field)]
+    if blobs:
+        raise InvalidCall(f"update of rows with blob columns {blobs}, which cannot be written again; use merge")
+    stable = dataset.has_stable_row_ids
+    columns = {name: assignments.get(name, f"`{name}`") for name in schema.names}
+    scanner = dataset.scanner(columns=columns, filter=where, with_row_address=True, with_row_id=stable)
+    offsets: defaultdict[int, list[int]] = defaultdict(list)
+    ids: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
+
+    def moved() -> Iterator[pa.RecordBatch]:
+        for batch in scanner.to_reader():
+            _collect(offsets, batch.column(_ADDRESS))
+            if stable:
+                ids.append(batch.column(_ROW_ID).to_numpy())
+            yield _fit(batch, schema)
+
+    reader = pa.RecordBatchReader.from_batches(schema, moved())
+    new = new_fragments(write_fragments(reader, dataset, mode="append"))
+    if stable:
+        new = _with_row_ids(new, np.concatenate(ids) if ids else np.empty(0, np.uint64))
+    updated, removed = _without_rows(dataset, offsets)
+    changed = descendants(manifest.fields, {field.id for field in manifest.fields if _is_top(field, assignments)})
+    return Update(updated, removed, new, value_fields=tuple(sorted(changed))), sum(map(len, offsets.values()))
+
+
+def _collect(offsets: defaultdict[int, list[int]], addresses: pa.Array) -> None:
+    numbers = addresses.to_numpy()
+    fragments = numbers >> np.uint64(_OFFSET_BITS)
+    for fragment in np.unique(fragments):
+        chosen = numbers[fragments == fragment] & np.uint64((1 << _OFFSET_BITS) - 1)
+        offsets[int(fragment)] += chosen.tolist()
+
+
+def _without_rows(
+    dataset: lance.LanceDataset, offsets: Mapping[int, Sequence[int]]
+) -> tuple[tuple[pb.DataFragment, ...], tuple[int, ...]]:
+    """Fragments with deletion files that also hold earlier deletions, and the ids of fragments without rows left."""
+    updated: list[pb.DataFragment] = []
+    removed: list[int] = []
+    for identifier in sorted(offsets):
+        left = dataset.get_fragment(identifier).delete_rows(offsets[identifier])
+        if left is None:
+            removed.append(identifier)
+        else:
+            updated.append(fragment_message(left))
+    return tuple(updated), tuple(removed)
+
+
+def _with_row_ids(
+    fragments: tuple[pb.DataFragment, ...], ids: np.ndarray[Any, np.dtype[np.uint64]]
+) -> tuple[pb.DataFragment, ...]:
+    """The fragments with the ids of their rows, which are in the order of `ids`."""
+    start = 0
+    for fragment in fragments:
+        fragment.inline_row_ids = encode_row_ids(ids[start : start + fragment.physical_rows])
+        start += fragment.physical_rows
+    return fragments
+
+
+def _fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [batch.column(field.name).cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    absent = [name for name in schema.names if name not in reader.schema.names]
+    surplus = [name for name in reader.schema.names if name not in schema.names]
+    if absent or surplus:
+        raise InvalidCall(f"rows with columns {reader.schema.names}: expected {schema.names}")
+    for batch in reader:
+        yield _fit(batch, schema)
+
+
+def _is_blob(field: pb.Field) -> bool:
+    return "lance-encoding:blob" in field.metadata or field.extension_name.startswith("lance.blob")
+
+
+def _is_top(field: pb.Field, names: Mapping[str, str]) -> bool:
+    return field.parent_id == -1 and field.name in names
