@@ -1,4 +1,4 @@
-"""Lost answers: the same request again, and never the block again."""
+"""Lost and negative responses to a batch: the same request is sent again, the block is never run again."""
 
 # ruff: noqa: PT012 - leaving the block is what raises
 
@@ -7,22 +7,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from lance_namespace.errors import ServiceUnavailableError
 
 from lance_core.errors import StorageError
-from namespace_client import Catalog, CatalogUnreachable, CommitUnknown, InvalidCall
+from namespace_client import Catalog, CatalogUnavailable, CatalogUnreachable, CommitRejected, CommitUnknown, InvalidCall
+from namespace_client.access import BatchCommitted, BatchRejected, Reply
 from namespace_server.directory.model.errors import CommitOutcomeUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.client.scene import Scene, rows
+from tests.directory.damage import newest_manifest
 from tests.lossy_proxy import LossyProxy, serve_lossily
+from tests.server.servers import ServerProcess
 
 
 @dataclass
 class LossyNamespace:
-    """The catalog in this process, which loses the answers to the next `lose` changes; with `forward` it does them."""
+    """A catalog in this process that raises for the next `lose` changes, and makes them before if `forward` is set."""
 
     inner: DirectoryNamespace
     lose: int = 0
@@ -52,7 +57,7 @@ Lossy = LossyProxy | LossyNamespace
 
 @dataclass
 class Losses:
-    """The scene, and its catalog once more behind something that loses answers."""
+    """The scene, and further connections to its catalog that lose responses."""
 
     scene: Scene
     lossy: Lossy
@@ -87,7 +92,7 @@ def _lossy(scene: Scene) -> Iterator[tuple[Lossy, Any]]:
 
 
 @pytest.mark.parametrize("forward", [False, True])
-def test_a_lost_answer_is_asked_for_again_and_applied_once(losses: Losses, forward: bool) -> None:
+def test_a_batch_with_a_lost_response_is_sent_again_and_applied_once(losses: Losses, forward: bool) -> None:
     losses.scene.make("t", 1)
     losses.lossy.lose, losses.lossy.forward = 2, forward
     with losses.connect(4).begin() as tx:
@@ -101,7 +106,7 @@ def test_a_lost_answer_is_asked_for_again_and_applied_once(losses: Losses, forwa
 
 
 @pytest.mark.parametrize("forward", [False, True])
-def test_an_unknown_outcome_is_settled_by_sending_it_again(losses: Losses, forward: bool) -> None:
+def test_resend_resolves_an_unknown_outcome(losses: Losses, forward: bool) -> None:
     losses.scene.make("t", 1)
     losses.lossy.lose, losses.lossy.forward = 2, forward
     with (
@@ -124,7 +129,7 @@ def test_an_unknown_outcome_is_settled_by_sending_it_again(losses: Losses, forwa
         tx.resend()
 
 
-def test_an_unknown_outcome_is_never_run_again(losses: Losses) -> None:
+def test_a_block_of_unknown_outcome_is_not_run_again(losses: Losses) -> None:
     losses.scene.make("t", 1)
     losses.lossy.lose = 1
     runs = 0
@@ -139,8 +144,8 @@ def test_an_unknown_outcome_is_never_run_again(losses: Losses) -> None:
     assert tx.resend().tables[0].version == 2
 
 
-def test_a_refusal_after_a_lost_answer_stays_unknown(losses: Losses) -> None:
-    """The first request could still be on its way."""
+def test_a_rejection_after_a_lost_response_leaves_the_outcome_unknown(losses: Losses) -> None:
+    """The first request may still be committed."""
     losses.scene.make("t", 1)
     losses.lossy.lose, losses.lossy.forward = 1, False
     with pytest.raises(CommitUnknown), losses.connect(1).begin() as tx:
@@ -149,7 +154,7 @@ def test_a_refusal_after_a_lost_answer_stays_unknown(losses: Losses) -> None:
             other.delete("t", "id = 1")
 
 
-def test_a_storage_error_in_process_says_nothing(directory: DirectoryNamespace) -> None:
+def test_a_storage_error_in_process_leaves_the_outcome_unknown(directory: DirectoryNamespace) -> None:
     namespace = LossyNamespace(directory, failure=lambda: StorageError("the disk is busy"))
     with Catalog.connect(namespace, retries=0) as catalog:
         catalog.ensure_namespace(["doubt"])
@@ -161,9 +166,126 @@ def test_a_storage_error_in_process_says_nothing(directory: DirectoryNamespace) 
 
 
 @pytest.mark.parametrize("scene", ["http"], indirect=True)
-def test_a_server_that_was_never_reached_is_no_unknown_outcome(scene: Scene) -> None:
+def test_a_batch_that_was_never_sent_has_no_unknown_outcome(scene: Scene) -> None:
     catalog = Catalog.connect(scene.target, namespace=[scene.namespace], retries=1)
     with catalog, pytest.raises(CatalogUnreachable, match="ConnectError"), catalog.begin() as tx:
         tx.create("t", rows(1))
         catalog.access._backend._client.get_httpx_client().base_url = httpx.URL("http://127.0.0.1:9")
     assert scene.catalog.access.table((scene.namespace, "t")) is None
+
+
+class BrokenStorage:
+    """A server whose catalog has a new version that the server cannot read, and the replies to the batches it got."""
+
+    def __init__(self, catalog: Catalog, root: Path) -> None:
+        self.catalog = catalog
+        self.replies: list[Reply] = []
+        self.repair: Callable[[], object] = lambda: None
+        self._root = root
+        self._send = catalog.access._backend.send
+        catalog.access._backend.send = self._recorded
+
+    def _recorded(self, request: Any, key: str) -> Reply:
+        self.replies.append(self._send(request, key))
+        self.repair()
+        return self.replies[-1]
+
+    def hide_newest(self) -> None:
+        """Commit one more version past the server, and put a directory in the place of its manifest."""
+        path, content = self._commit_past_the_server()
+        path.unlink()
+        path.mkdir()
+
+        def repair() -> None:
+            if path.is_dir():
+                path.rmdir()
+                path.write_bytes(content)
+
+        self.repair = repair
+
+    def damage_newest(self) -> None:
+        """Commit one more version past the server, and cut its manifest off."""
+        path, content = self._commit_past_the_server()
+        path.write_bytes(content[:10])
+        self.repair = lambda: path.write_bytes(content)
+
+    def _commit_past_the_server(self) -> tuple[Path, bytes]:
+        with Catalog.connect(str(self._root), namespace=["n"]) as other, other.begin() as tx:
+            tx.create("other", rows(1))
+        path = newest_manifest(self._root)
+        return path, path.read_bytes()
+
+
+@pytest.fixture
+def broken(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[BrokenStorage]:
+    root = tmp_path / "catalog"
+    with (
+        ServerProcess(root, log=tmp_path / "server.log") as server,
+        Catalog.connect(server.url, namespace=["n"], retries=request.param) as catalog,
+    ):
+        catalog.ensure_namespace()
+        yield BrokenStorage(catalog, root)
+
+
+@pytest.mark.parametrize("broken", [4], indirect=True)
+def test_a_batch_is_sent_again_after_a_server_said_that_nothing_was_done(broken: BrokenStorage) -> None:
+    with broken.catalog.begin() as tx:
+        tx.create("t", rows(1))
+        broken.hide_newest()
+
+    first, second = broken.replies
+    assert isinstance(first, BatchRejected)
+    assert (first.error.status, first.error.code) == (503, 17)
+    assert isinstance(second, BatchCommitted)
+    assert tx.result.tables[0].version == 1
+
+
+@pytest.mark.parametrize("broken", [0], indirect=True)
+def test_a_server_that_did_nothing_is_unavailable_and_the_outcome_is_known(broken: BrokenStorage) -> None:
+    with pytest.raises(CatalogUnavailable, match="nothing was done") as caught, broken.catalog.begin() as tx:
+        tx.create("t", rows(1))
+        broken.hide_newest()
+
+    assert (caught.value.status, caught.value.code) == (503, 17)
+    assert broken.catalog.access.table(("n", "t")) is None
+    assert broken.catalog.run(lambda again: again.create("t", rows(1))) == 1
+
+
+@pytest.mark.parametrize("broken", [4], indirect=True)
+def test_a_batch_refused_by_a_damaged_catalog_is_not_sent_again(broken: BrokenStorage) -> None:
+    with pytest.raises(CommitRejected, match="the catalog is damaged") as caught, broken.catalog.begin() as tx:
+        tx.create("t", rows(1))
+        broken.damage_newest()
+
+    assert (caught.value.status, caught.value.code) == (500, 18)
+    assert not isinstance(caught.value, CatalogUnavailable)
+    assert len(broken.replies) == 1
+    assert broken.catalog.access.table(("n", "t")) is None
+
+
+def test_nothing_done_after_a_lost_response_leaves_the_outcome_unknown(directory: DirectoryNamespace) -> None:
+    """The second response is about the second request only."""
+    failures = [StorageError("lost"), ServiceUnavailableError("batch b-2: nothing was done: storage cannot be used")]
+    namespace = LossyNamespace(directory, forward=False, failure=lambda: failures.pop(0))
+    with Catalog.connect(namespace, retries=1) as catalog:
+        catalog.ensure_namespace(["late"])
+        namespace.lose = 2
+        with pytest.raises(CommitUnknown, match="lost"), catalog.begin() as tx:
+            tx.create(("late", "t"), rows(1))
+        assert tx.resend().tables[0].version == 1
+
+
+def test_nothing_done_in_process_is_retried(directory: DirectoryNamespace) -> None:
+    namespace = LossyNamespace(
+        directory, forward=False, failure=lambda: ServiceUnavailableError("batch b-1: nothing was done: no storage")
+    )
+    with Catalog.connect(namespace, retries=1) as catalog:
+        catalog.ensure_namespace(["busy"])
+        namespace.lose = 1
+        with catalog.begin() as tx:
+            tx.create(("busy", "t"), rows(1))
+        assert namespace.keys == [tx.idempotency_key] * 2
+        namespace.lose = 2
+        with pytest.raises(CatalogUnavailable), catalog.begin() as tx:
+            tx.append(("busy", "t"), rows(2))
+    assert namespace.keys[2:] == [tx.idempotency_key] * 2
