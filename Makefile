@@ -12,7 +12,7 @@ PORT    ?= 2333
 .PHONY: help setup demo test check generate docs serve bench clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 setup: $(STAMP) ## make .venv with everything in it, in exact versions
 
@@ -36,12 +36,14 @@ check: $(STAMP) ## style, types, dependency directions, generated files, documen
 	$(PYTHON_) scripts/generate_protos.py --check
 	$(PYTHON_) scripts/generate_client.py --check
 	$(PYTHON_) scripts/generate_cli_reference.py --check
+	$(PYTHON_) scripts/generate_settings.py --check
 	@$(MAKE) --no-print-directory docs
 
-generate: $(STAMP) ## regenerate the protocol messages, the client and the command line reference
+generate: $(STAMP) ## regenerate messages, client, and the reference of commands and settings
 	$(PYTHON_) scripts/generate_protos.py
 	$(PYTHON_) scripts/generate_client.py
 	$(PYTHON_) scripts/generate_cli_reference.py
+	$(PYTHON_) scripts/generate_settings.py
 
 docs: $(STAMP) ## build the documentation into build/site; broken links are errors
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet

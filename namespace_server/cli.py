@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import os
+import platform
 import re
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,6 +67,31 @@ TableManifestStore = Annotated[
 ]
 
 
+def _print_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    for package in ("lance-namespace-server", "pylance"):
+        try:
+            found = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found = "not installed"
+        typer.echo(f"{package} {found}")
+    typer.echo(f"Python {platform.python_version()}")
+    raise typer.Exit
+
+
+@cli.callback()
+def main(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the versions in use and exit."),
+    ] = False,
+) -> None:
+    """A catalog server for Lance tables in a directory or a bucket."""
+    del version  # handled by its callback
+
+
 @cli.command()
 def serve(
     root: Root = None,
@@ -76,11 +103,16 @@ def serve(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen beyond loopback although no API keys are configured.")
     ] = False,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="PEM file with the server's certificate chain; needs --tls-key.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM file with the certificate's private key.")] = None,
 ) -> None:
     """Serve a catalog over HTTP.
 
     Settings come from the options, then from LANCE_NAMESPACE_* in the environment, then from the file. Ctrl-C or
-    SIGTERM ends the server once the requests that it has accepted are answered.
+    SIGTERM ends the server once the requests that it has accepted are answered. SIGHUP reads the API keys
+    in the file of `api_keys_file` again.
     """
     settings = _load(
         config,
@@ -90,6 +122,8 @@ def serve(
         durability=durability,
         manifest_store=manifest_store,
         insecure=insecure or None,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
     )
     configure_logs(settings.log_level, settings.log_format)
     if settings.exposed:

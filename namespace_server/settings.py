@@ -99,7 +99,7 @@ class Settings(BaseSettings):
         description="`fsync`: a commit is on the disk before it is answered (local roots). `none`: a power failure "
         "can lose it, the end of the process cannot.",
     )
-    storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
+    storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store, by Lance's names.")
     manifest_store: _Secret | None = Field(
         default=None,
         description="Database that decides commits where the object store cannot: `sqlite:///file` or "

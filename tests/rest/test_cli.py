@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 
 import httpx
@@ -337,3 +339,20 @@ def test_help_names_the_commands() -> None:
     assert "serve" in done.stdout
     assert "adopt" in done.stdout
     assert "migrate" in done.stdout
+
+
+def test_version() -> None:
+    done = run("--version")
+    expected = f"lance-namespace-server {version('lance-namespace-server')}\npylance {version('pylance')}\n"
+    assert (done.returncode, done.stdout) == (0, f"{expected}Python {platform.python_version()}\n")
+
+
+@pytest.mark.parametrize("option", ["--tls-certificate", "--tls-key"])
+def test_tls_needs_a_certificate_and_its_key(tmp_path: Path, option: str) -> None:
+    pem = tmp_path / "x.pem"
+    done = run("serve", "--root", str(tmp_path), "--port", "0", option, str(pem))
+    assert (done.returncode, f"{option[2:].replace('-', '_')}: Path does not" in done.stderr) == (2, True)
+    pem.touch()
+    done = run("serve", "--root", str(tmp_path), "--port", "0", option, str(pem))
+    assert done.returncode == 2
+    assert done.stderr == "lance-namespace: settings: tls_certificate, tls_key: expected both or none\n"
