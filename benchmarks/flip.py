@@ -20,8 +20,9 @@ from uuid import uuid4
 from benchmarks.catalogs import VERSIONS_PER_TABLE, write_managed_catalog
 from benchmarks.staging import flush_files
 from lance_core.storage.local import LocalStore
+from namespace_server.directory.manifest_table.flip_outcome import Committed
 from namespace_server.directory.manifest_table.schema import OnDisk
-from namespace_server.directory.manifest_table.table import Committed, ManifestTable
+from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import (
     Changes,
     Participant,

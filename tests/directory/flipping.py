@@ -8,8 +8,9 @@ from typing import Any
 
 import lance
 
+from namespace_server.directory.manifest_table.flip_outcome import Committed
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
-from namespace_server.directory.manifest_table.table import Committed, ManifestTable
+from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.reference import ReferenceCatalog

@@ -1,8 +1,14 @@
 """Commit batches.
 
 committer             group commit: verify, plan, stage, flip, retry a lost flip, promote
+group_attempt         the values of one attempt at a group: batches, verdicts, overlay
+group_planner         plans each batch of a group on the overlay of those before it
+attempt_context       the planning context of one attempt
 verifier              reads what a batch refers to on storage, before it is planned
 promoter              gives committed manifests their canonical names
+manifest_reader       reads the manifest of a row, wherever it lies
 manifest_cache        manifests of table heads, by identity
-record_maintenance    closing and expiring of batch records, carried by flips
+removed_versions      which versions a client's cleanup removed
+record_maintenance    closes records and removes rows, carried by flips
+record_expiry         which records and tombstones expire
 """

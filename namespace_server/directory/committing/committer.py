@@ -35,14 +35,14 @@ from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
 from namespace_server.directory.committing.verifier import Verifier, chains_of
 from namespace_server.directory.manifest_table.flip import Flip
-from namespace_server.directory.manifest_table.table import (
+from namespace_server.directory.manifest_table.flip_outcome import (
     Committed,
     Displaced,
     FlipOutcome,
     Lost,
-    ManifestTable,
     UnknownOutcome,
 )
+from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import (
     CatalogBusy,

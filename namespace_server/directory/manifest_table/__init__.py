@@ -1,10 +1,15 @@
 """`__manifest` as a Lance dataset.
 
 table                  `ManifestTable`: snapshots in, flips out; compare-and-set on the next version
+flip_outcome           committed, lost, displaced or unknown
+snapshots              the newest snapshot, led on step by step, and earlier ones
 newest_version         proves which version is the newest
 flip                   builds the next version: new fragments, deletions, merged old fragments
-fragments              where rows lie, and which fragments a flip merges
+fragment_merge         which old fragments a flip merges
+fragments              where rows lie
 incremental_refresh    leads a snapshot to a later version, reading as little as possible
-bulk_load, columns     builds a snapshot from all rows
+bulk_load              builds a snapshot from all rows
+column_parsing         rows by the hundred thousand, as typed columns
+row_codec              entries to rows and back
 schema                 column names, manifest encoding, table properties
 """

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from immutables import Map
 from numpy.typing import NDArray
 
-from namespace_server.directory.manifest_table.columns import (
+from namespace_server.directory.manifest_table.column_parsing import (
     ParsedVersions,
     parse_versions,
     split_ids,
@@ -55,7 +55,8 @@ from namespace_server.directory.model.state import (
     StoredTable,
 )
 from namespace_server.directory.model.state_editor import apply_changes
-from namespace_server.directory.model.version_index import Chain, Segment, VersionBlock, VersionColumns, join_columns
+from namespace_server.directory.model.version_columns import VersionBlock, VersionColumns, join_columns
+from namespace_server.directory.model.version_index import Chain, Segment
 
 LoadHook = Callable[[int], AbstractContextManager[None]]
 """A context manager for a load of so many rows."""

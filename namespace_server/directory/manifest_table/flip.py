@@ -19,7 +19,8 @@ from lance_core.format.naming import NamingScheme, data_path, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.apply import WRITER_LIBRARY, WRITER_VERSION
 from lance_core.transaction.features import set_flags
-from namespace_server.directory.manifest_table.fragments import Fragment, Layout, Rearrangement, new_fragment, rearrange
+from namespace_server.directory.manifest_table.fragment_merge import Rearrangement, rearrange
+from namespace_server.directory.manifest_table.fragments import Fragment, Layout, new_fragment
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.manifest_table.schema import (
     MANAGED_METADATA,

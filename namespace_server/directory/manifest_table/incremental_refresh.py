@@ -25,7 +25,8 @@ from lance_core.format.naming import NamingScheme, data_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.bulk_load import BulkLoader, loading
-from namespace_server.directory.manifest_table.fragments import KEPT_ROWS, Fragment, Layout, follow, new_fragment
+from namespace_server.directory.manifest_table.fragment_merge import match_rearrangement
+from namespace_server.directory.manifest_table.fragments import KEPT_ROWS, Fragment, Layout, new_fragment
 from namespace_server.directory.manifest_table.row_codec import TABLE, TABLE_VERSION, Row, decode_row
 from namespace_server.directory.manifest_table.schema import (
     BASE_PROPERTY,
@@ -116,7 +117,7 @@ class IncrementalRefresh:
             return None
         update = file.transaction.update
         gone = [serial for key in (*changes.puts, *changes.removes) for serial in base.state.serials(key)]
-        arrangement = follow(disk.layout, gone, update.removed_fragment_ids)
+        arrangement = match_rearrangement(disk.layout, gone, update.removed_fragment_ids)
         known = {fragment.message.id for fragment in disk.layout.fragments}
         messages = {message.id: message for message in file.manifest.fragments}
         added = [message for message in file.manifest.fragments if message.id not in known]

@@ -26,7 +26,8 @@ from namespace_server.directory.model.object_ids import (
     unescape_branch,
 )
 from namespace_server.directory.model.sorted_names import SortedNames
-from namespace_server.directory.model.version_index import NOT_STORED, Chain
+from namespace_server.directory.model.version_columns import NOT_STORED
+from namespace_server.directory.model.version_index import Chain
 
 LONG_RESULTS: Final = 4_096
 """Results of a batch of more bytes than this are compressed in memory."""

@@ -30,7 +30,8 @@ from namespace_server.directory.model.state import (
     StoredTable,
     VersionKey,
 )
-from namespace_server.directory.model.version_index import NOT_STORED, Chain
+from namespace_server.directory.model.version_columns import NOT_STORED
+from namespace_server.directory.model.version_index import Chain
 
 NO_SERIALS: Final[Mapping[str, int]] = {}
 _NOWHERE: Final = ("", None)

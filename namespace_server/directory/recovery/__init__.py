@@ -1,6 +1,7 @@
-"""Finish what a process left behind, and deal with what other writers did.
+"""Finish what a process left open, and deal with what other writers did.
 
-foreign_manifests    files that others put under canonical names: set aside, committed again where possible
-branch_refs          ref files of branches, written or removed to match the catalog
-witness              detects the loss of the newest version of `__manifest`
+sweeper              the background sweep: its steps, in order
+foreign_manifests    files of other writers under canonical names: set aside, committed again where possible
+branch_refs          ref files of branches
+lost_version         detects the loss of the newest version of `__manifest`
 """

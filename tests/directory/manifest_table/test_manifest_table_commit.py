@@ -15,8 +15,9 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Fault, FaultStore
+from namespace_server.directory.manifest_table.flip_outcome import Committed, Lost, UnknownOutcome
 from namespace_server.directory.manifest_table.schema import BATCHES_PROPERTY, CHANGES_PROPERTY
-from namespace_server.directory.manifest_table.table import Committed, Lost, ManifestTable, UnknownOutcome
+from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes, NamespaceEntry, RecordEntry, TableEntry, changes_of
 from tests.directory.flipping import assert_on_disk, flip, open_manifest, rows_on_disk
 from tests.directory.reference import ReferenceCatalog, assert_snapshot_is, put
@@ -247,7 +248,7 @@ def test_an_idle_server_lists_before_it_believes_a_vacant_version() -> None:
         store.delete(f"__manifest/_versions/{(1 << 64) - 1 - number}.manifest")
     assert trusting.refresh().version == 1
     assert idle.refresh().version == 4
-    assert trusting.refresh(by_listing=True).version == 4
+    assert trusting.refresh_by_listing().version == 4
     assert trusting.current.listed_at > 0
 
 

@@ -17,8 +17,9 @@ from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Fault, FaultStore
+from namespace_server.directory.manifest_table.flip_outcome import Committed, Displaced, UnknownOutcome
 from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion, elapsed_clock
-from namespace_server.directory.manifest_table.table import Committed, Displaced, ManifestTable, UnknownOutcome
+from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import NamespaceEntry, RecordEntry, changes_of
 from namespace_server.directory.model.root_layout import HIGH_WATER_MARKS
 from tests.directory.flipping import flip
@@ -269,9 +270,9 @@ def test_a_bucket_is_listed_again_after_a_minute(monkeypatch: pytest.MonkeyPatch
     for version in (1, 2, 3):
         inner.delete(name(version))
 
-    monkeypatch.setattr("namespace_server.directory.manifest_table.table.elapsed_clock", lambda: now + 59)
+    monkeypatch.setattr("namespace_server.directory.manifest_table.snapshots.elapsed_clock", lambda: now + 59)
     assert idle.refresh().version == 1
-    monkeypatch.setattr("namespace_server.directory.manifest_table.table.elapsed_clock", lambda: now + 61)
+    monkeypatch.setattr("namespace_server.directory.manifest_table.snapshots.elapsed_clock", lambda: now + 61)
     assert idle.refresh().version == 4
 
 

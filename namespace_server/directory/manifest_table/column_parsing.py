@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from namespace_server.directory.model.entries import HASH_DIGITS, digest_path
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, parse_id
-from namespace_server.directory.model.version_index import (
+from namespace_server.directory.model.version_columns import (
     HAS_E_TAG,
     HAS_HASH,
     HAS_TRANSACTION,

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from namespace_server.directory.manifest_table.fragments import FAN_IN, MAX_SMALL_FRAGMENTS, TIERS, choose_merge
+from namespace_server.directory.manifest_table.fragment_merge import FAN_IN, MAX_SMALL_FRAGMENTS, TIERS, choose_merge
 
 
 def run(sizes: list[int]) -> tuple[int, float]:

@@ -1,0 +1,292 @@
+"""The snapshots of `__manifest`: the newest one, led on step by step, and earlier ones while their version is kept."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_core.errors import CorruptFile, ReferenceNotFound, UnsupportedFeature
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.naming import NamingScheme, manifest_path
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.manifest_table.fragments import Fragment
+from namespace_server.directory.manifest_table.incremental_refresh import NO_FILE, IncrementalRefresh
+from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
+from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, one_batch
+from namespace_server.directory.model.errors import CatalogDamaged, CatalogTooNew
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+logger = logging.getLogger(__name__)
+
+_KEPT_SNAPSHOTS: Final = 16
+_STEPS_BEFORE_LISTING: Final = 4
+_LOCAL_STEPS_BEFORE_LISTING: Final = 64
+"""A local step costs one directory entry; a listing reads all entries."""
+
+
+class Snapshots:
+    """Reads versions of the dataset at key `path` of `store` as snapshots. Writes nothing. Thread-safe.
+
+    The newest snapshot is led on by probing for `listing_interval` seconds after it was proved to be the newest; then
+    that is proved again (F6, G8).
+    """
+
+    def __init__(self, store: ObjectStore, path: str, newest: NewestVersion, listing_interval: float) -> None:
+        self._store = store
+        self._path = path
+        self._newest = newest
+        self._listing_interval = listing_interval
+        self._incremental_refresh = IncrementalRefresh(store, path)
+        self._lock = threading.Lock()
+        self._current: CatalogSnapshot | None = None
+        self._recent: OrderedDict[int, CatalogSnapshot] = OrderedDict()
+        self._next: tuple[CatalogSnapshot | None, str] = (None, "")
+
+    @property
+    def current(self) -> CatalogSnapshot:
+        """The newest snapshot that this process knows; storage is read only if there is none yet."""
+        return self._current or self.refresh()
+
+    def refresh(self) -> CatalogSnapshot:
+        """The newest snapshot. One request when nothing changed: the next version is read, and is not there.
+
+        A later version is followed only from one that is still there and the same: where versions were removed, the
+        versions behind them are found by listing (G8). In a directory the presence of that file is also checked before
+        a vacant name is believed; on a bucket a vacant name is believed for `listing_interval` seconds.
+
+        Raises:
+            StorageError: the newest version cannot be told.
+            CatalogDamaged, CatalogTooNew: a newer version cannot be used. The next call reads it again, and so finds a
+                file that was restored.
+        """
+        snapshot = self._current
+        if snapshot is None:
+            return self.refresh_by_listing()
+        asked_at = elapsed_clock()
+        if asked_at - snapshot.listed_at > self._listing_interval:
+            return self._prove_again(snapshot, asked_at)
+        following = self._store.find(self._next_key(snapshot))
+        if following is not None:
+            return self._step_forward(snapshot, following)
+        return self._newer(snapshot) if self._still_there(snapshot) else self.refresh_by_listing()
+
+    def refresh_by_listing(self) -> CatalogSnapshot:
+        """The newest snapshot, found by listing. Raises as `refresh` does."""
+        listed_at = elapsed_clock()
+        newest = self._newest.find()
+        while True:
+            try:
+                return self._lead_to(newest, listed_at)
+            except CatalogDamaged as error:
+                # While a clean-up runs, what was the newest version may be superseded and gone by now.
+                listed_at, seen, newest = elapsed_clock(), newest, self._newest.find()
+                if error.found != NO_FILE or newest == seen:
+                    raise
+
+    def accept(self, snapshot: CatalogSnapshot) -> None:
+        """Take the snapshot that a flip of this process has made."""
+        with self._lock:
+            self._remember(snapshot)
+            if self._current is None or self._current.version < snapshot.version:
+                self._current = snapshot
+
+    def at(self, version: int) -> CatalogSnapshot:
+        """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not, or no longer, there.
+
+        Raises `CatalogDamaged` and `CatalogTooNew` as `refresh` does.
+        """
+        newest = self.current
+        with self._lock:
+            kept = self._recent.get(version)
+            if kept is not None:
+                self._recent.move_to_end(version)
+        if kept is not None and (kept is newest or self._newest.is_there(version, _scheme_of(newest))):
+            return kept
+        if version > newest.version:
+            newest = self.refresh()
+        if version == newest.version:
+            return newest
+        file = self._read_kept(newest, version) if 0 < version < newest.version else None
+        if file is None:
+            raise ReferenceNotFound(
+                f"catalog version {version}: expected one of the kept versions up to {newest.version}"
+            )
+        try:
+            snapshot = self._follow(newest, file, _scheme_of(newest), newest.listed_at)
+        except CatalogDamaged as error:
+            if error.found != NO_FILE:
+                raise
+            raise ReferenceNotFound(f"catalog version {version} is no longer kept: {error.key} is gone") from error
+        with self._lock:
+            self._remember(snapshot)
+        return snapshot
+
+    def read_manifest(self, version: int) -> ManifestFile | None:
+        """The manifest of a version, named as those of the newest one; None if it is not there."""
+        scheme = _scheme_of(self.current)
+        data = self._read(version, scheme)
+        return None if data is None else self._parse(version, scheme, data)
+
+    def read_fragment(self, fragment: Fragment) -> pa.RecordBatch:
+        """All physical rows of a fragment. Raises `CatalogDamaged`."""
+        return one_batch(self._incremental_refresh.read(fragment.message))
+
+    def _prove_again(self, snapshot: CatalogSnapshot, asked_at: float) -> CatalogSnapshot:
+        if not self._newest.is_newest(snapshot.version, _scheme_of(snapshot)):
+            return self.refresh_by_listing()
+        with self._lock:
+            if self._current is snapshot:
+                self._current = _confirmed(snapshot, asked_at)
+            return self._current or snapshot
+
+    def _step_forward(self, snapshot: CatalogSnapshot, following: bytes) -> CatalogSnapshot:
+        """The newest snapshot, from the bytes of the version that follows `snapshot`; by listing after many steps."""
+        for _ in range(_LOCAL_STEPS_BEFORE_LISTING if self._store.local else _STEPS_BEFORE_LISTING):
+            if not snapshot.version:
+                break
+            base, after, newest = self._look_around(snapshot)
+            if base is None or not _is_manifest_of(snapshot, base):
+                break
+            try:
+                snapshot = self._advance(snapshot.version + 1, following, _scheme_of(snapshot), snapshot.listed_at)
+            except CatalogDamaged:  # a newer one may be whole
+                break
+            if after is None:
+                proved = snapshot.version == newest or (
+                    newest is None and self._newest.is_newest(snapshot.version, _scheme_of(snapshot))
+                )
+                return self._newer(snapshot) if proved else self.refresh_by_listing()
+            following = after
+        return self.refresh_by_listing()
+
+    def _look_around(self, snapshot: CatalogSnapshot) -> tuple[bytes | None, bytes | None, int | None]:
+        """In one round trip, before the next version is followed: the snapshot's own file, the next but one, and on a
+        bucket the number of the newest version, which in a directory is proved afterwards.
+        """
+        version, scheme = snapshot.version, _scheme_of(snapshot)
+        looks: list[Callable[[], Any]] = [partial(self._read, number, scheme) for number in (version, version + 2)]
+        if self._store.local:
+            base, after = self._store.gather(looks)
+            return base, after, None
+        base, after, listed = self._store.gather([*looks, self._newest.find])
+        return base, after, 0 if listed is None else listed[0]
+
+    def _read_kept(self, newest: CatalogSnapshot, version: int) -> ManifestFile | None:
+        """The manifest of an earlier version; None if it, or what proves that it was committed, is not there.
+
+        The next version names the attempt that made it. Without that it may be one that was written where a clean-up
+        had removed another one, by a process that died before it saw that (G7).
+        """
+        data, after = self._store.map(partial(self._read_of, newest), (version, version + 1))
+        if data is None or after is None:
+            return None
+        file = self._parse(version, _scheme_of(newest), data)
+        following = self._parse(version + 1, _scheme_of(newest), after).transaction
+        made_to = None if following is None else following.transaction_properties.get(BASE_PROPERTY)
+        return file if made_to in {None, file.transaction_uuid} else None
+
+    def _lead_to(self, newest: tuple[int, NamingScheme] | None, listed_at: float) -> CatalogSnapshot:
+        """The snapshot of what a listing showed to be the newest version."""
+        if newest is None:
+            with self._lock:
+                if self._current is None or not self._current.version:
+                    self._current = CatalogSnapshot(listed_at=listed_at)
+                return self._current
+        version, scheme = newest
+        with self._lock:
+            known = self._current
+            if known is not None and known.version >= version:
+                if known.version > version:
+                    logger.error("catalog version %d was removed; the newest on storage is %d", known.version, version)
+                self._current = _confirmed(known, listed_at)
+                return self._current
+            # What was followed before may have been written where a clean-up had removed another version (G8).
+            self._recent.clear()
+        data = self._read(version, scheme)
+        if data is None:
+            key = manifest_path(self._path, version, scheme)
+            raise CatalogDamaged(key, f"version {version} of the catalog, as listed", NO_FILE)
+        return self._advance(version, data, scheme, listed_at)
+
+    def _advance(self, version: int, data: bytes, scheme: NamingScheme, listed_at: float) -> CatalogSnapshot:
+        file = self._parse(version, scheme, data)
+        with self._lock:
+            base = self._current
+            if base is not None and base.version >= version:
+                return base
+            snapshot = self._follow(base, file, scheme, listed_at)
+            self._current = snapshot
+            self._remember(snapshot)
+            return snapshot
+
+    def _follow(
+        self, base: CatalogSnapshot | None, file: ManifestFile, scheme: NamingScheme, listed_at: float
+    ) -> CatalogSnapshot:
+        try:
+            return self._incremental_refresh.follow(base or CatalogSnapshot(), file, scheme, listed_at)
+        except UnsupportedFeature as error:
+            raise CatalogTooNew(f"the catalog cannot be read by this release: {error}") from error
+
+    def _parse(self, version: int, scheme: NamingScheme, data: bytes) -> ManifestFile:
+        try:
+            return parse_manifest_file(data, expected_version=version)
+        except CorruptFile as error:
+            key = manifest_path(self._path, version, scheme)
+            raise CatalogDamaged(key, f"version {version} of the catalog", f"{len(data)} bytes: {error}") from error
+
+    def _still_there(self, snapshot: CatalogSnapshot) -> bool:
+        """Whether the file of a version that is believed to be the newest is there; not asked of a bucket (G8)."""
+        return (
+            not (self._store.local and snapshot.version)
+            or self._current is not snapshot
+            or self._newest.is_there(snapshot.version, _scheme_of(snapshot))
+        )
+
+    def _newer(self, snapshot: CatalogSnapshot) -> CatalogSnapshot:
+        current = self._current
+        return snapshot if current is None or current.version < snapshot.version else current
+
+    def _remember(self, snapshot: CatalogSnapshot) -> None:
+        self._recent[snapshot.version] = snapshot
+        self._recent.move_to_end(snapshot.version)
+        while len(self._recent) > _KEPT_SNAPSHOTS:
+            self._recent.popitem(last=False)
+
+    def _next_key(self, snapshot: CatalogSnapshot) -> str:
+        """Where the version after a snapshot is looked for; every read does, so it is not spelt out each time."""
+        seen, key = self._next
+        if seen is not snapshot:
+            key = manifest_path(self._path, snapshot.version + 1, _scheme_of(snapshot))
+            self._next = snapshot, key
+        return key
+
+    def _read(self, version: int, scheme: NamingScheme) -> bytes | None:
+        return self._store.find(manifest_path(self._path, version, scheme))
+
+    def _read_of(self, newest: CatalogSnapshot, version: int) -> bytes | None:
+        return self._read(version, _scheme_of(newest))
+
+
+def _scheme_of(snapshot: CatalogSnapshot) -> NamingScheme:
+    return snapshot.disk.scheme if isinstance(snapshot.disk, OnDisk) else NamingScheme.V2
+
+
+def _is_manifest_of(snapshot: CatalogSnapshot, data: bytes) -> bool:
+    """Whether these are the bytes that a snapshot was made from."""
+    try:
+        attempt = parse_manifest_file(data, lazily=True).transaction_uuid
+    except CorruptFile:
+        return False
+    return isinstance(snapshot.disk, OnDisk) and attempt == snapshot.disk.attempt
+
+
+def _confirmed(snapshot: CatalogSnapshot, listed_at: float) -> CatalogSnapshot:
+    return CatalogSnapshot(
+        snapshot.version, snapshot.timestamp_ms, snapshot.managed, listed_at, snapshot.state, snapshot.disk
+    )
