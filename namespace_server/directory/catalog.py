@@ -13,6 +13,7 @@ from lance_namespace.errors import TableVersionNotFoundError
 
 from lance_core.errors import ReferenceNotFound
 from lance_core.storage.port import ObjectStore
+from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.committing.committer import CommitLimits, Committer
 from namespace_server.directory.committing.group_attempt import PendingBatch
 from namespace_server.directory.committing.manifest_cache import ManifestCache
@@ -33,7 +34,11 @@ from namespace_server.directory.recovery.sweeper import Sweeper
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """The options of a catalog. With a `sweep_interval` of 0 nothing happens in the background."""
+    """The options of a catalog. With a `sweep_interval` of 0 nothing happens in the background.
+
+    `allowed_locations` are absolute paths or URIs outside the root: symbolic links of registered tables and base paths
+    of manifests may lead below them, and else below the root alone.
+    """
 
     group_limit: int = 64
     tries: int = 20
@@ -43,6 +48,7 @@ class CatalogOptions:
     record_limit: int = 100_000
     manifest_cache_bytes: int = 64 << 20
     limits: Limits = field(default_factory=Limits)
+    allowed_locations: tuple[str, ...] = ()
 
 
 class Catalog:
@@ -63,7 +69,12 @@ class Catalog:
         self.foreign_manifests = ForeignManifests(store, self.table, reader, self.record_maintenance)
         self.promoter = Promoter(store, self.table, reader, self.foreign_manifests)
         self.branch_refs = BranchRefs(store, self.promoter, self.manifests)
-        self.verifier = Verifier(store, stage_max_age=options.stage_max_age, known=self.manifests.get)
+        self.verifier = Verifier(
+            store,
+            stage_max_age=options.stage_max_age,
+            known=self.manifests.get,
+            allowed=AllowedLocations(store, options.allowed_locations),
+        )
         self.committer = Committer(
             store,
             self.table,

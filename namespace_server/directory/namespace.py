@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ClassVar, TypeVar
 
@@ -58,7 +59,9 @@ class DirectoryNamespace(LanceNamespace):
       catalog and of every table. All processes on one root must name the same;
     * `sweep_interval_seconds` (2): how often unfinished promotions are looked for; 0 switches it off;
     * `commit_tries` (20), `group_limit` (64): see `CatalogOptions`;
-    * `stage_max_age_seconds` (3 days), `record_retention_seconds` (1 day).
+    * `stage_max_age_seconds` (3 days), `record_retention_seconds` (1 day);
+    * `allowed_locations`: absolute paths or URIs, separated by commas. Symbolic links of registered tables and base
+      paths of manifests may lead below these, and else below the root alone.
 
     An opened `catalog` takes the place of all these. Constructing reads and writes nothing, but asks the manifest store
     for its schema, and raises `StorageError` unless it is the one of this release. Every change is a batch: all or
@@ -350,25 +353,33 @@ def _open_catalog(properties: Mapping[str, str]) -> tuple[Catalog, ManifestStore
 
 
 def _options(settings: dict[str, str]) -> CatalogOptions:
-    defaults = CatalogOptions()
-    readers: dict[str, Callable[[str], Any]] = {
-        "sweep_interval_seconds": lambda value: timedelta(seconds=float(value)),
-        "stage_max_age_seconds": lambda value: timedelta(seconds=float(value)),
-        "record_retention_seconds": lambda value: timedelta(seconds=float(value)),
-        "commit_tries": int,
-        "group_limit": int,
-    }
-    unknown = settings.keys() - readers.keys()
+    unknown = settings.keys() - _OPTIONS.keys()
     if unknown:
         raise ValueError(
             f"unknown properties {', '.join(sorted(unknown))}; known: root, durability, storage.*, "
-            f"manifest_store, {', '.join(readers)}"
+            f"manifest_store, {', '.join(_OPTIONS)}"
         )
-    given = {key: readers[key](value) for key, value in settings.items()}
-    return CatalogOptions(
-        group_limit=given.get("group_limit", defaults.group_limit),
-        tries=given.get("commit_tries", defaults.tries),
-        sweep_interval=given.get("sweep_interval_seconds", defaults.sweep_interval),
-        stage_max_age=given.get("stage_max_age_seconds", defaults.stage_max_age),
-        record_retention=given.get("record_retention_seconds", defaults.record_retention),
-    )
+    given: dict[str, Any] = {}
+    for name, value in settings.items():
+        option, read = _OPTIONS[name]
+        given[option] = read(value)
+    return replace(CatalogOptions(), **given)
+
+
+def _seconds(value: str) -> timedelta:
+    return timedelta(seconds=float(value))
+
+
+def _prefixes(value: str) -> tuple[str, ...]:
+    return tuple(prefix.strip() for prefix in value.split(",") if prefix.strip())
+
+
+_OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "sweep_interval_seconds": ("sweep_interval", _seconds),
+    "stage_max_age_seconds": ("stage_max_age", _seconds),
+    "record_retention_seconds": ("record_retention", _seconds),
+    "commit_tries": ("tries", int),
+    "group_limit": ("group_limit", int),
+    "allowed_locations": ("allowed_locations", _prefixes),
+}
+"""Properties of `DirectoryNamespace` that are options of its catalog: the option and how its text is read."""

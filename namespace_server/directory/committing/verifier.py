@@ -37,8 +37,9 @@ from lance_core.format.refs import branch_path, check_branch_name
 from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
+from namespace_server.directory.committing.allowed_locations import AllowedLocations, new_bases
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
-from namespace_server.directory.model.errors import table_not_found
+from namespace_server.directory.model.errors import shown, table_not_found
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.directory.model.operations import (
     Batch,
@@ -77,6 +78,7 @@ class Verifier:
 
     `stage_max_age` bounds the age of a staged manifest (S2): clients remove unreferenced data files after a week.
     `known` gives the manifest of a head if it is at hand: what that has already need not be looked at again.
+    `allowed` says where tables may lie and base paths may lead: by default below the root.
     """
 
     def __init__(
@@ -85,8 +87,10 @@ class Verifier:
         *,
         stage_max_age: timedelta = timedelta(days=3),
         known: Callable[[VersionEntry], ManifestFile | None] = lambda _: None,
+        allowed: AllowedLocations | None = None,
     ) -> None:
         self._store = store
+        self._allowed = AllowedLocations(store) if allowed is None else allowed
         self._known = known
         self._stage_max_age = stage_max_age
 
@@ -142,6 +146,8 @@ class Verifier:
     ) -> tuple[Finding, Sequence[str]]:
         """The files that a transaction adds; on remote stores they are looked for later (`look_for_added`)."""
         transaction = operation.transaction
+        for reason in self._allowed.refused_bases(new_bases(transaction)).values():
+            raise InvalidInputError(f"transaction {transaction.uuid} on table {join(operation.id)}: base path {reason}")
         if transaction.WhichOneof("operation") == "clone" and operation.branch is not None:
             self._check_place_of_branch(operation, location, operation.branch)
         base = branch_base(location, operation.branch)
@@ -204,7 +210,8 @@ class Verifier:
         head = None if file.operation == "append" else self._known_head(operation, snapshot)
         added = added_files(self._store, base, file.transaction, head, file)
         self._check_added(operation, added, sure=self._store.local or age > _FRESH)
-        return StagedManifest(key, data, file, meta.e_tag, age), [key, *added]
+        refused = self._allowed.refused_bases(file.outline.base_paths)
+        return StagedManifest(key, data, file, meta.e_tag, age, location, refused), [key, *added]
 
     def _known_head(self, operation: TableOperation, snapshot: CatalogSnapshot) -> ManifestFile | None:
         entry = snapshot.head(operation.id, operation.branch)
@@ -237,8 +244,7 @@ class Verifier:
         Data files and staged manifests may: clients stage a table's first version there before they declare it.
         """
         try:
-            listed = self._store.list(versions_directory(vacant.location))
-            found = next((meta.path for meta in listed if parse_manifest_name(meta.path.rpartition("/")[2])), None)
+            found = self._first_version(vacant.location)
         except StorageError as error:
             return ServiceUnavailableError(f"table {join(operation.id)}: storage cannot be read: {error}")
         if found is None:
@@ -260,8 +266,31 @@ class Verifier:
         return None
 
     def _dataset(self, operation: RegisterTable) -> Finding:
+        """The versions of a dataset that may be registered: one of its own, below the root, with a main chain."""
+        place = f"table {join(operation.id)}: location {shown(operation.location)}"
         table = TableEntry(operation.id, operation.location, operation.properties)
-        return dataset_versions(self._store, table)
+        parents = operation.location.split("/")[:-1]
+        for depth in range(1, len(parents) + 1):
+            parent = "/".join(parents[:depth])
+            if self._first_version(parent) is not None:
+                raise InvalidInputError(f"{place} lies inside the dataset at {parent!r}, expected one of its own")
+        reason = self._allowed.link_refusal(operation.location)
+        if reason is not None:
+            raise InvalidInputError(f"{place}: {reason}")
+        versions: list[VersionEntry] = []
+        for branch in (None, *_stored_branches(self._store, operation.location)):
+            for scheme, file in stored_versions(self._store, table, branch):
+                for refused in self._allowed.refused_bases(file.outline.base_paths).values():
+                    raise InvalidInputError(f"{place}: version {file.version} has the base path {refused}")
+                versions.append(found_entry(table, branch, file, None, scheme))
+        if not any(entry.branch is None for entry in versions):
+            raise InvalidInputError(f"{place} holds no dataset, expected one with at least one version")
+        return tuple(versions)
+
+    def _first_version(self, location: str) -> str | None:
+        """The key of a version of a dataset at a location; None where none stands. One listing."""
+        listed = self._store.list(versions_directory(location))
+        return next((meta.path for meta in listed if parse_manifest_name(meta.path.rpartition("/")[2])), None)
 
     def probe(self, snapshot: CatalogSnapshot, chains: Iterable[ChainKey]) -> Mapping[ChainKey, list[FoundVersion]]:
         """Canonical manifests above the head of each chain, upward and contiguous; one request where there are none.
@@ -307,10 +336,15 @@ def _first_above(snapshot: CatalogSnapshot, table_id: ObjectId, branch: str | No
 
 def stored_entries(store: ObjectStore, table: TableEntry, branch: str | None) -> list[VersionEntry]:
     """Rows for every readable version that a chain has on storage, ascending; the others are reported."""
+    return [found_entry(table, branch, file, None, scheme) for scheme, file in stored_versions(store, table, branch)]
+
+
+def stored_versions(store: ObjectStore, table: TableEntry, branch: str | None) -> list[tuple[str, ManifestFile]]:
+    """Naming scheme and manifest of every readable version that a chain has on storage, ascending."""
     listed = list_versions(store, branch_base(table.location, branch))
     files = store.map(partial(_readable, store), listed)
     return [
-        found_entry(table, branch, file, None, location.scheme.value)
+        (location.scheme.value, file)
         for location, file in zip(listed, files, strict=True)
         if file is not None and file.branch == branch
     ]

@@ -68,6 +68,11 @@ def check_location(location: str, object_id: ObjectId) -> None:
         raise InvalidInputError(f"table {join(object_id)}: location {shown(location)} must have the form {expected}")
 
 
+def is_managed_location(name: str) -> bool:
+    """Whether a directory at the root has the form of those that the catalog makes for tables (N1)."""
+    return _HASHED.fullmatch(name) is not None
+
+
 def check_registered_location(location: str) -> None:
     """Raise InvalidInputError (13) unless `location` is a path relative to the root that stays inside it."""
     place = f"location {shown(location)}"

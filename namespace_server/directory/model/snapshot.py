@@ -81,6 +81,11 @@ class CatalogSnapshot:
         """The id of the table that lives at a location."""
         return self._state.table_at(location)
 
+    def table_below(self, location: str) -> ObjectId | None:
+        """The id of a table whose location lies inside `location`; looks at all that are not directly at the root."""
+        prefix = f"{location}/"
+        return next((found for key, found in self._state.locations.items() if key.startswith(prefix)), None)
+
     def child_namespaces(self, namespace_id: ObjectId) -> SortedNames:
         """Names of the namespaces directly below, sorted as UTF-8 bytes."""
         return self._children(namespace_id).namespaces

@@ -14,6 +14,7 @@ from lance_namespace.errors import (
 
 from namespace_server.directory.model.entries import DEREGISTERED, DROPPED, NamespaceEntry, RecordEntry, TableEntry
 from namespace_server.directory.model.errors import namespace_exists, namespace_not_found, table_exists
+from namespace_server.directory.model.identifiers import is_managed_location
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
     CreateMode,
@@ -100,6 +101,7 @@ def register_table(builder: PlanBuilder, index: int, operation: RegisterTable) -
         _remove(builder, builder.table(operation.id), DEREGISTERED)
     _require_vacant(builder, operation.id)
     _require_unused_location(builder, operation.id, operation.location)
+    _require_own_location(builder, operation.id, operation.location)
     tombstone = builder.work.tombstone_at(operation.location)
     if tombstone is not None and tombstone.state == DROPPED:
         raise _used(operation.id, operation.location, tombstone)
@@ -158,6 +160,24 @@ def _require_unused_location(builder: PlanBuilder, table_id: ObjectId, location:
     holder = builder.table_at(location)
     if holder is not None:
         raise InvalidInputError(f"table {join(table_id)}: location {location!r} belongs to table {join(holder)}")
+
+
+def _require_own_location(builder: PlanBuilder, table_id: ObjectId, location: str) -> None:
+    """A registered table lies in no directory that is, was or may become another table's, and no table lies in its."""
+    place = f"table {join(table_id)}: location {location!r}"
+    parts = location.split("/")
+    if len(parts) > 1 and is_managed_location(parts[0]):
+        raise InvalidInputError(f"{place} lies inside {parts[0]!r}, a directory that the catalog made for a table")
+    for depth in range(1, len(parts)):
+        parent = "/".join(parts[:depth])
+        holder, tombstone = builder.work.table_at(parent), builder.work.tombstone_at(parent)
+        if holder is not None:
+            raise InvalidInputError(f"{place} lies inside that of table {join(holder)}, {parent!r}")
+        if tombstone is not None:
+            raise InvalidInputError(f"{place} lies inside {parent!r}, that of a table which was {tombstone.state}")
+    below = builder.work.table_below(location)
+    if below is not None:
+        raise InvalidInputError(f"{place} contains that of table {join(below)}")
 
 
 def _used(table_id: ObjectId, location: str, tombstone: RecordEntry) -> InvalidInputError:

@@ -41,13 +41,19 @@ TABLES_PER_TOMBSTONE: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class StagedManifest:
-    """A client's staged manifest as it was verified: parsed, of the stated size and version, and durable."""
+    """A client's staged manifest as it was verified: parsed, of the stated size and version, and durable.
+
+    The files that it adds were looked for at `location`. `refused_bases` are those of its base paths that may not be
+    added, each with the reason.
+    """
 
     key: str
     data: bytes
     file: ManifestFile
     e_tag: str | None
     age: timedelta
+    location: str
+    refused_bases: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,10 +74,15 @@ def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersi
     base = branch_base(table.location, operation.branch)
     if not (is_in_staging(staged.key) or staged.key.startswith(f"{base}/")):
         raise InvalidInputError(f"{_chain(operation)} lies at {table.location}, the manifest at {staged.key}")
+    if staged.location != table.location:
+        raise InvalidInputError(f"{_chain(operation)} lies at {table.location}, its files at {staged.location}")
     if head is None:
+        _check_bases(operation, staged, None)
         _check_first(builder, operation, staged.file)
     else:
         builder.require_head_promoted(head)
+        if staged.refused_bases:
+            _check_bases(operation, staged, builder.context.manifest(head))
         _check_next(builder, operation, head, staged.file)
     entry = VersionEntry(
         table_id=operation.id,
@@ -328,6 +333,14 @@ def _forked(
         origin = join(operation.id) if parent is None else f"{join(operation.id)} branch {parent}"
         raise TableVersionNotFoundError(f"{_chain(operation)}: version {clone.ref_version} of {origin} does not exist")
     return entry
+
+
+def _check_bases(operation: CreateTableVersion, staged: StagedManifest, below: ManifestFile | None) -> None:
+    """Base paths may lead where the catalog allows it; those of the version before stay."""
+    before = () if below is None else {base.path for base in below.outline.base_paths}
+    for path, reason in staged.refused_bases.items():
+        if path not in before:
+            raise InvalidInputError(f"version {operation.version} of {_chain(operation)}: base path {reason}")
 
 
 def _check_room(operation: CreateTableVersion, below: ManifestFile | None, file: ManifestFile) -> None:

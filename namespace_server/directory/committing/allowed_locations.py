@@ -1,0 +1,129 @@
+"""Where tables may lie and base paths of manifests may lead: below the root, and where the operator allows it.
+
+Readers follow a base path with their own credentials and in their own network, so a path that one client writes is
+opened by all others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.local import LocalStore
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.model.errors import shown
+
+_LOCAL_HOSTS = frozenset({"", "localhost"})
+
+
+class _Place(NamedTuple):
+    """A location in one spelling: scheme and host of a URI, or ('file', '') for a path; the path as components."""
+
+    scheme: str
+    host: str
+    parts: tuple[str, ...]
+
+    def is_in(self, other: _Place) -> bool:
+        return self[:2] == other[:2] and self.parts[: len(other.parts)] == other.parts
+
+
+class AllowedLocations:
+    """The root of a store and the `prefixes` (absolute paths or URIs) outside of it that may be referred to.
+
+    Raises ValueError for a prefix that is neither an absolute path nor a URI, or that leads upward.
+    """
+
+    def __init__(self, store: ObjectStore, prefixes: Iterable[str] = ()) -> None:
+        self._root = store.innermost.root if isinstance(store.innermost, LocalStore) else None
+        places = [_place(store.uri)] if self._root is None else [_directory(self._root), _resolved(self._root)]
+        for prefix in prefixes:
+            place = _place(prefix)
+            places += [place] if place.scheme != "file" else [place, _resolved(_path(place))]
+        self._places = tuple(places)
+
+    def refused_bases(self, bases: Iterable[pb.BasePath]) -> dict[str, str]:
+        """Those of the base paths that may not be referred to, each with the reason."""
+        reasons = ((base.path, self.refusal(base.path)) for base in bases)
+        return {path: reason for path, reason in reasons if reason is not None}
+
+    def refusal(self, location: str) -> str | None:
+        """Why a path or URI may not be referred to; None if it may."""
+        try:
+            place = _place(location)
+        except ValueError as error:
+            return f"{shown(location)}: {error}"
+        if not self._is_allowed(place):
+            return f"{shown(location)} lies outside the catalog's root and its allowed_locations"
+        if place.scheme == "file" and not self._is_allowed(_resolved(_path(place))):
+            return f"{shown(location)} leads out of the catalog's root and its allowed_locations by a symbolic link"
+        return None
+
+    def link_refusal(self, location: str) -> str | None:
+        """Why the directory of a table, given as a key, may not be one: it or an entry leads out of the root."""
+        if self._root is None:
+            return None
+        directory = f"{self._root}/{location}"
+        links = [directory]
+        try:
+            with os.scandir(directory) as entries:
+                links += [entry.path for entry in entries if entry.is_symlink()]
+        except OSError:  # what cannot be listed cannot be read as a dataset either
+            pass
+        for link in links:
+            if not self._is_allowed(_resolved(link)):
+                key = os.path.relpath(link, self._root)
+                return f"{shown(key)} leads out of the catalog's root and its allowed_locations by a symbolic link"
+        return None
+
+    def _is_allowed(self, place: _Place) -> bool:
+        return any(place.is_in(allowed) for allowed in self._places)
+
+
+def new_bases(transaction: pb.Transaction) -> Sequence[pb.BasePath]:
+    """The base paths that a transaction adds to a table. Planning sees to that of a branch."""
+    match transaction.WhichOneof("operation"):
+        case "update_bases":
+            return transaction.update_bases.new_bases
+        case "overwrite":
+            return transaction.overwrite.initial_bases
+    return ()
+
+
+def _place(location: str) -> _Place:
+    """Raises ValueError for what is neither an absolute path nor a URI without query, or has no plain components."""
+    if not location or not location.isprintable():
+        raise ValueError("expected an absolute path or a URI")
+    scheme, separator, _ = location.partition("://")
+    if separator:
+        parts = urlsplit(location)
+        if not parts.scheme or parts.query or parts.fragment or scheme != parts.scheme:
+            raise ValueError("expected scheme://name/path, without query or fragment")
+        host, path = parts.netloc, unquote(parts.path)
+        if parts.scheme == "file":
+            if host not in _LOCAL_HOSTS:
+                raise ValueError(f"expected file:///path, found the host {shown(host)}")
+            host = ""
+    elif location.startswith("/"):
+        scheme, host, path = "file", "", location
+    else:
+        raise ValueError("expected an absolute path or a URI")
+    components = path.strip("/").split("/") if path.strip("/") else []
+    if path.startswith("//") or any(part in {"", ".", ".."} or not part.isprintable() for part in components):
+        raise ValueError("expected a path without empty components, '.' and '..'")
+    return _Place(scheme, host, tuple(components))
+
+
+def _directory(path: str) -> _Place:
+    return _Place("file", "", tuple(path.strip("/").split("/")) if path.strip("/") else ())
+
+
+def _resolved(path: str) -> _Place:
+    """Where a local path leads, symbolic links followed."""
+    return _directory(os.path.realpath(path))
+
+
+def _path(place: _Place) -> str:
+    return "/" + "/".join(place.parts)
