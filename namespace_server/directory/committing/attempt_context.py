@@ -19,7 +19,7 @@ from namespace_server.directory.planning.planning_context import Basis, PlannedV
 
 
 class AttemptContext:
-    """What one attempt at a group may ask: it reads, and builds; it writes nothing."""
+    """The `PlanningContext` of one attempt at a group, on `snapshot`. Writes nothing."""
 
     def __init__(
         self, store: ObjectStore, manifests: ManifestCache, promoter: Promoter, snapshot: CatalogSnapshot
@@ -33,7 +33,7 @@ class AttemptContext:
         self._planned: dict[CacheKey, ManifestFile] = {}
 
     def learn(self, planned: PlannedVersion) -> None:
-        """Remember a manifest that is planned, for what is planned on top of it."""
+        """See `PlanningContext.learn`."""
         self._planned[cache_key(planned.entry)] = planned.file
 
     def manifest(self, entry: VersionEntry) -> ManifestFile:
@@ -69,7 +69,7 @@ class AttemptContext:
         )
 
     def _load(self, table: TableEntry, branch: str | None, version: int, basis: Basis) -> ManifestFile:
-        """One version of a chain, for a Restore: only the catalog says what a number means."""
+        """One version of a chain, for a Restore; by its row, because the catalog decides what a number means."""
         known = (basis.head, *basis.concurrent, self._snapshot.version_entry(table.id, branch, version))
         entry = next((found for found in known if found is not None and found.version == version), None)
         if entry is None:
@@ -90,7 +90,7 @@ class AttemptContext:
 
 
 def _check_origin(files: TableFiles, clone: pb.Transaction.Clone, cloned: VersionEntry) -> None:
-    """Readers look for what a branch inherits below the path that its Clone names (P4)."""
+    """Raise InvalidTransaction unless the Clone names its parent's root, where readers find inherited files (P4)."""
     if files.key_of(clone.ref_path) != cloned.base:
         raise InvalidTransaction(
             f"clone of version {clone.ref_version} of {clone.ref_path!r}: expected the root of its parent, "

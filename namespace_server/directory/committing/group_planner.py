@@ -16,9 +16,9 @@ from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.model.entries import changes_of
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.foreign_versions import adopt_found
 from namespace_server.directory.planning.plan_builder import NeedsPromotion, Plan
 from namespace_server.directory.planning.planner import plan_batch, require_managed
-from namespace_server.directory.planning.table_versions import adopt_found
 
 logger = logging.getLogger(__name__)
 

@@ -52,8 +52,8 @@ from namespace_server.directory.model.operations import (
 )
 from namespace_server.directory.model.root_layout import is_in_staging
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.foreign_versions import found_entry
 from namespace_server.directory.planning.plan_builder import AddedFiles, Finding, StagedManifest, VacantLocation
-from namespace_server.directory.planning.table_versions import found_entry
 
 logger = logging.getLogger(__name__)
 

@@ -1,10 +1,15 @@
 """Immutable values of the catalog. No I/O.
 
-identifiers       object ids and locations: what may be a name, and where a table may live
+object_ids        how namespaces, tables, versions and records are named
+identifiers       what may be a name, and where a table may live
+idempotency_key   what may be an idempotency key
+root_layout       the catalog's own keys below its root
+calls             a change on its way from the route to the flip
 operations        the typed operations that a batch consists of
 requests          JSON requests to typed operations; checks form only
 entries           what the catalog holds: namespaces, tables, versions, batch records
-version_index     the versions of one table branch, in typed columns
+version_index     the versions of one table branch; `version_columns` holds most of them in typed columns
+table_version_json    the wire form of a table version
 state             the maps that make up a snapshot; `state_editor` applies row changes to them
 snapshot          the catalog at one version
 overlay           changes laid over a snapshot

@@ -1,7 +1,11 @@
 """Decide what a batch changes, judged against one snapshot. No I/O of its own.
 
-planner           plans a batch, operation by operation
-plan_builder      the plan under construction, and what it may ask of storage
-objects           operations on namespaces and tables
-table_versions    operations on table versions: create, commit, delete, assert
+planner             plans a batch, operation by operation; replays a batch that is committed
+plan_builder        the plan under construction
+planning_context    the port through which planning reads manifests
+objects             operations on namespaces and tables
+table_versions      operations on table versions: create, delete, assert
+transactions        the commit of a transaction onto the head
+foreign_versions    rows for versions that other writers committed
+chains              names, heads and conflicts of chains, for the modules above
 """

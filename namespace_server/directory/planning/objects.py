@@ -76,7 +76,7 @@ def _drop_below(builder: PlanBuilder, namespace_id: ObjectId) -> None:
         for name in work.child_namespaces(parent):
             parents.append((*parent, name))
             removed.append(join((*parent, name)))
-    builder.bury(tables, DROPPED)
+    builder.put_tombstones(tables, DROPPED)
     builder.change(removes=removed)
 
 
@@ -129,7 +129,7 @@ def remove_table(builder: PlanBuilder, operation: DeregisterTable | DropTable) -
 
 def _remove(builder: PlanBuilder, table: TableEntry, state: Literal["dropped", "deregistered"]) -> None:
     """Remove all rows of a table and put its tombstone."""
-    builder.bury([table], state)
+    builder.put_tombstones([table], state)
     builder.change(removes=list(builder.work.object_ids(table.id)))
 
 

@@ -1,4 +1,4 @@
-"""A plan in the making: what a batch found, what it has made of it so far, and what it may ask of storage."""
+"""Plan builder: the plan of one batch under construction, and the findings of verification that it rests on."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from namespace_server.directory.planning.planning_context import PlannedVersion,
 
 Result = dict[str, Any]
 TABLES_PER_TOMBSTONE: Final = 1_000
-"""So many tables are named in one record; a larger cascade writes several."""
+"""The most tables that one tombstone record names; a larger cascade writes several records."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedManifest:
-    """A client's staged manifest as it was verified: parsed, of the stated size and version, and durable.
+    """A client's staged manifest, verified: parsed, of the stated size and version, and durable.
 
     The files that it adds were looked for at `location`. `refused_bases` are those of its base paths that may not be
     added, each with the reason.
@@ -58,7 +58,7 @@ class StagedManifest:
 
 @dataclass(frozen=True, slots=True)
 class AddedFiles:
-    """The files that a transaction adds to the table at `location`; `seen` once they were found to be there."""
+    """The files that a transaction adds to the table at `location`; `seen` once storage was found to have them."""
 
     location: str
     keys: tuple[str, ...]
@@ -67,20 +67,20 @@ class AddedFiles:
 
 @dataclass(frozen=True, slots=True)
 class VacantLocation:
-    """The location that a client chose for a new table holds no version of a dataset; `seen` once that was found."""
+    """A location that a client chose for a new table; `seen` once storage was found to hold no version there."""
 
     location: str
     seen: bool
 
 
 Finding = StagedManifest | AddedFiles | VacantLocation | LanceNamespaceError | tuple[VersionEntry, ...]
-"""What storage says about one operation: its staged manifest, its files, its location, why these cannot be used, or the
-versions of a dataset."""
+"""The result of verifying one operation on storage: its staged manifest, added files, vacant location or registered
+versions; or the error why these cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a batch changes, the manifests it publishes, and the answer that it will get.
+    """The changes of a batch, the manifests that it publishes, and its answer.
 
     Paths in `results` are store keys. `tables`: see `Overlay`. `staged` are the objects that must be written before
     the flip. `replayed`: the batch is already in the catalog, and `results` is its answer.
@@ -97,7 +97,7 @@ class Plan:
 
 
 class NeedsPromotion(Exception):
-    """The plan removes rows whose manifests have only their staged name: promote these first (P6, M1)."""
+    """The plan removes or builds on rows whose manifests have only their staged name: promote them first (P6, M1)."""
 
     def __init__(self, entries: Sequence[VersionEntry]) -> None:
         super().__init__(f"{len(entries)} versions are not promoted yet")
@@ -110,7 +110,7 @@ def version_result(entry: VersionEntry) -> Result:
 
 
 class PlanBuilder:
-    """A plan in the making. `base` is what the batch found, `work` what it has made of it so far."""
+    """The plan of one batch, operation by operation. `base` is the snapshot that the batch is planned on."""
 
     def __init__(
         self, batch: Batch, base: CatalogSnapshot, findings: Mapping[int, Finding], context: PlanningContext
@@ -131,7 +131,7 @@ class PlanBuilder:
         return self._overlay.whole
 
     def view(self, table_id: ObjectId) -> CatalogSnapshot:
-        """The same, as far as one table is concerned."""
+        """A snapshot that is right about one table, after the operations so far; cheaper than `work`."""
         return self._overlay.of(table_id)
 
     def change(self, puts: Sequence[Entry] = (), removes: Sequence[str] = ()) -> None:
@@ -142,11 +142,11 @@ class PlanBuilder:
         """Put a table whose id and location were found vacant, visible to the operations that follow."""
         self._overlay.declare(table)
 
-    def bury(self, tables: Sequence[TableEntry], state: Literal["dropped", "deregistered"]) -> None:
+    def put_tombstones(self, tables: Sequence[TableEntry], state: Literal["dropped", "deregistered"]) -> None:
         """Put the tombstones of tables that this batch removes, visible to the operations that follow (G15).
 
-        To be called before their rows are removed. The uuids follow from the batch's own, so that planning it again
-        makes the same records.
+        To be called before their rows are removed. The uuids are derived from the batch's own, so that planning it
+        again makes the same records.
         """
         for start in range(0, len(tables), TABLES_PER_TOMBSTONE):
             chunk = tables[start : start + TABLES_PER_TOMBSTONE]
@@ -185,14 +185,14 @@ class PlanBuilder:
         return self._overlay.tombstone_at(location)
 
     def table(self, table_id: ObjectId) -> TableEntry:
-        """The table, or TableNotFoundError (4)."""
+        """The table after the operations so far, or TableNotFoundError (4)."""
         table = self.view(table_id).table(table_id)
         if table is None:
             raise table_not_found(table_id)
         return table
 
     def require_parent(self, object_id: ObjectId) -> None:
-        """A parent must exist and be a namespace; nothing is created below a table (N4)."""
+        """Raise NamespaceNotFoundError (1) or InvalidInputError (13) unless the parent is a namespace (N4)."""
         parent = object_id[:-1]
         holder = self.holder(parent)
         if isinstance(holder, NamespaceEntry):

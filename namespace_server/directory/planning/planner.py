@@ -1,4 +1,4 @@
-"""Plan a batch: what it would change, judged against one snapshot, in order, each operation on those before it.
+"""Plan a batch against one snapshot: in order, each operation on the effects of those before it.
 
 Planning has no effects. Facts about storage come as `Finding`s, which verification made before, or from the
 `PlanningContext` of the attempt, whose answers stay the same for one attempt. A batch that cannot be carried out raises
@@ -29,7 +29,7 @@ from namespace_server.directory.model.operations import (
     RenameTable,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning import objects, table_versions
+from namespace_server.directory.planning import objects, table_versions, transactions
 from namespace_server.directory.planning.plan_builder import (
     Finding,
     Plan,
@@ -46,7 +46,7 @@ def plan_batch(
 ) -> Plan:
     """Plan a batch on a snapshot (which may be the overlay of a group).
 
-    Raises a LanceNamespaceError when it cannot be carried out, `NeedsPromotion` when something must be done first.
+    Raises a LanceNamespaceError when it cannot be carried out, `NeedsPromotion` when rows must be promoted first.
     """
     if replayed := replay(batch, snapshot, findings):
         return replayed
@@ -57,7 +57,7 @@ def plan_batch(
 
 
 def replay(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Finding]) -> Plan | None:
-    """The answer of a batch that is already in the catalog, before any other test (P1, A1); None if it is not.
+    """The plan of a batch that is already in the catalog, before any other test (P1, A1); None if it is not.
 
     Raises InvalidInputError when the idempotency key was used for another request.
     """
@@ -113,13 +113,13 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> R
         case DeleteTableVersions():
             return table_versions.delete_versions(builder, operation)
         case CommitTransaction():
-            return table_versions.commit_transaction(builder, index, operation)
+            return transactions.commit_transaction(builder, index, operation)
         case AssertTableVersion():
             return table_versions.assert_version(builder, index, operation)
 
 
 def require_managed(snapshot: CatalogSnapshot) -> None:
-    """Raise UnsupportedOperationError (0) for a root that stock clients made and nobody adopted."""
+    """Raise UnsupportedOperationError (0) for a root that stock clients made and that was not adopted."""
     if snapshot.version and not snapshot.managed:
         raise UnsupportedOperationError(
             "this catalog was made by another implementation and is served for reading; "

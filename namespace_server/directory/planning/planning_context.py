@@ -12,7 +12,7 @@ from namespace_server.directory.model.entries import TableEntry, VersionEntry
 
 
 class PlannedVersion(NamedTuple):
-    """A version row to be, and its manifest: the bytes, and parsed."""
+    """A version row that a plan puts, and its manifest: the bytes, and parsed."""
 
     entry: VersionEntry
     data: bytes
@@ -21,9 +21,9 @@ class PlannedVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a transaction is rebased onto: the version it read (if it is still there), the head, and all between.
+    """The versions that a transaction is rebased onto: the one it read (if still there), the head, and all between.
 
-    A Clone has none of these, but the version of the table that it is `cloned` from.
+    A Clone has none of these, but the version that it is `cloned` from.
     """
 
     read: VersionEntry | None = None
@@ -33,13 +33,16 @@ class Basis:
 
 
 class PlanningContext(Protocol):
-    """What planning may ask while it runs."""
+    """Manifests for the planning of one attempt; the same call has the same answer throughout it.
+
+    `attempt` is the uuid of the attempt (N5), `now_ms` its time in milliseconds since the epoch.
+    """
 
     attempt: str
     now_ms: int
 
     def learn(self, planned: PlannedVersion) -> None:
-        """Remember a manifest that is planned, for what is planned on top of it."""
+        """Remember a manifest that is planned, for the operations and batches planned on top of it."""
 
     def manifest(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row, from the cache or from storage (M4)."""
@@ -53,7 +56,7 @@ class PlanningContext(Protocol):
         *,
         stable_row_ids: bool = False,
     ) -> PreparedCommit:
-        """Build the next manifest on the head, or raise the engine's conflict."""
+        """Build the next manifest on the head. Raises `CommitConflict`, `InvalidTransaction`, `NotFound`."""
 
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the row is committed and its canonical file is known to be the row's."""

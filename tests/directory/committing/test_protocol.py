@@ -305,14 +305,14 @@ def test_threads_share_flips_and_lose_nothing(ground: Ground) -> None:
 
 
 def test_a_fault_of_ours_in_one_batch_fails_that_batch_alone(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    from namespace_server.directory.planning import table_versions as chains
+    from namespace_server.directory.planning import transactions
 
     ground.make_table("g", "t")
     calls = [
         ground.namespace.prepare("batch_commit_tables", {"operations": [ground.transaction(T, rows(3, 4))]}),
         ground.namespace.prepare("declare_table", {"id": ["g", "n"]}),
     ]
-    monkeypatch.setattr(chains, "_prepare", lambda *_: 1 // 0)
+    monkeypatch.setattr(transactions, "_prepare", lambda *_: 1 // 0)
 
     broken, fine = ground.namespace.commit(calls)
 

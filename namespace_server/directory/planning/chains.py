@@ -1,0 +1,86 @@
+"""Chains of versions while a batch is planned: their names in errors, their heads, what a conflict tells."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+from lance_namespace.errors import (
+    TableBranchNotFoundError,
+    TableNotFoundError,
+    TableVersionNotFoundError,
+)
+
+from lance_core.proto import lance_table_pb2 as pb
+from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.errors import ConflictDetail
+from namespace_server.directory.model.object_ids import join
+from namespace_server.directory.model.operations import (
+    AssertTableVersion,
+    CommitTransaction,
+    CreateTableVersion,
+    TableOperation,
+)
+from namespace_server.directory.planning.plan_builder import (
+    PlanBuilder,
+)
+
+
+def chain_name(operation: TableOperation) -> str:
+    """The chain of an operation as errors name it: `table a$t`, or `branch dev of table a$t`."""
+    name = join(operation.id)
+    return f"table {name}" if operation.branch is None else f"branch {operation.branch} of table {name}"
+
+
+def table_at_location(builder: PlanBuilder, operation: CommitTransaction | AssertTableVersion) -> TableEntry:
+    """The table, or TableNotFoundError (4) if it is not at the location that the client expects (N1).
+
+    Another table of the same name has versions from 1 on as well, so a version number does not tell them apart.
+    """
+    table = builder.table(operation.id)
+    if operation.location not in {None, table.location, unquote(table.location)}:
+        raise TableNotFoundError(
+            f"Table not found: {chain_name(operation)} at {operation.location} does not exist any more; "
+            f"the table of that name is at {table.location}"
+        )
+    return table
+
+
+def require_head(builder: PlanBuilder, operation: TableOperation) -> VersionEntry:
+    """The head of the chain; TableBranchNotFoundError (22) or TableVersionNotFoundError (11) if there is none."""
+    head = builder.view(operation.id).head(operation.id, operation.branch)
+    if head is not None:
+        return head
+    if operation.branch is not None:
+        raise TableBranchNotFoundError(f"{chain_name(operation)} does not exist")
+    raise TableVersionNotFoundError(f"{chain_name(operation)} has no versions yet")
+
+
+def forked_version(
+    builder: PlanBuilder, operation: CreateTableVersion | CommitTransaction, clone: pb.Transaction.Clone
+) -> VersionEntry:
+    """The row of the version that a Clone forks, or TableVersionNotFoundError (11)."""
+    parent = clone.ref_name or None
+    entry = builder.view(operation.id).version_entry(operation.id, parent, clone.ref_version)
+    if entry is None:
+        origin = join(operation.id) if parent is None else f"{join(operation.id)} branch {parent}"
+        raise TableVersionNotFoundError(
+            f"{chain_name(operation)}: version {clone.ref_version} of {origin} does not exist"
+        )
+    return entry
+
+
+def conflict_detail(
+    builder: PlanBuilder, index: int, operation: TableOperation, expected: int, hint: str, winner: int | None = None
+) -> ConflictDetail:
+    """What a 409 answer tells of an operation: the head that was met, and the transaction of version `winner`."""
+    head = builder.view(operation.id).head(operation.id, operation.branch)
+    won = head if winner is None else builder.view(operation.id).version_entry(operation.id, operation.branch, winner)
+    return ConflictDetail(
+        operation_index=index,
+        id=operation.id,
+        branch=operation.branch,
+        expected=expected,
+        actual=None if head is None else head.version,
+        winner_transaction_id=None if won is None else won.transaction_uuid,
+        hint=hint,
+    )

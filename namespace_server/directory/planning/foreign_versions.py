@@ -1,0 +1,60 @@
+"""Rows for versions that other writers committed above a head (rule P5: adopt them)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lance_core.format.manifest import ManifestFile
+from lance_core.transaction.lineage import lineage_break
+from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.planning_context import PlanningContext
+
+
+def adopt_found(
+    snapshot: CatalogSnapshot,
+    table: TableEntry,
+    branch: str | None,
+    found: Sequence[tuple[str, ManifestFile, str | None]],
+    context: PlanningContext,
+) -> list[VersionEntry]:
+    """Rows for canonical files of other writers above the head: contiguous, each built on the one before (P5).
+
+    `found` has (naming scheme, parsed file, e_tag) per file, ascending. The rows end before the first file that does
+    not descend from the head.
+    """
+    adopted: list[VersionEntry] = []
+    head = snapshot.head(table.id, branch)
+    below = None if head is None else context.manifest(head)
+    for scheme, file, e_tag in found:
+        if below is not None and file.version <= below.version:
+            continue
+        if below is None and branch is None and file.version != 1:
+            break
+        if below is not None and (file.version != below.version + 1 or lineage_break(below, file) is not None):
+            break
+        if (file.branch or None) != branch:
+            break
+        adopted.append(found_entry(table, branch, file, e_tag, scheme))
+        below = file
+    return adopted
+
+
+def found_entry(
+    table: TableEntry, branch: str | None, file: ManifestFile, e_tag: str | None, scheme: str
+) -> VersionEntry:
+    """The row of a version that has its canonical name already."""
+    return VersionEntry(
+        table_id=table.id,
+        branch=branch,
+        version=file.version,
+        location=table.location,
+        size=file.identity.size,
+        sha256=file.identity.sha256,
+        transaction_uuid=file.identity.transaction_uuid,
+        timestamp_ms=file.timestamp_ns // 1_000_000,
+        e_tag=e_tag,
+        naming_scheme=scheme,
+        staged_path=None,
+        metadata={},
+    )

@@ -1,0 +1,159 @@
+"""Plan the commit of a transaction: rebased over concurrent versions, or a branch begun by a Clone."""
+
+from __future__ import annotations
+
+from lance_namespace.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    TableBranchAlreadyExistsError,
+    TableBranchNotFoundError,
+)
+
+from lance_core.commit.prepare import PreparedCommit
+from lance_core.errors import (
+    CommitConflict,
+    InvalidTransaction,
+    NotFound,
+    RetryableConflict,
+    UnsupportedFeature,
+)
+from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.errors import BatchConflict
+from namespace_server.directory.model.operations import (
+    CommitTransaction,
+)
+from namespace_server.directory.model.root_layout import staged_manifest_key
+from namespace_server.directory.planning.chains import (
+    chain_name,
+    conflict_detail,
+    forked_version,
+    table_at_location,
+)
+from namespace_server.directory.planning.plan_builder import (
+    AddedFiles,
+    PlanBuilder,
+    Result,
+    version_result,
+)
+from namespace_server.directory.planning.planning_context import Basis, PlannedVersion
+
+
+def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransaction) -> Result:
+    """Commit a transaction as head + 1, rebased over the versions since its read version; a Clone begins a branch.
+
+    A transaction that is committed already is answered as before (P1).
+    """
+    table = table_at_location(builder, operation)
+    transaction = operation.transaction
+    if transaction.WhichOneof("operation") == "clone":
+        return _begin_branch(builder, index, operation, table)
+    finding = builder.findings.get(index)
+    if isinstance(finding, LanceNamespaceError):
+        raise finding
+    if isinstance(finding, AddedFiles) and finding.location != table.location:
+        raise InvalidInputError(
+            f"transaction {transaction.uuid} on {chain_name(operation)}: its files lie at {finding.location}, the "
+            f"table of that name is at {table.location} now (N1); stage again"
+        )
+    head = builder.view(operation.id).head(operation.id, operation.branch)
+    if head is None and operation.branch is not None:
+        raise TableBranchNotFoundError(f"{chain_name(operation)} does not exist; fork it before committing to it")
+    top = 0 if head is None else head.version
+    if transaction.read_version > top:
+        raise InvalidInputError(
+            f"transaction {transaction.uuid} on {chain_name(operation)}: read version {transaction.read_version}, "
+            f"but the head is {top}"
+        )
+    concurrent: list[VersionEntry] = []
+    for version in range(transaction.read_version + 1, top + 1):
+        entry = builder.view(operation.id).version_entry(operation.id, operation.branch, version)
+        if entry is None:
+            raise _conflict(builder, index, operation, f"version {version} is no longer readable; redo the operation")
+        if entry.transaction_uuid == transaction.uuid:
+            return {**version_result(entry), "rebased": False}
+        concurrent.append(entry)
+    if head is not None:
+        builder.require_head_promoted(head)
+    read = builder.view(operation.id).version_entry(operation.id, operation.branch, transaction.read_version)
+    prepared = _prepare(builder, index, operation, table, Basis(read, head, tuple(concurrent)))
+    return _publish(builder, index, operation, table, prepared, "V2" if head is None else head.naming_scheme)
+
+
+def _begin_branch(builder: PlanBuilder, index: int, operation: CommitTransaction, table: TableEntry) -> Result:
+    """Commit a Clone as the first version of a new branch, under the number of its parent (P4)."""
+    clone = operation.transaction.clone
+    place = f"transaction {operation.transaction.uuid} on {chain_name(operation)}"
+    if operation.branch is None:
+        raise InvalidInputError(f"{place}: a Clone begins a branch, expected the name of one")
+    head = builder.view(operation.id).head(operation.id, operation.branch)
+    if head is not None:
+        first = builder.view(operation.id).version_entry(operation.id, operation.branch, clone.ref_version)
+        if first is not None and first.transaction_uuid == operation.transaction.uuid:
+            return {**version_result(first), "rebased": False}
+        raise TableBranchAlreadyExistsError(f"{chain_name(operation)} exists, at version {head.version}")
+    finding = builder.findings.get(index)
+    if isinstance(finding, LanceNamespaceError):
+        raise finding
+    parent = forked_version(builder, operation, clone)
+    prepared = _prepare(builder, index, operation, table, Basis(cloned=parent))
+    return _publish(builder, index, operation, table, prepared, "V2")
+
+
+def _publish(
+    builder: PlanBuilder,
+    index: int,
+    operation: CommitTransaction,
+    table: TableEntry,
+    prepared: PreparedCommit,
+    scheme: str,
+) -> Result:
+    entry = VersionEntry(
+        table_id=operation.id,
+        branch=operation.branch,
+        version=prepared.version,
+        location=table.location,
+        size=prepared.file.identity.size,
+        sha256=prepared.file.identity.sha256,
+        transaction_uuid=prepared.file.identity.transaction_uuid,
+        timestamp_ms=prepared.file.timestamp_ns // 1_000_000,
+        e_tag=None,
+        naming_scheme=scheme,
+        staged_path=staged_manifest_key(builder.batch.uuid, builder.context.attempt, index, prepared.version),
+        metadata={},
+    )
+    builder.staged += [*prepared.files, (entry.staged_path or "", prepared.manifest)]
+    result = builder.publish(PlannedVersion(entry, prepared.manifest, prepared.file))
+    return {**result, "rebased": prepared.rebased}
+
+
+def _prepare(
+    builder: PlanBuilder,
+    index: int,
+    operation: CommitTransaction,
+    table: TableEntry,
+    basis: Basis,
+) -> PreparedCommit:
+    place = f"transaction {operation.transaction.uuid} on {chain_name(operation)}"
+    try:
+        return builder.context.prepare(
+            operation.transaction, table, operation.branch, basis, stable_row_ids=operation.stable_row_ids
+        )
+    except NotFound as error:
+        raise _conflict(builder, index, operation, f"{error} is no longer readable; redo the operation") from error
+    except CommitConflict as error:
+        redo = "redo the operation on the head" if isinstance(error, RetryableConflict) else "it cannot be redone as is"
+        hint = f"{'retryable' if isinstance(error, RetryableConflict) else 'incompatible'}: {error.reason}; {redo}"
+        raise _conflict(builder, index, operation, hint) from error
+    except (InvalidTransaction, UnsupportedFeature) as error:
+        raise InvalidInputError(f"{place}: {error}") from error
+
+
+def _conflict(builder: PlanBuilder, index: int, operation: CommitTransaction, hint: str) -> LanceNamespaceError:
+    message = f"transaction {operation.transaction.uuid} on {chain_name(operation)}: {hint}"
+    head = builder.base.head(operation.id, operation.branch)
+    mine = builder.view(operation.id).head(operation.id, operation.branch)
+    if head is None or (
+        mine is not None and builder.base.version_entry(operation.id, operation.branch, mine.version) is None
+    ):
+        return InvalidInputError(f"{message} (the conflicting version is made by the same batch)")
+    return BatchConflict(message, conflict_detail(builder, index, operation, operation.transaction.read_version, hint))
