@@ -1,4 +1,6 @@
-"""Fixtures for all rooms."""
+"""Fixtures for all packages, and the markers that tests get from what they use and where they are."""
+
+from pathlib import Path
 
 import pytest
 
@@ -8,3 +10,17 @@ from tests.databases import cluster, database, new_database  # noqa: E402
 from tests.emulators import azurite, fake_gcs, moto_server, unconditional_s3  # noqa: E402  (asserts are rewritten on import)
 
 __all__ = ["azurite", "cluster", "database", "fake_gcs", "moto_server", "new_database", "unconditional_s3"]
+
+TESTS = Path(__file__).parent
+SERVICES = {"azurite", "cluster", "moto_server", "unconditional_s3"}
+"""Fixtures that start an emulator or a database server."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if not SERVICES.isdisjoint(item.fixturenames) or "postgresql" in parameters:
+            item.add_marker("services")
+        if item.path.is_relative_to(TESTS / "spark"):
+            item.add_marker("spark")
