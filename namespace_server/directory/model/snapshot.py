@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from namespace_server.directory.model.entries import (
@@ -19,7 +19,6 @@ from namespace_server.directory.model.object_ids import ObjectId, version_object
 from namespace_server.directory.model.sorted_names import SortedNames
 from namespace_server.directory.model.state import NO_CHILDREN, CatalogState, Children, StoredTable
 from namespace_server.directory.model.state_editor import apply_changes
-from namespace_server.directory.model.version_index import Chain
 
 ROOT: Final = NamespaceEntry(())
 
@@ -101,10 +100,6 @@ class CatalogSnapshot:
         """
         walks = [self._walk(parent, after) for parent in ((), *sorted(self._state.detached))]
         return walks[0] if len(walks) == 1 else heapq.merge(*walks)
-
-    def table_count(self) -> int:
-        """The number of tables."""
-        return len(self._state.tables)
 
     def head(self, table_id: ObjectId, branch: str | None = None) -> VersionEntry | None:
         """The newest version of a chain, or None when the table or the chain does not exist."""
@@ -218,12 +213,6 @@ class CatalogSnapshot:
             for chain in table.chains:
                 yield from chain.entries(table_id, table.location, descending=False)
         yield from self.records()
-
-    def row_count(self) -> int:
-        """The number of rows that mean something here."""
-        chains: Iterable[Chain] = (chain for table in self._state.tables.values() for chain in table.chains)
-        entries = len(self._state.namespaces) + len(self._state.tables) + len(self._state.records)
-        return entries + sum(map(len, chains))
 
     def _children(self, namespace_id: ObjectId) -> Children:
         children: Children = self._state.children.get(namespace_id, NO_CHILDREN)
