@@ -1,6 +1,19 @@
-"""The transaction engine for the Lance table format.
+"""Transaction engine for the Lance table format: tables only, without catalogs, HTTP or SQL.
 
-It knows tables; it knows nothing of catalogs, HTTP or SQL.
+storage/        object stores: local files, memory, S3, Azure, Google
+format/         manifest files, file names, deletion files, reference files; pure
+transaction/    operations, conflict rules, rebase, and building the next manifest; pure
+versions        finds, lists and reads the committed versions of a table or branch
+data            encodes and decodes rows through pylance
+commit/         commits a transaction to one table or branch
+tables/         tables as users see them: open, history, branches, tags, clones
+compaction/     rewrites fragments into fewer, larger ones
+cleanup/        garbage collection of old versions and unneeded files
+inspection/     describes the content of any file of a table
+testing/        stores that fail on purpose, for tests
+errors          all exceptions of this package
+
+A package imports only packages above it in this list, and `errors`.
 """
 
 from __future__ import annotations
@@ -28,7 +41,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Compaction is pylance's work, and importing that takes longer than all the rest together.
+    # Compaction imports pylance, which takes longer than all other imports together.
     if name in {"Compacted", "CompactionOptions", "compact"}:
         from lance_core import compaction
 

@@ -1,33 +1,33 @@
-"""Everything that `lance_core` raises, grouped by what a handler would do.
+"""All exceptions of `lance_core`, grouped by what a handler does.
 
 LanceCoreError
-├── StorageError
-│   ├── NotFound              the key holds nothing
-│   ├── AlreadyExists         a put-if-absent found the key taken; nothing was written
-│   ├── PreconditionFailed    a conditional replace found another content; nothing was written
-│   ├── ManifestNotSynchronized   committed in the external manifest store, and not to be had from the object store
-│   ├── CommitLockError       the lock of a version could not be taken; nothing was written
-│   └── OutcomeUnknown        the store's answer was lost: the write may have happened, now or later
-├── CorruptFile               bytes that are not what their name says; nothing may be built on them
-├── UnsupportedFeature        well-formed, but outside what we read or write
-├── InvalidTransaction        the transaction contradicts itself or the table it is for
-├── ReferenceNotFound         no such version, tag or branch
-├── ReferenceInUse            a branch that cannot be removed, because others stand on it
+├── StorageError                  the store refused the request or did not answer
+│   ├── NotFound                  the key holds nothing
+│   ├── AlreadyExists             a put-if-absent found the key taken; nothing was written
+│   ├── PreconditionFailed        a conditional write found other content; nothing was written
+│   ├── ManifestNotSynchronized   committed in the external manifest store, but not in the object store yet
+│   ├── CommitLockError           the lock of a version could not be taken; nothing was written
+│   └── OutcomeUnknown            the answer was lost: the write may have been applied, or may still be
+├── CorruptFile                   the bytes are not what their name says; nothing may be built on them
+├── UnsupportedFeature            well-formed, but not supported by this engine
+├── InvalidTransaction            the transaction contradicts itself or its table
+├── ReferenceNotFound             no such version, tag or branch
+├── ReferenceInUse                the branch is needed by other branches or tags
 ├── CommitConflict
-│   ├── RetryableConflict     redo the operation on the newer version
-│   └── IncompatibleTransaction   redoing it would not help: the other commit removed its ground
-└── CommitUnknown             the commit may or may not have happened; clean up nothing
+│   ├── RetryableConflict         redo the operation on the newer version
+│   └── IncompatibleTransaction   conflicts irreconcilably; redoing the operation does not help
+└── CommitUnknown                 the commit may or may not have happened; clean up nothing
 """
 
 from __future__ import annotations
 
 
 class LanceCoreError(Exception):
-    """Root of the tree."""
+    """Base class of all exceptions of this package."""
 
 
 class StorageError(LanceCoreError):
-    """A store refused, or could not answer."""
+    """The store refused the request or did not answer."""
 
 
 class NotFound(StorageError):
@@ -39,13 +39,13 @@ class AlreadyExists(StorageError):
 
 
 class PreconditionFailed(StorageError):
-    """A conditional replace found another content than expected. Nothing was written."""
+    """A conditional write found other content than expected. Nothing was written."""
 
 
 class ManifestNotSynchronized(StorageError):
-    """A version is committed in the external manifest store, and could not be brought into the object store.
+    """A version is committed in the external manifest store, but could not be copied to its name in the object store.
 
-    It is not read from elsewhere: a copy of the table would lack it.
+    Such a version is not read, because a copy of the table's directory would lack it.
     """
 
 
@@ -58,15 +58,15 @@ class OutcomeUnknown(StorageError):
 
 
 class CorruptFile(LanceCoreError):
-    """The bytes are not what their name or frame says."""
+    """The bytes are not what their name or frame says. Nothing may be built on them."""
 
 
 class UnsupportedFeature(LanceCoreError):
-    """Well-formed, but it uses something that this engine does not read or write."""
+    """The table or file is well-formed, but uses a feature that this engine does not support."""
 
 
 class InvalidTransaction(LanceCoreError):
-    """The transaction contradicts itself or the table that it is for."""
+    """The transaction contradicts itself or its table."""
 
 
 class ReferenceNotFound(LanceCoreError):
@@ -74,13 +74,15 @@ class ReferenceNotFound(LanceCoreError):
 
 
 class ReferenceInUse(LanceCoreError):
-    """A branch that other branches or tags stand on, or that somebody keeps writing to, cannot be removed."""
+    """A branch cannot be removed: other branches or tags need it, or a writer keeps committing to it."""
 
 
 class CommitConflict(LanceCoreError):
-    """A concurrent commit stands in the way.
+    """A concurrent commit conflicts.
 
-    `version` is the concurrent version, `reason` says what clashed, in words.
+    Attributes:
+        version: The concurrent version.
+        reason: What conflicts, in words.
     """
 
     def __init__(self, version: int, reason: str) -> None:
@@ -94,7 +96,7 @@ class RetryableConflict(CommitConflict):
 
 
 class IncompatibleTransaction(CommitConflict):
-    """Redoing the operation as it is would not help."""
+    """The transaction conflicts irreconcilably. Redoing the same operation does not help."""
 
 
 class CommitUnknown(LanceCoreError):

@@ -1,4 +1,4 @@
-"""Which versions a table or branch has, and reading them."""
+"""Finds, lists and reads the committed versions of a table or branch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lance_core.storage.port import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class ManifestLocation:
-    """Where a committed version lies. `size` (bytes) and `e_tag` are None when they were not asked for."""
+    """The key of a committed version. `size` (bytes) and `e_tag` are None if they are not known."""
 
     path: str
     version: int
@@ -35,11 +35,14 @@ class ManifestLocation:
 
 
 def find_latest(store: ObjectStore, base: str) -> ManifestLocation:
-    """The newest version below `base`, by listing; never from the hint, which is only advice.
+    """The newest version below `base`, by listing. The version hint is not used, because it may be stale.
 
-    With V2 names that is the first canonical key, so one request is enough where keys are listed in order; with V1
-    names it is the greatest of all. Raises `ReferenceNotFound` when there is none, `UnsupportedFeature` when both
-    kinds of names were met on the way.
+    With V2 names the newest version is the first canonical key: one request where keys are listed in order. With V1
+    names it is the largest number of all keys.
+
+    Raises:
+        ReferenceNotFound: There is no version.
+        UnsupportedFeature: Manifests of both naming schemes were found.
     """
     first = _first_manifest(store, base)
     if first is not None and first.scheme is NamingScheme.V2:
@@ -57,7 +60,7 @@ def find_latest(store: ObjectStore, base: str) -> ManifestLocation:
 
 
 def list_versions(store: ObjectStore, base: str) -> list[ManifestLocation]:
-    """Every version below `base`, ascending. Raises `UnsupportedFeature` when both kinds of names are there."""
+    """Every version below `base`, ascending. Raises `UnsupportedFeature` for manifests of both naming schemes."""
     locations = sorted(_list_manifests(store, base), key=lambda location: location.version)
     schemes = {location.scheme: location for location in locations}
     if len(schemes) > 1:
@@ -66,15 +69,33 @@ def list_versions(store: ObjectStore, base: str) -> list[ManifestLocation]:
 
 
 def read_manifest(store: ObjectStore, location: ManifestLocation, *, lazily: bool = False) -> ManifestFile:
-    """Read and parse the manifest of a known version; `lazily` as in `parse_manifest_file`.
+    """Read and parse the manifest of a version; `lazily` as in `parse_manifest_file`.
 
-    Raises `NotFound` when it is gone, `CorruptFile` when the file is not that version.
+    Raises:
+        NotFound: The version was removed.
+        CorruptFile: The file is not that version.
     """
     return parse_found(store, location, store.get(location.path), lazily=lazily)
 
 
+def read_unless_removed(store: ObjectStore, location: ManifestLocation) -> ManifestFile | None:
+    """The manifest of a listed version, parsed lazily; None if it was removed since. Raises `CorruptFile`."""
+    try:
+        return read_manifest(store, location, lazily=True)
+    except NotFound:
+        return None
+
+
+def get_listed(store: ObjectStore, location: ManifestLocation) -> bytes:
+    """The bytes of a listed version. Raises `ReferenceNotFound` if it was removed since."""
+    try:
+        return store.get(location.path)
+    except NotFound as error:
+        raise ReferenceNotFound(f"{store.object_uri(location.path)}: listed, but removed before it was read") from error
+
+
 def parse_found(store: ObjectStore, location: ManifestLocation, data: bytes, *, lazily: bool = False) -> ManifestFile:
-    """Parse the file that was read from `location`. Raises `CorruptFile`, naming it, when it is not that version."""
+    """Parse the bytes read from `location`. Raises `CorruptFile`, naming the file, if they are not that version."""
     try:
         return parse_manifest_file(data, expected_version=location.version, lazily=lazily)
     except CorruptFile as error:
@@ -86,7 +107,9 @@ def read_version(
 ) -> tuple[ManifestLocation, ManifestFile]:
     """Find and read one version: one request if its scheme is V2 or given, else two. `lazily` as in `read_manifest`.
 
-    Raises `ReferenceNotFound` when it is not there, `CorruptFile` when the file is not that version.
+    Raises:
+        ReferenceNotFound: There is no such version.
+        CorruptFile: The file is not that version.
     """
     if not 1 <= version < DETACHED_BIT:
         raise ReferenceNotFound(f"version {version} of {store.object_uri(base)}: expected a number from 1 to 2^63 - 1")
@@ -100,10 +123,10 @@ def read_version(
 
 
 def with_transaction(store: ObjectStore, base: str, file: ManifestFile) -> ManifestFile:
-    """`file` with its transaction, read from the `.txn` file unless it is inline.
+    """`file` with its transaction, which is read from the `.txn` file unless it is inline.
 
-    The result is `file` itself when the transaction is there already or cannot be had: neither inline nor as a file.
-    Raises `CorruptFile` when the `.txn` file is no transaction.
+    Returns `file` itself if its transaction is inline or cannot be found. Raises `CorruptFile` if the `.txn` file is
+    not a transaction.
     """
     name = file.outline.transaction_file
     if file.transaction is not None or parse_transaction_name(name) is None:
@@ -119,7 +142,7 @@ def with_transaction(store: ObjectStore, base: str, file: ManifestFile) -> Manif
 
 
 def _first_manifest(store: ObjectStore, base: str) -> ManifestLocation | None:
-    """What the first key is, which on a bucket is a short question; None in a directory, which is read as a whole."""
+    """The first key, if it is a manifest. None on a local disk, where a listing reads the whole directory anyway."""
     meta = None if store.local else store.first(versions_directory(base))
     parsed = None if meta is None else parse_manifest_name(meta.path.rpartition("/")[2])
     return None if meta is None or parsed is None else ManifestLocation(meta.path, *parsed, meta.size, meta.e_tag)

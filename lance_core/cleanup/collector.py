@@ -10,6 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
 from lance_core.cleanup.census import Census, check_branch_exists, store_clock, take_census
 from lance_core.cleanup.guard import check_unmanaged
 from lance_core.cleanup.plan import (
@@ -37,7 +39,7 @@ SETTLE = timedelta(seconds=5)
 """Between removing versions and removing files: whoever was about to refer to one of those versions has done so."""
 
 _ROUND_BYTES = 256 << 20
-_TRIES = 3
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,23 +155,20 @@ class _Run:
 
     def look(self, max_manifest_bytes: int | None) -> tuple[Census, GarbageCollectionPlan]:
         """What is there, and what may go of it. Looks again when another cleanup is at work at the same time."""
-        for attempt in range(1, _TRIES + 1):
-            census = take_census(self._store, self._location)
-            check_branch_exists(self._store, self._location, self._branch, census)
-            try:
-                return census, make_plan(
-                    self._store,
-                    self._branch,
-                    census,
-                    self._retention,
-                    now=self._now,
-                    grace=self._grace,
-                    max_manifest_bytes=max_manifest_bytes,
-                )
-            except NotFound:
-                if attempt == _TRIES:
-                    raise
-        raise AssertionError("unreachable")
+
+        def look() -> tuple[Census, GarbageCollectionPlan]:
+            census = self._take_census()
+            return census, make_plan(
+                self._store,
+                self._branch,
+                census,
+                self._retention,
+                now=self._now,
+                grace=self._grace,
+                max_manifest_bytes=max_manifest_bytes,
+            )
+
+        return _retrying()(look)
 
     def remove_versions(self, census: Census, plan: GarbageCollectionPlan) -> tuple[set[int], Mapping[int, str]]:
         """Remove manifests, the oldest first; the versions that went, and why the others stayed.
@@ -226,18 +225,19 @@ class _Run:
 
     def _look_again(self, plan: GarbageCollectionPlan, going: Collection[str] = ()) -> Census:
         """Another look; what manifests need that were not read before, except those `going`, the plan's needs learn."""
-        for attempt in range(1, _TRIES + 1):
-            census = take_census(self._store, self._location)
-            check_branch_exists(self._store, self._location, self._branch, census)
+
+        def look() -> Census:
+            census = self._take_census()
             standing = standing_manifests(census, dead_scratch(census, self._now, self._grace))
-            try:
-                plan.needs.add(self._store, [meta for meta in standing if meta.path not in going])
-            except NotFound:
-                if attempt == _TRIES:
-                    raise
-            else:
-                return census
-        raise AssertionError("unreachable")
+            plan.needs.add(self._store, [meta for meta in standing if meta.path not in going])
+            return census
+
+        return _retrying()(look)
+
+    def _take_census(self) -> Census:
+        census = take_census(self._store, self._location)
+        check_branch_exists(self._store, self._location, self._branch, census)
+        return census
 
     def _put_back(self, meta: ObjectMeta, data: bytes) -> None:
         try:
@@ -245,6 +245,11 @@ class _Run:
         except AlreadyExists:
             if self._store.get(meta.path) != data:
                 raise
+
+
+def _retrying() -> Retrying:
+    """Retries a look at the table during which a concurrent clean-up removed an object."""
+    return Retrying(stop=stop_after_attempt(_ATTEMPTS), retry=retry_if_exception_type(NotFound), reraise=True)
 
 
 def _split(uri: str) -> tuple[str, str]:

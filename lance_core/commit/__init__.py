@@ -1,1 +1,15 @@
-"""From a transaction to a published manifest: prepare, claim the slot, repeat; or stage, look, publish."""
+"""Committing a transaction to one table or branch.
+
+uri                   the entry point for a table that is given by its URI
+loop                  the commit loop: prepare, claim the slot, retry
+staged                two-phase commit: stage a version, then publish or discard it
+prepare               judges, rebases and applies a transaction; writes nothing
+chain                 the head of a table or branch, and the versions committed since a read version
+concurrent_commits    reads concurrently committed versions as far as judging needs
+slot                  claims the canonical name of a version by put-if-absent
+confirm               checks after a claim that the version continues the table
+durability            makes files durable before a manifest refers to them
+table_files           reads manifests and deletion files of a table
+copying               copies the files of a version, for deep clones
+handlers/             commit handlers: how a store claims a name exclusively
+"""

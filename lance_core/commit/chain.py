@@ -1,4 +1,4 @@
-"""What a transaction has to follow: the head of its table or branch, and all that landed since it was made."""
+"""The version chain of a table or branch: its head, and the versions committed since a read version."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _READ_TOGETHER = 1024
 
 @dataclass(frozen=True, slots=True)
 class CommittedSince:
-    """The versions above a read version, ascending, with their transactions, and what they stand on.
+    """The versions above a read version, ascending, each with its transaction.
 
-    `head` is None when there is no version at all. `scheme` is how the table names its manifests.
+    `head` is the newest version, None if there is no version. `scheme` is the naming scheme of the manifests.
     """
 
     head: ManifestFile | None
@@ -28,15 +28,12 @@ class CommittedSince:
     scheme: NamingScheme
 
     def find(self, transaction_uuid: str) -> ConcurrentVersion | None:
-        """The version that a transaction made."""
-        for landed in self.concurrent:
-            if landed.transaction_uuid == transaction_uuid:
-                return landed
-        return None
+        """The version that a transaction made, or None."""
+        return next((version for version in self.concurrent if version.transaction_uuid == transaction_uuid), None)
 
 
 class VersionChain:
-    """The committed versions of one table or branch, read once each: the head, and of others what made them."""
+    """The committed versions of one table or branch. Each is read once, and as far as needed."""
 
     def __init__(self, store: ObjectStore, base: str) -> None:
         self.store = store
@@ -44,10 +41,11 @@ class VersionChain:
         self._known: dict[int, ConcurrentVersion] = {}
 
     def load_since(self, read_version: int) -> CommittedSince:
-        """Look for the head by listing (F6) and read it, and what made every version after `read_version`.
+        """Find the head by listing (rule F6), and read it and the transaction of every version after `read_version`.
 
-        Raises `ReferenceNotFound` when there is no version and `read_version` is not 0, `RetryableConflict` when one
-        that is needed can no longer be read (P8).
+        Raises:
+            ReferenceNotFound: There is no version, and `read_version` is not 0.
+            RetryableConflict: A version that is needed can no longer be read (rule P8).
         """
         try:
             latest = find_latest(self.store, self.base)
@@ -62,21 +60,21 @@ class VersionChain:
                 return read_complete(self.store, self.base, latest)
             return read_concurrent(self.store, self.base, self._location(number, latest.scheme))
 
-        # In parts, so that a name with an absurd number in it is found out by the first version that is not there.
+        # In parts, so that a file name with an absurd version number fails at the first version that does not exist.
         head, *others = self.store.map(read, [latest.version, *islice(between, _READ_TOGETHER)])
         assert isinstance(head, ManifestFile)
-        self._known.update((landed.version, landed) for landed in (head, *others))
+        self._known.update((version.version, version) for version in (head, *others))
         while others:
             others = list(self.store.map(read, list(islice(between, _READ_TOGETHER))))
-            self._known.update((landed.version, landed) for landed in others)
+            self._known.update((version.version, version) for version in others)
         concurrent = [self._known[number] for number in range(read_version + 1, latest.version + 1)]
         return CommittedSince(head, concurrent, latest.scheme)
 
-    def whole(self, landed: ConcurrentVersion, scheme: NamingScheme) -> ManifestFile:
-        """The file of a version. Raises `RetryableConflict` when it can no longer be read."""
-        if isinstance(landed, ManifestFile):
-            return landed
-        return read_complete(self.store, self.base, self._location(landed.version, scheme))
+    def read_complete(self, version: ConcurrentVersion, scheme: NamingScheme) -> ManifestFile:
+        """The manifest file of a version. Raises `RetryableConflict` if it can no longer be read."""
+        if isinstance(version, ManifestFile):
+            return version
+        return read_complete(self.store, self.base, self._location(version.version, scheme))
 
     def _location(self, version: int, scheme: NamingScheme) -> ManifestLocation:
         return ManifestLocation(manifest_path(self.base, version, scheme), version, scheme)

@@ -1,4 +1,4 @@
-"""A version that landed since a transaction was made, and as much of its file as judging against it takes."""
+"""Versions committed concurrently with a transaction, each read only as far as judging against it needs."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, parse_found, read_manifest, with_transaction
 
 FRONT = 16 * 1024
-"""Bytes. The transaction stands near the beginning of a manifest file, and before the fragments."""
+"""Bytes. The transaction is near the beginning of a manifest file, before the fragments."""
 
 
 class ConcurrentVersion(Protocol):
-    """A committed version as a verdict needs it. `outline` may be read when it is asked for, and gone (`NotFound`)."""
+    """A committed version as a verdict needs it. `outline` may be read on access."""
 
     @property
     def version(self) -> int:
-        """Its number."""
+        """The version number."""
 
     @property
     def transaction(self) -> pb.Transaction | None:
-        """What made it; None if that cannot be had."""
+        """The transaction that made the version; None if it cannot be read."""
 
     @property
     def transaction_uuid(self) -> str:
-        """The uuid of what made it, '' when that is not named."""
+        """The uuid of the transaction that made the version; '' if the version names none."""
 
     @property
     def outline(self) -> AnyManifest:
-        """The manifest. Raises `NotFound` and `CorruptFile`."""
+        """The manifest. Raises `NotFound` if the version was removed meanwhile, `CorruptFile`."""
 
 
 class TransactionOnly:
-    """A version of whose file only the transaction was read."""
+    """A version of which only the transaction was read."""
 
     def __init__(self, store: ObjectStore, location: ManifestLocation, transaction: pb.Transaction) -> None:
         self.transaction = transaction
@@ -51,19 +51,21 @@ class TransactionOnly:
 
     @property
     def transaction_uuid(self) -> str:
-        """The uuid of what made it."""
+        """The uuid of the transaction."""
         return self.transaction.uuid
 
     @cached_property
     def outline(self) -> AnyManifest:
-        """The manifest, read now. Raises `NotFound` and `CorruptFile`."""
+        """The manifest, read on first access. Raises `NotFound`, `CorruptFile`."""
         return read_manifest(self._store, self._location, lazily=True).outline
 
 
 def read_concurrent(store: ObjectStore, base: str, location: ManifestLocation) -> ConcurrentVersion:
-    """Read what made a version: only the front of its file if that is large and shows the transaction.
+    """Read the transaction of a version: only the front of a large file, if the transaction is there.
 
-    Raises `RetryableConflict` when it is gone (P8), `CorruptFile` when it is not that version.
+    Raises:
+        RetryableConflict: The version was removed (rule P8: what cannot be judged must be redone).
+        CorruptFile: The file is not that version.
     """
     try:
         front = store.get_range(location.path, 0, FRONT)
@@ -80,7 +82,7 @@ def read_concurrent(store: ObjectStore, base: str, location: ManifestLocation) -
 
 
 def read_complete(store: ObjectStore, base: str, location: ManifestLocation) -> ManifestFile:
-    """Read a version with its transaction, leaving its fragments encoded. Raises as `read_concurrent` does."""
+    """Read a version with its transaction; its fragments stay encoded. Raises as `read_concurrent` does."""
     try:
         return with_transaction(store, base, read_manifest(store, location, lazily=True))
     except NotFound as error:
@@ -88,4 +90,4 @@ def read_complete(store: ObjectStore, base: str, location: ManifestLocation) -> 
 
 
 def _gone(location: ManifestLocation) -> RetryableConflict:
-    return RetryableConflict(location.version, "it landed since, and can no longer be read")
+    return RetryableConflict(location.version, "it was committed concurrently, and can no longer be read")

@@ -1,7 +1,7 @@
-"""Whether a version that was written to a vacant slot continues its table.
+"""Checks that a version written to a vacant slot continues its table.
 
-A vacant slot may be one that a clean-up made free: a writer that was held between its look at the head and its write
-then stands below the newest version, where no reader looks and the next clean-up removes it.
+A slot may be vacant because a clean-up removed its version. A writer that was suspended between reading the head and
+writing then ends up below the newest version, where no reader finds its version and the next clean-up removes it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from lance_core.versions import find_latest, with_transaction
 def check_continues(
     store: ObjectStore, base: str, file: ManifestFile, head: ManifestFile | None, scheme: NamingScheme
 ) -> None:
-    """Raise `CommitUnknown` unless `file`, just written below `base` on `head`, is the newest version or was built on.
+    """Check that `file`, just written below `base` on `head`, is the newest version or an ancestor of it.
 
-    By listing; in a directory, as on a bucket, one call. Where a newer version stands directly above, it is taken to be
-    built on this one unless it shows that it was not. Removes nothing: what cannot be told may have been committed.
+    One listing. The version directly above `file` counts as built on it unless its content shows otherwise. Removes
+    nothing, because the version may have been committed.
+
+    Raises:
+        CommitUnknown: The version is not part of the chain, or that cannot be determined.
     """
     if head is None:
         return
@@ -32,14 +35,14 @@ def check_continues(
         above = store.find(manifest_path(base, file.version + 1, scheme))
         if above is None:
             raise CommitUnknown(
-                f"{place} is written, but the newest version is {latest.version} and those between are gone: whether "
-                "they were built on it cannot be told"
+                f"{place} is written, but the newest version is {latest.version} and the versions between were "
+                "removed: whether they were built on it is unknown"
             )
         built = with_transaction(store, base, parse_manifest_file(above, expected_version=file.version + 1))
         reason = None if built.transaction is None else lineage_break(file, built)
     except ManifestNotSynchronized:
-        return  # an external manifest store holds it, and shows it once its final name can be written
+        return  # committed in the external manifest store, which shows it once its final name can be written
     except StorageError as error:
-        raise CommitUnknown(f"{place} is written, but cannot be seen to count: {error}") from error
+        raise CommitUnknown(f"{place} is written, but could not be confirmed: {error}") from error
     if reason is not None:
         raise CommitUnknown(f"{place} is written, but version {file.version + 1} was not built on it: {reason}")

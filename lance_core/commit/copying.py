@@ -1,4 +1,4 @@
-"""Copying the files of a version below another root, by the stores' own means: what a deep clone is made of."""
+"""Copies the files of a version to another root, inside the store where possible. Used by deep clones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lance_core.transaction.reachable import is_file_path
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A version that is cloned: of the table or branch at the key `base` of `store`.
+    """The version to clone, of the table or branch at the key `base` of `store`.
 
     Base paths outside `store` are opened with `storage_options`.
     """
@@ -33,16 +33,19 @@ class Origin:
 def copy_files(origin: Origin, target: ObjectStore, base: str) -> None:
     """Copy the data, deletion and index files of a version to the root at the key `base` of `target`, durably.
 
-    Also those that it has from elsewhere: branches, shallow clones, other base paths. What is there already, with its
-    size, is not copied again: such files have random names and never change. Raises `ReferenceNotFound` when a file is
-    gone, `UnsupportedFeature` when two of them would meet under one name.
+    Files under other roots (of branches, shallow clones, other base paths) are copied too. A file that exists at the
+    target with the same size is not copied again: such files have random names and never change.
+
+    Raises:
+        ReferenceNotFound: A file of the version no longer exists.
+        UnsupportedFeature: Two files would get the same name.
     """
     _Copies(origin, target, base).make()
 
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """Where files of a version lie: below the key `base` of `store`, or, if it is no table, right there."""
+    """A root with files of a version, at the key `base` of `store`. Unless `is_table`, data files are in it."""
 
     store: ObjectStore
     base: str
@@ -59,7 +62,7 @@ class _Root:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """One file to be copied to a key of the target. `size` is in bytes, None if it was not asked for."""
+    """One file to be copied to a key of the target. `size` is in bytes, None if unknown."""
 
     root: _Root
     source: str
@@ -68,7 +71,7 @@ class _Copy:
 
 @dataclass(slots=True)
 class _Copies:
-    """The files of one version, and copying them."""
+    """Plans and makes the copies of the files of one version."""
 
     origin: Origin
     target: ObjectStore
@@ -94,7 +97,7 @@ class _Copies:
         self.target.sync(self._planned)
 
     def _copy(self, key: str, copy: _Copy) -> None:
-        # Durable one by one: what an interrupted call left is taken for whole when its size is right.
+        # Each copy is durable: a later call takes a file of the right size for complete.
         self.target.copy(copy.source, key, origin=copy.root.store, durable=True)
 
     def _plan_fragment(self, fragment: pb.DataFragment) -> None:
@@ -109,7 +112,7 @@ class _Copies:
             if key not in sizes:
                 raise self._gone(f"{root.store.object_uri(key)}: expected a data file, found none")
             self._plan(root, key, data_path(self.target_base, file.path), sizes[key])
-            # Large values lie beside the file, in a directory of its name.
+            # Large values are stored beside the file, in a directory of the same name.
             stem = key.removesuffix(".lance")
             for beside in _below(sizes, stem):
                 target = data_path(self.target_base, file.path.removesuffix(".lance") + beside.removeprefix(stem))
@@ -148,7 +151,7 @@ class _Copies:
     def _table_root(self, base_id: int | None) -> _Root:
         root = self._root(base_id)
         if not root.is_table:
-            raise UnsupportedFeature(f"base path {base_id} is no table, but has deletion or index files")
+            raise UnsupportedFeature(f"base path {base_id} is not a table, but has deletion or index files")
         return root
 
     def _find_root(self, base_id: int | None) -> _Root:
@@ -174,7 +177,7 @@ class _Copies:
 
     def _gone(self, what: object) -> ReferenceNotFound:
         place = self.origin.store.object_uri(self.origin.base)
-        return ReferenceNotFound(f"clone of version {self.origin.file.version} of {place}: a file is gone: {what}")
+        return ReferenceNotFound(f"clone of version {self.origin.file.version} of {place}: a file is missing: {what}")
 
 
 def _below(keys: Mapping[str, int], directory: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What must survive a power loss before a manifest may say that it is there (S1)."""
+"""Makes files survive a power loss before a manifest refers to them (rule S1)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from lance_core.storage.port import ObjectStore
 from lance_core.transaction.reachable import blob_directories, reachable_files, unlisted_index_directories
 
 BLOB_EXTENSION = "lance.blob.v2"
-"""Columns of this type may keep large values in `data/<name of the data file>/`, of which no manifest tells."""
+"""Columns of this type may keep large values in `data/<name of the data file>/`, which no manifest lists."""
 
 
 def put_with_retries(store: ObjectStore, path: str, data: bytes, *, durable: bool = True) -> str | None:
-    """Write a file that only this transaction writes, sending the same bytes again when an answer is lost.
+    """Write a file that only this transaction writes; unknown outcomes are retried with the same bytes.
 
-    Returns its e_tag. Raises `OutcomeUnknown` when patience ends: the file may be there, or come yet,
-    which harms nobody.
+    Returns the e_tag. Raises `OutcomeUnknown` when the retries are exhausted: the file may exist now or later, which
+    is harmless.
     """
     try:
-        return store.put(path, data, durable=durable)  # outside the loop, whose machinery costs more than a local write
+        return store.put(path, data, durable=durable)  # without tenacity, which costs more than a local write
     except OutcomeUnknown:
         retrying = Retrying(
             stop=stop_after_attempt(3),
@@ -42,23 +42,28 @@ def added_files(
     head: ManifestFile | None = None,
     made: ManifestFile | None = None,
 ) -> list[str]:
-    """Keys of all that `transaction` adds to the table at `base` (S1).
+    """The keys of all files that `transaction` adds to the table at `base` (rule S1: they must be durable first).
 
-    Lists index directories of older writers and, on a local disk, the blobs that lie beside data files. Without the
-    `head` that it is committed on, files that were there before may be among them. `made` is the version that it makes,
-    if that is at hand already.
+    Lists index directories of older writers and, on a local disk, the blobs beside data files.
+
+    Args:
+        store: The store that holds the table.
+        base: The key of the root of the table or branch.
+        transaction: The transaction.
+        head: The version that the transaction is committed on. Without it, older files may be among the result.
+        made: The version that the transaction makes, if it is built already.
     """
     keys = reachable_files(transaction, base, head)
     directories = unlisted_index_directories(transaction, base)
-    if store.local and _may_have_blobs(transaction, head, made):  # elsewhere nothing is left to do for what was written
-        directories += filter(is_key, blob_directories(keys, base))  # the others name no file, and are refused as such
+    if store.local and _may_have_blobs(transaction, head, made):  # remote stores make every write durable themselves
+        directories += filter(is_key, blob_directories(keys, base))  # names that are no keys are refused later
     for directory in directories:
         keys += [meta.path for meta in store.list(directory)]
     return keys
 
 
 def _may_have_blobs(transaction: pb.Transaction, head: ManifestFile | None, made: ManifestFile | None) -> bool:
-    """Whether the table may have, or gets, a column whose values may lie in files of their own."""
+    """Whether the table may have, or may get, a column whose values are stored in separate files."""
     if made is not None:
         return _has_blobs(made.outline.fields)
     if head is None and not transaction.HasField("overwrite"):
@@ -78,14 +83,14 @@ def write_before_publishing(
     head: ManifestFile | None,
     files: Sequence[tuple[str, bytes]],
 ) -> None:
-    """Write `files` and make them, and all that `transaction` adds to the table at `base`, durable.
+    """Write `files`, and make them and all files that `transaction` adds to the table at `base` durable.
 
-    Stock clients do not sync what they write, so data, deletion and index files are synced here, whoever wrote them.
-    Raises `InvalidTransaction` when one of them is missing, where the store can tell.
+    Stock clients do not sync their files, so data, deletion and index files are synced here, regardless of the writer.
+    Raises `InvalidTransaction` if the store reports one of them as missing.
     """
     store.map(lambda file: put_with_retries(store, file[0], file[1], durable=False), files)
     keys = [*(key for key, _ in files), *added_files(store, base, transaction, head)]
     try:
         store.sync(dict.fromkeys(keys))
     except NotFound as error:
-        raise InvalidTransaction(f"transaction {transaction.uuid} names a file that is not there: {error}") from error
+        raise InvalidTransaction(f"transaction {transaction.uuid} names a file that does not exist: {error}") from error

@@ -1,4 +1,4 @@
-"""Committing one transaction to one table."""
+"""The commit loop of one table: prepare on the head, claim the slot, repeat if another writer took it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lance_core.commit.chain import VersionChain
 from lance_core.commit.confirm import check_continues
 from lance_core.commit.copying import Origin, copy_files
 from lance_core.commit.durability import write_before_publishing
-from lance_core.commit.prepare import PreparedCommit, prepare_commit
+from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, prepare_commit
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.commit.table_files import TableFiles
 from lance_core.errors import CommitUnknown, IncompatibleTransaction, NotFound, ReferenceNotFound, RetryableConflict
@@ -30,7 +30,7 @@ _WAIT = wait_random_exponential(multiplier=0.005, max=1.0)
 class Committed:
     """A version that was published under its canonical key `path`.
 
-    `rebased` says that it was put on a newer version than the transaction had read. `e_tag` is None where the store
+    `rebased` is true if it was built on a newer version than the transaction had read. `e_tag` is None if the store
     has none or its answer was lost.
     """
 
@@ -53,19 +53,36 @@ def commit_transaction(
 ) -> Committed:
     """Publish `transaction` as the next version of the table at key `base`, or of one of its branches.
 
-    Each attempt judges it against every version since the one it read, rebases it, writes what must be there first
-    and claims the slot after the head; when another writer took that, it begins again after a pause with jitter, at
-    most `max_retries` times. A transaction that is found to be committed already is answered with the version that
-    it made, so a call may be repeated. `stable_row_ids` is for the first version of a table.
+    Each attempt judges the transaction against every version since its read version, rebases it, writes the files it
+    refers to and claims the slot after the head. If another writer took the slot, the next attempt follows after a
+    pause with jitter. A call may be repeated: a transaction that is committed already returns the version it made.
 
-    A Clone begins a branch, or a shallow clone at another `base`, under the number of the version that it copies. That
-    its place is empty is looked at before, not as part of the claim: the place must be the caller's own, as a branch
-    is whose name nobody else is creating (`Branches.create` sees to that). `origin` is the version that it copies,
-    where it is at hand or lies in another store. A deep one copies the files first; only a table can be one.
+    A Clone begins a branch, or a clone at another `base`, under the number of the version that it copies. The check
+    that its target is empty is not part of the claim, so the target must be reserved by the caller (`Branches.create`
+    reserves the name of a branch). A deep clone copies the files first and is always a table of its own.
 
-    Raises `RetryableConflict` (also when the tries are used up), `IncompatibleTransaction`, `InvalidTransaction`,
-    `UnsupportedFeature`, `ReferenceNotFound` for a branch or table that is not there: nothing was committed.
-    `CommitUnknown`: it may have been, or may yet be. Files of lost attempts stay for a collector (G4).
+    Files of failed attempts are left to garbage collection (rule G4).
+
+    Args:
+        store: The store that holds the table.
+        base: The key of the table's root.
+        transaction: The transaction.
+        branch: The branch to commit to; None for main.
+        max_retries: How many times an attempt is repeated.
+        stable_row_ids: Whether a new table has stable row ids.
+        origin: The version that a Clone copies. By default it is found in `store` by the path that the Clone names.
+
+    Returns:
+        The version that the transaction made.
+
+    Raises:
+        RetryableConflict: A concurrent version conflicts and the operation can be redone, or the retries are
+            exhausted. Nothing was committed.
+        IncompatibleTransaction: A concurrent version conflicts irreconcilably. Nothing was committed.
+        InvalidTransaction: The transaction contradicts itself or the table. Nothing was committed.
+        UnsupportedFeature: The table or the operation is not supported. Nothing was committed.
+        ReferenceNotFound: The branch or table does not exist. Nothing was committed.
+        CommitUnknown: The transaction may have been committed, or may still be.
     """
     attempt = _CommitAttempt(store, branch_base(base, branch), transaction, branch, stable_row_ids, origin)
     retrying = Retrying(
@@ -88,37 +105,37 @@ def prepare_on_head(
     stable_row_ids: bool = False,
     origin: Origin | None = None,
 ) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
-    """The next version of the chain as `transaction` makes it, with the head that it stands on.
+    """Prepare the next version of the chain from `transaction`.
 
-    Or the version that it has made already. Raises as `commit_transaction` does, but nothing of unknown outcome.
+    Returns the prepared commit, the head that it is built on and the naming scheme of the chain; or the version that
+    the transaction has made already. Raises as `commit_transaction` does, except `CommitUnknown`.
     """
     if transaction.WhichOneof("operation") == "clone":
-        return _clone_on_nothing(chain, transaction, branch, origin)
-    landed = chain.load_since(transaction.read_version)
-    if landed.head is None and branch is not None:
+        return _prepare_clone(chain, transaction, branch, origin)
+    since = chain.load_since(transaction.read_version)
+    if since.head is None and branch is not None:
         raise ReferenceNotFound(
             f"branch {branch} ({chain.store.object_uri(chain.base)}): expected a version, found none"
         )
-    done = landed.find(transaction.uuid)
+    done = since.find(transaction.uuid)
     if done is not None:
-        path = manifest_path(chain.base, done.version, landed.scheme)
-        file = chain.whole(done, landed.scheme)
+        path = manifest_path(chain.base, done.version, since.scheme)
+        file = chain.read_complete(done, since.scheme)
         return Committed(done.version, path, file, None, done.version > transaction.read_version + 1)
     prepared = prepare_commit(
         transaction,
-        landed.head,
-        landed.concurrent,
+        History(since.head, since.concurrent),
         TableFiles(chain.store, chain.base),
         now_ns=time.time_ns(),
-        stable_row_ids=stable_row_ids,
+        first=FirstVersion(stable_row_ids=stable_row_ids),
     )
-    return prepared, landed.head, landed.scheme
+    return prepared, since.head, since.scheme
 
 
-def _clone_on_nothing(
+def _prepare_clone(
     chain: VersionChain, transaction: pb.Transaction, branch: str | None, origin: Origin | None
 ) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
-    """The first version of a branch or clone, where none is yet, or the one that it has made already."""
+    """Prepare the first version of a branch or clone; or return the version that the Clone has made already."""
     clone = transaction.clone
     files = TableFiles(chain.store, chain.base)
     try:
@@ -126,16 +143,18 @@ def _clone_on_nothing(
     except ReferenceNotFound:
         pass
     else:
-        return _begun(files, transaction, latest)
+        return _committed_clone(files, transaction, latest)
     origin = origin or _find_origin(files, clone)
-    prepared = prepare_commit(transaction, None, (), files, now_ns=time.time_ns(), branch=branch, cloned=origin.file)
+    prepared = prepare_commit(
+        transaction, History(None), files, now_ns=time.time_ns(), first=FirstVersion(branch, cloned=origin.file)
+    )
     if not clone.is_shallow:
         copy_files(origin, chain.store, chain.base)
     return prepared, None, NamingScheme.V2
 
 
-def _begun(files: TableFiles, transaction: pb.Transaction, latest: ManifestLocation) -> Committed:
-    """The version that a Clone made of the place that it was for. Raises `IncompatibleTransaction` if others did."""
+def _committed_clone(files: TableFiles, transaction: pb.Transaction, latest: ManifestLocation) -> Committed:
+    """The version that the Clone has made. Raises `IncompatibleTransaction` if another transaction made the table."""
     refusal = IncompatibleTransaction(latest.version, "a Clone can only be the first version")
     try:
         found, file = read_version(files.store, files.base, transaction.clone.ref_version, latest.scheme)
@@ -147,7 +166,7 @@ def _begun(files: TableFiles, transaction: pb.Transaction, latest: ManifestLocat
 
 
 def _find_origin(files: TableFiles, clone: pb.Transaction.Clone) -> Origin:
-    """What a Clone names, where it lies in the store."""
+    """The version that a Clone names, if it is in the same store. Raises `ReferenceNotFound`, `UnsupportedFeature`."""
     try:
         file = files.cloned(clone.ref_path, clone.ref_version)
     except NotFound as error:
@@ -173,7 +192,7 @@ class _CommitAttempt:
         self.last_slot = 0
 
     def run(self) -> Committed | None:
-        """Try once. None when another writer took the slot."""
+        """Make one attempt. Returns None if another writer took the slot."""
         store, base = self._chain.store, self._chain.base
         found = prepare_on_head(
             self._chain,

@@ -1,4 +1,4 @@
-"""One attempt of a commit, up to the point where something becomes visible."""
+"""Preparing a commit: judge, rebase and apply a transaction. Nothing becomes visible to readers."""
 
 from __future__ import annotations
 
@@ -39,17 +39,52 @@ from lance_core.transaction.operations import (
 )
 from lance_core.transaction.rebase import Rebased, rebase_coverage, rebase_deletions
 
-__all__ = ["PreparedCommit", "TableFiles", "prepare_commit"]
+__all__ = ["FirstVersion", "History", "PreparedCommit", "TableFiles", "prepare_commit"]
 
 _UUID = re.compile(r"[0-9A-Za-z_-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedCommit:
-    """A manifest that may be published as `version`, on `head` and on no other (P2).
+class History:
+    """The committed versions that a transaction is judged against and built on.
 
-    `files` are store keys and bytes that must be written before: the transaction file and deletion files.
-    `rebased` says that versions were committed after the one that the transaction read.
+    Attributes:
+        head: The version to build on. None for the first version of a table or branch.
+        concurrent: Every committed version above the transaction's read version, up to and including the head,
+            ascending, each with its transaction.
+        read: The read version. It is needed only if the transaction and a concurrent one changed rows of the same
+            fragment, and is read from its canonical name if it is None.
+        load: Returns a version of the same table or branch by its number, for a Restore; raises `NotFound`. By
+            default canonical names are read.
+    """
+
+    head: ManifestFile | None
+    concurrent: Sequence[ConcurrentVersion] = ()
+    read: ManifestFile | None = None
+    load: Callable[[int], ManifestFile] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstVersion:
+    """Properties of a first version. They are ignored where there is a head.
+
+    Attributes:
+        branch: The branch that begins; None for main.
+        stable_row_ids: Whether the new table has stable row ids.
+        cloned: The version that a Clone copies.
+    """
+
+    branch: str | None = None
+    stable_row_ids: bool = False
+    cloned: ManifestFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCommit:
+    """A manifest that may be published as `version` on `head`, and on no other version (rule P2).
+
+    `files` are the store keys and bytes to be written first: the transaction file and deletion files. `rebased` is
+    true if versions were committed after the read version of the transaction.
     """
 
     version: int
@@ -61,82 +96,80 @@ class PreparedCommit:
 
     @property
     def parent(self) -> Identity | None:
-        """What distinguishes the head that it stands on; None for a first version."""
+        """The identity of the head that the manifest is built on; None for a first version."""
         return None if self.head is None else self.head.identity
 
 
 def prepare_commit(
     transaction: pb.Transaction,
-    head: ManifestFile | None,
-    concurrent: Sequence[ConcurrentVersion],
+    history: History,
     files: TableFiles,
     *,
     now_ns: int,
-    branch: str | None = None,
-    read: ManifestFile | None = None,
-    stable_row_ids: bool = False,
-    load: Callable[[int], ManifestFile] | None = None,
-    cloned: ManifestFile | None = None,
+    first: FirstVersion | None = None,
 ) -> PreparedCommit:
     """Judge, rebase and apply a transaction.
 
-    `head` is the version to build on, None for the first version of a new table (an Overwrite) or branch (a Clone of
-    the version `cloned`), which alone look at `branch` and `stable_row_ids`. `concurrent` holds every committed
-    version above the transaction's read version, up to and with the head, ascending, each with its transaction.
-    `read` is the read version itself; it is wanted only when both changed rows of one fragment, and read from its
-    canonical name if it is not given. `load` gives a version of the same table or branch by number, for a Restore; it
-    raises `NotFound`. By default it reads canonical names.
+    Reads deletion files if the transaction and a concurrent one changed rows of the same fragment, and the version
+    that a Restore goes back to. Writes nothing.
 
-    Reads deletion files when both changed rows of one fragment, and what is restored; writes nothing. Raises
-    `RetryableConflict` or `IncompatibleTransaction` with the version that stands in the way, `InvalidTransaction` for
-    what contradicts itself or the table (one that was committed already, too), `CorruptFile` for a head that nothing
-    can be built upon, `UnsupportedFeature` for what we do not build.
+    Args:
+        transaction: The transaction. Without a head it is an Overwrite or a Clone.
+        history: The committed versions to follow.
+        files: The files of the table or branch.
+        now_ns: The commit time in nanoseconds since the epoch.
+        first: Properties of a first version.
+
+    Returns:
+        The next version.
+
+    Raises:
+        RetryableConflict: A concurrent version conflicts; the operation can be redone.
+        IncompatibleTransaction: A concurrent version conflicts irreconcilably.
+        InvalidTransaction: The transaction contradicts itself or the table, or is committed already.
+        CorruptFile: The head is not fit to be built on.
+        UnsupportedFeature: The head or the operation is not supported.
     """
     if not _UUID.fullmatch(transaction.uuid):
         raise InvalidTransaction(f"transaction uuid {transaction.uuid!r}: expected letters, digits, '-' and '_'")
+    first = first or FirstVersion()
+    head = history.head
     operation = decode_operation(transaction)
     merged: tuple[tuple[str, bytes], ...] = ()
     if head is not None:
         check_head(head.outline)
-        _check_sequence(transaction, head, concurrent)
-        if concurrent:
-            rebased = _follow(operation, transaction, head, concurrent, files, read)
+        _check_sequence(transaction, head, history.concurrent)
+        if history.concurrent:
+            rebased = _rebase(operation, transaction, head, history, files)
             if rebased is not None:
                 transaction = _restate(transaction, rebased, head.version)
                 merged = tuple(
                     (deletion_file_path(files.base, file.fragment_id, file.message), file.data)
                     for file in rebased.files
                 )
-    source = _source(operation, head, load or files.manifest) if cloned is None else cloned
-    first = operation.ref_version if isinstance(operation, Clone) else 1
-    version = head.version + 1 if head is not None else first
+    source = _restored(operation, head, history.load or files.manifest) if first.cloned is None else first.cloned
+    first_number = operation.ref_version if isinstance(operation, Clone) else 1
+    version = head.version + 1 if head is not None else first_number
     built = apply_transaction(
         head,
         transaction,
         version=version,
         now_ns=now_ns,
-        branch=branch,
-        stable_row_ids=stable_row_ids,
+        branch=first.branch,
+        stable_row_ids=first.stable_row_ids,
         source=source,
     )
     data, file = build_manifest_file(built.manifest, transaction, built.indices)
     if writes_transaction_files(built.manifest):
         key = transaction_path(files.base, transaction.read_version, transaction.uuid)
         merged = ((key, transaction.SerializeToString(deterministic=True)), *merged)
-    return PreparedCommit(
-        version,
-        data,
-        file,
-        head,
-        bool(concurrent),
-        merged,
-    )
+    return PreparedCommit(version, data, file, head, bool(history.concurrent), merged)
 
 
-def _source(
+def _restored(
     operation: Operation, head: ManifestFile | None, load: Callable[[int], ManifestFile]
 ) -> ManifestFile | None:
-    """The manifest that the operation needs besides the head's."""
+    """The version that a Restore goes back to; None for every other operation."""
     if not isinstance(operation, Restore) or head is None:
         return None
     if operation.version == head.version:
@@ -146,7 +179,7 @@ def _source(
     try:
         return load(operation.version)
     except NotFound as error:
-        raise InvalidTransaction(f"restore of version {operation.version}, which is not there: {error}") from error
+        raise InvalidTransaction(f"restore of version {operation.version}, which does not exist: {error}") from error
 
 
 def _check_sequence(transaction: pb.Transaction, head: ManifestFile, concurrent: Sequence[ConcurrentVersion]) -> None:
@@ -163,17 +196,12 @@ def _check_sequence(transaction: pb.Transaction, head: ManifestFile, concurrent:
             raise InvalidTransaction(f"transaction {transaction.uuid} is committed already, as version {file.version}")
 
 
-def _follow(
-    operation: Operation,
-    transaction: pb.Transaction,
-    head: ManifestFile,
-    concurrent: Sequence[ConcurrentVersion],
-    files: TableFiles,
-    read: ManifestFile | None,
+def _rebase(
+    operation: Operation, transaction: pb.Transaction, head: ManifestFile, history: History, files: TableFiles
 ) -> Rebased | None:
-    """Judge against each version in turn; the operation in terms of the head where that differs."""
-    rows = _Rows(operation, transaction, head, files, read)
-    for file in concurrent:
+    """Judge the operation against each concurrent version; return it in terms of the head, or None if unchanged."""
+    rows = _DeletedRows(operation, transaction, head, files, history.read)
+    for file in history.concurrent:
         shared = shared_fragments(operation, file.transaction)
         verdict = judge(operation, file.transaction, rows.context(file, shared))
         if verdict.outcome is Outcome.RETRYABLE:
@@ -185,7 +213,7 @@ def _follow(
         case Delete() | Update():
             rebased = rebase_deletions(operation, head.outline, rows.complete, rows.in_head())
         case CreateIndex():
-            committed = [file.transaction for file in concurrent if file.transaction is not None]
+            committed = [file.transaction for file in history.concurrent if file.transaction is not None]
             rebased = rebase_coverage(operation, head.outline, committed)
         case _:
             return None
@@ -203,8 +231,8 @@ def _restate(transaction: pb.Transaction, rebased: Rebased, version: int) -> pb.
     return restated
 
 
-class _Rows:
-    """What a verdict may depend on besides the messages: the rows behind a Delete or Update, read when asked for."""
+class _DeletedRows:
+    """The rows that a Delete or Update and the versions concurrent to it delete, read from deletion files on demand."""
 
     def __init__(
         self,
@@ -224,10 +252,10 @@ class _Rows:
         self._before: dict[int, pb.DataFragment] | None = None
         self._ours: dict[int, BitMap] = {}
         self.complete: dict[int, BitMap] = {}
-        """All rows in our deletion files, by fragment, of the fragments that were asked for."""
+        """All rows in the operation's deletion files, by fragment id, of the fragments requested so far."""
 
     def context(self, other: ConcurrentVersion, shared: frozenset[int]) -> Context:
-        """What `judge` needs to know against `other`; rows that can no longer be read are left out (P8)."""
+        """The context for judging against `other`, without rows that can no longer be read (rule P8)."""
         theirs: dict[int, BitMap] = {}
         try:
             changed = find_fragments(other.outline, shared & self._updated.keys()) if shared else {}
@@ -243,7 +271,7 @@ class _Rows:
         return Context(self._ours, theirs, self._head.outline.fields)
 
     def in_head(self) -> dict[int, BitMap]:
-        """All rows that are deleted in the head, of the fragments that were asked for."""
+        """All rows deleted in the head, by fragment id, of the fragments requested so far."""
         found: dict[int, BitMap] = {}
         for number, fragment in find_fragments(self._head.outline, self._ours.keys()).items():
             try:

@@ -1,4 +1,4 @@
-"""Claiming a version: strict compare-and-set by put-if-absent (F1)."""
+"""Claims a slot, the canonical name of a version, by put-if-absent (rule F1: only an occupied slot is an answer)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lance_core.storage.port import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class SlotWon:
-    """The slot holds our bytes. `e_tag` is None when the store has none or the answer that held it was lost."""
+    """The slot holds the given bytes. `e_tag` is None if the store has none or its answer was lost."""
 
     e_tag: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class SlotLost:
-    """The slot holds other bytes than ours, which will not be written any more.
+    """The slot holds other bytes than the given ones, which will not be written any more.
 
-    `doubted`: an answer was lost before, so ours may have stood there and been removed since.
+    `doubted`: an answer was lost before, so the given bytes may have been in the slot and removed since.
     """
 
     data: bytes
@@ -30,7 +30,7 @@ class SlotLost:
 
 @dataclass(frozen=True, slots=True)
 class SlotUnknown:
-    """Patience ended before the slot was seen occupied. Ours may be there now or later; clean up nothing."""
+    """Retries exhausted while the slot looked vacant. The bytes may be written now or later; clean up nothing."""
 
     reason: str
 
@@ -51,16 +51,28 @@ def claim_slot(
     longest_wait: float | None = None,
     durable: bool = True,
 ) -> SlotOutcome:
-    """Write `data` to `path` if that is vacant.
+    """Write `data` to `path` if the key is vacant.
 
-    Only an occupied slot is an answer. After a lost answer the slot is read, and if it is vacant the same bytes are
-    sent again: a vacant slot is never a failure, for a delayed write may still land in it. `attempts` bounds the
-    writes, `longest_wait` (seconds, `LONGEST_WAIT` by default) the pause between them, which has jitter. `data` must
-    be unique to this attempt (a manifest is, by its transaction's uuid): equal bytes in the slot mean that we won.
-    Raises the `StorageError` of a write that the store refused before any answer was lost; nothing was written then.
+    After a lost answer the slot is read, and if it is vacant the same bytes are sent again. A vacant slot is never a
+    failure, because a delayed write may still be applied.
+
+    Args:
+        store: The store.
+        path: The key to claim.
+        data: The bytes. They must be unique to this attempt, as a manifest is by the uuid of its transaction: equal
+            bytes in the slot count as success.
+        attempts: The largest number of writes.
+        longest_wait: The longest pause between two writes in seconds, before jitter; `LONGEST_WAIT` by default.
+        durable: As in `ObjectStore.put`.
+
+    Returns:
+        The outcome: won, lost or unknown.
+
+    Raises:
+        StorageError: The store refused the write before any answer was lost. Nothing was written.
     """
     claim = _Claim(store, path, data, durable)
-    outcome = claim.attempt()  # outside the loop, whose machinery costs more than a local write
+    outcome = claim.attempt()  # without tenacity, which costs more than a local write
     if outcome is _PENDING and attempts > 1:
         outcome = Retrying(
             stop=stop_after_attempt(attempts - 1),
@@ -74,7 +86,7 @@ def claim_slot(
 
 
 class _Claim:
-    """One claim and what is known of it so far."""
+    """One claim and its state: whether an answer was lost, and the last error."""
 
     def __init__(self, store: ObjectStore, path: str, data: bytes, durable: bool) -> None:
         self.store = store
@@ -85,7 +97,7 @@ class _Claim:
         self.trouble: StorageError | None = None
 
     def attempt(self) -> SlotOutcome:
-        """Write once, and read if that gave no clear answer."""
+        """Write once; read the slot if the write gave no clear answer."""
         try:
             return SlotWon(self.store.put_if_absent(self.path, self.data, durable=self.durable))
         except AlreadyExists as error:
@@ -100,7 +112,7 @@ class _Claim:
         return self.read()
 
     def read(self) -> SlotOutcome:
-        """What the slot holds; pending when it is vacant or cannot be read."""
+        """The outcome that the content of the slot shows; pending if it is vacant or cannot be read."""
         try:
             found = self.store.find(self.path)
         except StorageError as error:

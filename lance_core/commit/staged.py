@@ -1,4 +1,4 @@
-"""Two-phase commit of one table: build the next version where no reader looks, look at it, publish or discard it."""
+"""Two-phase commit of one table: stage the next version outside `_versions/`, inspect it, publish or discard it."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     import lance
 
 STAGING_DIRECTORY = "_staging"
-"""At the root of the store, never below `_versions/`, where every writer looks for the newest version."""
+"""Directory at the root of the store. Staged manifests are never below `_versions/`, which every writer lists."""
 
 
 class StagedState(Enum):
-    """How far a staged commit has come."""
+    """State of a staged commit."""
 
     STAGED = "staged"
     PUBLISHED = "published"
     DISCARDED = "discarded"
     UNKNOWN = "unknown"
-    """An attempt to publish ended without an answer. It may be repeated; nothing may be discarded."""
+    """The outcome of publishing is unknown. Publishing may be repeated; discarding is refused."""
 
 
 class StagedCommit:
-    """A version that is complete but for its name. `path` is where its manifest is staged."""
+    """A version that is complete except for its canonical name. `path` is the key of the staged manifest."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class StagedCommit:
 
     @property
     def version(self) -> int:
-        """The number that it will have."""
+        """The version number."""
         return self._prepared.version
 
     @property
@@ -78,20 +78,22 @@ class StagedCommit:
 
     @property
     def rebased(self) -> bool:
-        """Whether it stands on a newer version than the transaction had read."""
+        """Whether it is built on a newer version than the transaction had read."""
         return self._prepared.rebased
 
     def open(self) -> lance.LanceDataset:
-        """A pylance handle on the staged version, for reading and for staging more. It must never commit."""
+        """A pylance handle on the staged version, for reading and for staging files. It must never commit."""
         from lance_core.data import open_staged
 
         return open_staged(self._store.object_uri(self._base), self.file, self._storage_options)
 
     def publish(self) -> Committed:
-        """Give the version its canonical name, if the head is still the one that it was built on.
+        """Give the version its canonical name if the head has not moved. Atomic and idempotent.
 
-        Atomic. Raises `RetryableConflict` with the version that took the slot (stage the transaction again), or
-        `CommitUnknown`, after which only `publish` may be called again. Publishing twice is the same as once.
+        Raises:
+            RetryableConflict: Another version took the slot. Stage the transaction again.
+            CommitUnknown: The outcome is unknown. Only `publish` may be called again.
+            InvalidTransaction: The version was discarded.
         """
         if self.state is StagedState.DISCARDED:
             raise InvalidTransaction(f"version {self.version} was staged at {self.path} and discarded")
@@ -116,10 +118,9 @@ class StagedCommit:
         return Committed(self.version, self.target, self.file, outcome.e_tag, self.rebased)
 
     def discard(self) -> None:
-        """Remove what staging wrote: the manifest and deletion files, which have names of their own.
+        """Remove the files that staging wrote: the manifest and the deletion files. Data files are not removed.
 
-        The data files belong to whoever wrote them. Raises `InvalidTransaction` for a version that was, or may have
-        been, published.
+        Raises `InvalidTransaction` if the version was, or may have been, published.
         """
         if self.state in {StagedState.PUBLISHED, StagedState.UNKNOWN}:
             raise InvalidTransaction(f"version {self.version}, staged at {self.path}, is {self.state.value}")
@@ -138,12 +139,22 @@ def stage_commit(
     stable_row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> StagedCommit:
-    """Judge, rebase and build the next version of the table at key `base` without publishing it.
+    """Judge, rebase and build the next version of the table at key `base` without publishing it. One attempt.
 
-    The manifest goes to `_staging/<fresh uuid>/` at the root of the store (N5): there is one attempt. All that it makes
-    reachable is durable when this returns; its transaction file is written by `publish`. `storage_options` are for
-    reading through pylance. Raises as `commit_transaction` does for what cannot be committed; `InvalidTransaction`
-    also for a transaction that is committed already.
+    The manifest is written to `_staging/<fresh uuid>/` at the root of the store (rule N5). All files that it refers to
+    are durable on return, except the transaction file, which `publish` writes.
+
+    Args:
+        store: The store that holds the table.
+        base: The key of the table's root.
+        transaction: The transaction.
+        branch: The branch to commit to; None for main.
+        stable_row_ids: Whether a new table has stable row ids.
+        storage_options: Options for reading the staged version through pylance.
+
+    Raises:
+        InvalidTransaction: The transaction contradicts itself or the table, or is committed already.
+        RetryableConflict, IncompatibleTransaction, UnsupportedFeature, ReferenceNotFound: As `commit_transaction`.
     """
     chain = VersionChain(store, branch_base(base, branch))
     found = prepare_on_head(chain, transaction, branch=branch, stable_row_ids=stable_row_ids)

@@ -1,4 +1,4 @@
-"""Reading what a commit needs to know of a table beyond its head."""
+"""The manifests and deletion files of one table or branch, located through base paths."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from lance_core.storage.port import ObjectStore
 
 
 def root_path(store: ObjectStore, base: str) -> str:
-    """How manifests and transactions name the root at the key `base`: a path for local files, else a URI.
+    """The root at the key `base` as manifests and transactions name it: a path for local files, else a URI.
 
-    Not percent-encoded, as stock writers spell it. `TableFiles.key_of` is the inverse.
+    Not percent-encoded, as stock writers write it. `TableFiles.key_of` is the inverse.
     """
     uri = unquote(store.object_uri(base))
     return uri.removeprefix("file://") if store.uri.startswith("file://") else uri
@@ -33,10 +33,12 @@ class TableFiles:
     base: str
 
     def deleted_rows(self, manifest: AnyManifest, fragment: pb.DataFragment) -> BitMap:
-        """Row offsets that are deleted in `fragment`, a fragment of `manifest` or of a transaction upon it.
+        """The offsets of the deleted rows of `fragment`, a fragment of `manifest` or of a transaction on it.
 
-        Raises `NotFound` when the deletion file is gone, `CorruptFile` when it is not one, and `UnsupportedFeature`
-        when it lies outside the store.
+        Raises:
+            NotFound: The deletion file does not exist.
+            CorruptFile: The file is not a deletion file.
+            UnsupportedFeature: The file is outside the store.
         """
         if not fragment.HasField("deletion_file"):
             return BitMap()
@@ -46,7 +48,7 @@ class TableFiles:
         return decode_deletion_file(message, data, physical_rows=fragment.physical_rows)
 
     def manifest(self, version: int) -> ManifestFile:
-        """A committed version, by its canonical name in either scheme. Raises `NotFound`, `CorruptFile`."""
+        """A committed version, read by its canonical name in either naming scheme. Raises `NotFound`, `CorruptFile`."""
         data = self.store.find(manifest_path(self.base, version, NamingScheme.V2))
         if data is None:
             data = self.store.get(manifest_path(self.base, version, NamingScheme.V1))
@@ -55,7 +57,7 @@ class TableFiles:
     def cloned(self, path: str, version: int) -> ManifestFile:
         """A version of the table or branch whose root is at `path`, as a Clone names it.
 
-        Raises `NotFound`, `CorruptFile`, and `UnsupportedFeature` when it lies outside the store.
+        Raises `NotFound`, `CorruptFile`, and `UnsupportedFeature` if the root is outside the store.
         """
         key = self.key_of(path)
         if key is None:
@@ -63,7 +65,7 @@ class TableFiles:
         return TableFiles(self.store, key).manifest(version)
 
     def base_key(self, manifest: AnyManifest, base_id: int) -> str:
-        """The key of the root that a base path names. Raises `UnsupportedFeature` unless it lies in the store."""
+        """The key of the root that a base path names. Raises `UnsupportedFeature` unless it is inside the store."""
         for entry in manifest.base_paths:
             if entry.id == base_id:
                 key = self.key_of(entry.path) if entry.is_dataset_root else None
@@ -73,7 +75,7 @@ class TableFiles:
         raise UnsupportedFeature(f"version {manifest.version} has no base path {base_id}")
 
     def key_of(self, path: str) -> str | None:
-        """The key of a root that is spelled as a path or a URI. None when it lies outside the store."""
+        """The key of a root that is given as a path or URI; None if it is outside the store."""
         root = unquote(self.store.uri).rstrip("/")
         path = unquote(path).rstrip("/") if "://" in path else path.rstrip("/")
         if path == root:

@@ -1,4 +1,4 @@
-"""Committing a transaction to a table that is known by its URI."""
+"""Commits a transaction to a table that is given by its URI."""
 
 from __future__ import annotations
 
@@ -24,19 +24,33 @@ def commit_transaction(
     commit_handler: CommitHandler | None = None,
     max_retries: int = MAX_RETRIES,
 ) -> Committed:
-    """Publish `transaction`, a message or its bytes, as the next version of the table at `uri` or of its `branch`.
+    """Publish a transaction as the next version of a table or branch.
 
-    It is judged against every version since the one that it read, and rebased over those that it may follow; the
-    answer says which version it became and whether it was rebased. When another writer takes the slot first, it
-    begins again, at most `max_retries` times. A transaction that is committed already is answered with its version,
-    so a call may be repeated. `commit_handler` says how the slot is claimed (see `lance_core.commit.handlers`); every
-    writer of the table must use the same. None is what the store has itself.
+    The transaction is judged against every version since its read version, and rebased where that is possible. A call
+    may be repeated: a transaction that is committed already returns the version it made.
 
-    Nothing was committed when this raises `RetryableConflict` (also when the tries are used up) or
-    `IncompatibleTransaction`, both with the concurrent version and the reason; `InvalidTransaction` for one that
-    contradicts itself or the table, or bytes that are none; `UnsupportedFeature`; `ReferenceNotFound` for a table or
-    branch that is not there; `StorageError` for a URI that leads to no store. After `CommitUnknown` it may have been
-    committed, or may yet be.
+    Args:
+        uri: The URI or path of the table's root.
+        transaction: The transaction, as a message or its bytes.
+        branch: The branch to commit to; None for main.
+        storage_options: Options of the store, by Lance's own keys.
+        commit_handler: How the slot is claimed, see `lance_core.commit.handlers`. Every writer of the table must use
+            the same handler. None uses the put-if-absent of the store.
+        max_retries: How many times an attempt is repeated if another writer takes the slot.
+
+    Returns:
+        The version that the transaction made, and whether it was rebased.
+
+    Raises:
+        RetryableConflict: A concurrent version conflicts and the operation can be redone, or the retries are
+            exhausted. Nothing was committed.
+        IncompatibleTransaction: A concurrent version conflicts irreconcilably. Nothing was committed.
+        InvalidTransaction: The transaction contradicts itself or the table, or the bytes are not a transaction.
+            Nothing was committed.
+        UnsupportedFeature: The table or the operation is not supported. Nothing was committed.
+        ReferenceNotFound: The table or branch does not exist. Nothing was committed.
+        StorageError: The URI or the options are not valid for any store, or the store failed. Nothing was committed.
+        CommitUnknown: The transaction may have been committed, or may still be.
     """
     message = transaction if isinstance(transaction, pb.Transaction) else _parse(transaction)
     store = handle(open_store(uri, storage_options), commit_handler)

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
+from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.format.naming import TRANSACTIONS_DIRECTORY, branch_base, join_key, parse_transaction_name
 from lance_core.inspection.files import Description, file_kind, inspect_file
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.branches import Branches
 from lance_core.tables.tags import Tags
-from lance_core.versions import list_versions
+from lance_core.versions import get_listed, list_versions
 
 __all__ = ["inspect_table", "inspect_uri"]
 
@@ -59,10 +59,7 @@ def inspect_table(
         what = f"version {number}" if number is not None else "a version"
         there = f"versions {locations[0].version} to {locations[-1].version}" if locations else "none"
         raise ReferenceNotFound(f"{store.object_uri(base)}: expected {what}, found {there}")
-    try:
-        described = inspect_file(found[0].path, store.get(found[0].path))
-    except NotFound as error:
-        raise ReferenceNotFound(f"{store.object_uri(found[0].path)}: listed, and gone when it was read") from error
+    described = inspect_file(found[0].path, get_listed(store, found[0]))
     if described["transaction"] is None:
         _add_transaction(store, base, described)
     return {

@@ -1,13 +1,12 @@
-"""Objects in a bucket, through the file systems of fsspec: s3fs, adlfs, gcsfs."""
+"""Object store on a cloud bucket, through the fsspec file systems s3fs, adlfs and gcsfs."""
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from fsspec.asyn import sync
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.keys import check_key, check_prefix, is_key, quote_path
@@ -18,18 +17,21 @@ from lance_core.storage.services.bucket import VACANT, Bucket, Failure, Found
 T = TypeVar("T")
 R = TypeVar("R")
 
-_TRIES = 5
-_FIRST_PAUSE = 0.05
+_ATTEMPTS = 5
+_FIRST_PAUSE = 0.1
+"""Seconds. The longest first pause between attempts; it doubles with every attempt."""
+_LONGEST_PAUSE = 2.0
+_RETRYABLE = frozenset({Failure.SILENT, Failure.REPEAT})
 
 
 class FsspecStore(ObjectStore):
-    """Objects of `bucket`, which is at `uri`, below `prefix`, a key of the bucket or ''.
+    """The objects of `bucket` below the key `prefix` ('' is the whole bucket); `uri` is the bucket's URI.
 
-    One request per call, nothing cached.
+    One request per call, without a cache.
 
-    A request that was not accepted (throttled, no connection) is made again up to four times, with growing pauses. So
-    is one that got no answer, if making it twice does no harm: reads, `put` and `delete`. A conditional write without
-    an answer is never made again here but raises `OutcomeUnknown` (F1).
+    A request that was not accepted (throttled, no connection) is retried up to four times with exponential backoff.
+    A request without an answer is retried too if it is idempotent: reads, `put` and `delete`. A conditional write
+    without an answer is not retried here but raises `OutcomeUnknown` (rule F1: only an occupied slot is an answer).
     """
 
     local = False
@@ -177,23 +179,43 @@ class FsspecStore(ObjectStore):
         writes: bool = False,
         mismatch: type[StorageError] | None = None,
     ) -> R:
-        """Make a request until it is answered or patience ends.
+        """Send a request until it is answered or the attempts are used up.
 
-        `writes`: what may have been applied without an answer ends in `OutcomeUnknown`. `mismatch`: the request is
-        conditional, fails with this, and is not made again once it may have been applied (F1).
+        Args:
+            path: The key, for error messages.
+            request: Makes the request once.
+            writes: Whether the request may change the bucket. If one attempt got no answer, the request then fails
+                with `OutcomeUnknown`.
+            mismatch: The error of a conditional request whose condition does not hold. A conditional request is not
+                retried once it may have been applied (rule F1).
+
+        Returns:
+            The answer.
+
+        Raises:
+            NotFound: The key holds nothing.
+            StorageError: The request was refused, or never accepted.
+            OutcomeUnknown: A write may have been applied.
         """
         silent = False
-        for attempt in range(1, _TRIES + 1):
-            try:
-                return sync(self._bucket.file_system.loop, request)  # type: ignore[no-any-return]
-            except Exception as error:
-                verdict = self._bucket.classify(error)
-                silent = silent or verdict is Failure.SILENT
-                last = attempt == _TRIES or (silent and mismatch is not None)
-                if last or verdict not in {Failure.SILENT, Failure.REPEAT}:
-                    kind = {Failure.MISSING: NotFound, Failure.MISMATCH: mismatch}.get(verdict) or StorageError
-                    if writes and silent and verdict is not Failure.MISSING:
-                        kind = OutcomeUnknown
-                    raise kind(f"{self.uri}/{path}: {type(error).__name__}: {error}") from error
-            time.sleep(self._pause * 2**attempt * random.random())  # noqa: S311
-        raise AssertionError("unreachable")
+
+        def is_retryable(error: BaseException) -> bool:
+            nonlocal silent
+            failure = self._bucket.classify(error) if isinstance(error, Exception) else None
+            silent = silent or failure is Failure.SILENT
+            return failure in _RETRYABLE and not (silent and mismatch is not None)
+
+        retrying = Retrying(
+            stop=stop_after_attempt(_ATTEMPTS),
+            wait=wait_random_exponential(multiplier=self._pause, max=_LONGEST_PAUSE),
+            retry=retry_if_exception(is_retryable),
+            reraise=True,
+        )
+        try:
+            return retrying(sync, self._bucket.file_system.loop, request)  # type: ignore[no-any-return]
+        except Exception as error:
+            failure = self._bucket.classify(error)
+            kind = {Failure.MISSING: NotFound, Failure.MISMATCH: mismatch}.get(failure) or StorageError
+            if writes and silent and failure is not Failure.MISSING:
+                kind = OutcomeUnknown
+            raise kind(f"{self.uri}/{path}: {type(error).__name__}: {error}") from error

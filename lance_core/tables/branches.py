@@ -1,13 +1,13 @@
-"""The branches of a table: a file below its root and a chain of versions each.
+"""Branches of a table: each is a reference file below the table's root and a version chain of its own.
 
-A branch comes in two steps: its file first, with put-if-absent, then its first version, a Clone. So of two creators
-one begins, files of the parent are safe from stock clean-up (which looks at these files only), and what a crash leaves
-behind is a name that cannot be opened: `create` completes it, and anybody, stock clients too, can delete it. Stock
-clients take the other order; a first version without a file, which they can neither create again nor delete, is
-completed here too.
+Creation has two steps: the reference file by put-if-absent, then the first version, a Clone. Of two concurrent
+creators one succeeds, and files of the parent are protected from the clean-up of stock clients, which reads only the
+reference files. A crash between the steps leaves a branch that cannot be opened; `create` completes it, and any client
+can delete it. Stock clients take the steps in the other order. `create` also completes their partial branches, which
+have a first version and no reference file, and which stock clients can neither create again nor delete.
 
-It goes in the reverse order: the file is marked, then go the versions (the newest last), then all other files, then
-the file. Whatever a crash leaves can be deleted again, and is never opened as something else.
+Deletion goes in the reverse order: mark the reference file, remove the versions (the newest last), remove all other
+files, remove the reference file. A deletion that was interrupted can be repeated.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+
+from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_attempt
 
 from lance_core.commit.copying import Origin
 from lance_core.commit.loop import commit_transaction
@@ -53,20 +55,24 @@ from lance_core.tables.ref_files import claim_ref, list_refs, read_ref
 from lance_core.tables.references import FoundVersion, Reference, find_from, was_removed
 from lance_core.transaction.features import check_continuable
 from lance_core.transaction.operations import Clone, encode_transaction
-from lance_core.versions import ManifestLocation, list_versions, read_manifest, with_transaction
+from lance_core.versions import ManifestLocation, list_versions, read_unless_removed, with_transaction
 
 DELETING = "lance_core.deleting"
-"""In the metadata of a branch: its deletion has begun. Stock clients carry it along."""
+"""Metadata key of a branch whose deletion has begun. Stock clients preserve it."""
 
-_ROUNDS = 10
+_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The branches of the table at the key `location`, main excepted.
+    """The branches of the table at the key `location`, except main.
 
-    A reference means what it means on `branch`, and None the version number `version` there, or the latest if that is
-    None too. `clock` gives nanoseconds since the epoch.
+    Attributes:
+        store: The store that holds the table.
+        location: The key of the table's root.
+        branch: The branch on which references are resolved; None for main.
+        version: The version that the reference None stands for; None for the latest.
+        clock: Returns nanoseconds since the epoch.
     """
 
     store: ObjectStore
@@ -84,14 +90,25 @@ class Branches:
         return read_ref(self.store, branch_path(self.location, name), f"branch {name}", decode_branch)
 
     def create(self, name: str, ref: Reference = None, *, metadata: Mapping[str, str] | None = None) -> BranchContents:
-        """Begin a branch at a version of the table, under that version's number.
+        """Create a branch at a version of the table. Its first version has the same number.
 
-        Of concurrent callers one succeeds. When this was interrupted, or ended without an answer, calling it again
-        with the same beginning completes it; so it does a branch whose creator died before writing its file.
+        Of concurrent callers one succeeds. A call that was interrupted, or whose outcome is unknown, may be repeated
+        with the same arguments and completes the branch.
 
-        Raises `ValueError` for a name that stock clients refuse, `ReferenceNotFound` for the version (also when it, or
-        its branch, goes meanwhile), `AlreadyExists`, `UnsupportedFeature` for a version that cannot be continued, and
-        `OutcomeUnknown` or `CommitUnknown` when the store never answered.
+        Args:
+            name: The name of the branch.
+            ref: The version that the branch begins at.
+            metadata: Metadata of the branch.
+
+        Returns:
+            The content of the reference file.
+
+        Raises:
+            ValueError: Stock clients refuse the name.
+            ReferenceNotFound: The version does not exist, or it or its branch was removed meanwhile.
+            AlreadyExists: There is a branch of that name.
+            UnsupportedFeature: The version uses a feature that this engine does not write.
+            OutcomeUnknown, CommitUnknown: The store did not answer.
         """
         path = branch_path(self.location, check_branch_name(name))
         forked = find_from(self.store, self.location, ref, self.branch, self.version)
@@ -118,12 +135,14 @@ class Branches:
         return wanted
 
     def delete(self, name: str) -> None:
-        """Remove a branch and its files.
+        """Delete a branch and its files. There must be no writer on the branch.
 
-        Also completes a deletion that was interrupted, and removes what is left of a branch without its file. Nobody
-        may be writing to it. Files below the roots of branches whose names begin with this one's and '/' stay.
+        Completes a deletion that was interrupted, and removes the remains of a branch without a reference file. Files
+        of nested branches, whose names begin with this name and '/', are kept.
 
-        Raises `ReferenceNotFound`, and `ReferenceInUse` while other branches begin at it or tags name its versions.
+        Raises:
+            ReferenceNotFound: There is no such branch.
+            ReferenceInUse: Other branches begin at it, tags name its versions, or a writer keeps committing to it.
         """
         path = branch_path(self.location, check_branch_name(name))
         base = branch_base(self.location, name)
@@ -134,7 +153,7 @@ class Branches:
         try:
             self._check_unused(name)
         except ReferenceInUse:
-            with suppress(StorageError):  # marked and in use: nothing begins at it until it is deleted
+            with suppress(StorageError):  # if this fails the branch stays marked, and no branch can begin at it
                 self._unmark(path, before)
             raise
         self._remove_files(name, base)
@@ -158,7 +177,7 @@ class Branches:
         )
 
     def _clone(self, name: str, forked: FoundVersion, contents: BranchContents) -> None:
-        """Commit the first version of a branch whose file is written. Whoever completes it commits the same Clone."""
+        """Commit the first version of a branch whose file is written. Every caller commits the same Clone."""
         self._check_parent(name, forked)
         assert contents.identifier
         origin = Origin(self.store, branch_base(self.location, forked.branch), forked.file)
@@ -171,33 +190,37 @@ class Branches:
         except IncompatibleTransaction as error:
             versions = list_versions(self.store, branch_base(self.location, name))
             if not self._begins(contents, self._clones(name, versions)):
-                raise AlreadyExists(f"branch {name}: somebody else began it meanwhile: {error}") from error
-            return  # a stock client, at the same version; the file is ours
+                raise AlreadyExists(f"branch {name}: another client created it meanwhile: {error}") from error
+            return  # a stock client committed a Clone of the same version
         for other in list_versions(self.store, branch_base(self.location, name)):
             if other.version != done.version and self._clone_at(name, other) is not None:
                 self.store.delete(done.path)
-                raise AlreadyExists(f"branch {name}: somebody else began it meanwhile, at version {other.version}")
+                raise AlreadyExists(f"branch {name}: another client created it meanwhile, at version {other.version}")
 
     def _check_parent(self, name: str, forked: FoundVersion) -> None:
-        """Asked once the file is written: who deletes the parent looks for such files once that is announced."""
+        """Raise `ReferenceNotFound` if the parent is being removed.
+
+        Called after the reference file is written. A deletion of the parent looks for such files after it has marked
+        the parent, so one of the two operations sees the other.
+        """
         if forked.branch is not None and is_being_deleted(self.store, self.location, forked.branch):
             raise ReferenceNotFound(f"branch {name}: its parent {forked.branch} is being deleted")
         if was_removed(self.store, forked):
             raise ReferenceNotFound(f"branch {name}: version {forked.file.version} was removed meanwhile")
 
     def _check_forming(self, name: str, wanted: BranchContents, versions: Sequence[ManifestLocation]) -> None:
-        """Raise `AlreadyExists` unless a branch without its file begins where the one that is wanted does."""
+        """Raise `AlreadyExists` unless a branch without a reference file begins at the wanted version."""
         base = branch_base(self.location, name)
         clones = self._clones(name, versions)
         if not self._begins(wanted, clones):
             found = " and ".join(f"version {clone.ref_version} of {clone.ref_name or 'main'}" for clone in clones)
             raise AlreadyExists(
-                f"branch {name}: {self.store.object_uri(base)} holds what is left of one{found and f' of {found}'}; "
-                "delete it first"
+                f"branch {name}: {self.store.object_uri(base)} holds the remains of a branch"
+                f"{found and f' of {found}'}; delete it first"
             )
 
     def _begins(self, wanted: BranchContents, clones: Sequence[pb.Transaction.Clone]) -> bool:
-        """Whether these Clones make the branch that is wanted. Stock clients that begin one together leave several."""
+        """Whether these Clones are the one of the wanted branch. Stock clients that race for a name leave several."""
         beginning = (wanted.parent_branch, wanted.parent_version)
         return [(clone.ref_name or None, clone.ref_version) for clone in clones] == [beginning]
 
@@ -206,10 +229,9 @@ class Branches:
         return [clone for clone in found if clone is not None]
 
     def _clone_at(self, name: str, location: ManifestLocation) -> pb.Transaction.Clone | None:
-        """The Clone that made a version of the branch, if one did."""
-        try:
-            file = read_manifest(self.store, location, lazily=True)
-        except NotFound:
+        """The Clone that made a version of the branch; None if another operation did, or the version was removed."""
+        file = read_unless_removed(self.store, location)
+        if file is None:
             return None
         transaction = with_transaction(self.store, branch_base(self.location, name), file).transaction
         if transaction is None or not transaction.HasField("clone") or transaction.clone.branch_name != name:
@@ -229,22 +251,27 @@ class Branches:
             raise ReferenceInUse(f"branch {name}: expected no tag on it, found {', '.join(naming)}")
 
     def _mark(self, name: str, path: str) -> BranchContents | None:
-        """Announce the deletion in the branch's file, which is written if there is none. What was there before."""
-        for _ in range(_ROUNDS):
+        """Mark the reference file as being deleted; it is written if there is none. Returns the previous content."""
+
+        def mark() -> BranchContents | None:
             known = self._known(name)
             if known is None:
                 left = BranchContents(0, 0, created_at=self.clock() // 1_000_000_000, metadata={DELETING: "true"})
-                with suppress(AlreadyExists):
-                    claim_ref(self.store, path, f"branch {name}", encode_branch(left))
-                    return None
-                continue
+                claim_ref(self.store, path, f"branch {name}", encode_branch(left))
+                return None
             if DELETING in known.metadata:
                 return replace(known, metadata=_unmarked(known.metadata))
-            marked = replace(known, metadata={**known.metadata, DELETING: "true"})
-            with suppress(PreconditionFailed, NotFound):
-                self._replace(path, known, marked)
-                return known
-        raise StorageError(f"branch {name}: {self.store.object_uri(path)} kept changing while it was to be deleted")
+            self._replace(path, known, replace(known, metadata={**known.metadata, DELETING: "true"}))
+            return known
+
+        changed = retry_if_exception_type((AlreadyExists, PreconditionFailed, NotFound))
+        try:
+            return Retrying(stop=stop_after_attempt(_ATTEMPTS), retry=changed)(mark)
+        except RetryError as error:
+            raise StorageError(
+                f"branch {name}: {self.store.object_uri(path)} changed during each of {_ATTEMPTS} attempts to mark it "
+                "as being deleted"
+            ) from error
 
     def _unmark(self, path: str, before: BranchContents | None) -> None:
         if before is None:
@@ -255,12 +282,12 @@ class Branches:
     def _replace(self, path: str, expected: BranchContents, contents: BranchContents) -> None:
         e_tag = self.store.head(path).e_tag
         if e_tag is None or decode_branch(self.store.get(path)) != expected:
-            raise PreconditionFailed(f"{self.store.object_uri(path)}: it changed since it was read")
+            raise PreconditionFailed(f"{self.store.object_uri(path)}: changed since it was read")
         self.store.replace(path, encode_branch(contents), if_match=e_tag)
 
     def _remove_files(self, name: str, base: str) -> None:
-        """Remove the versions, the newest last, then everything else; again for what a late writer put there."""
-        for _ in range(_ROUNDS):
+        """Remove the versions, the newest last, then all other files. Repeats for files that a late writer added."""
+        for _ in range(_ATTEMPTS):
             keys = self._own_files(name, base)
             if not keys:
                 return
@@ -276,10 +303,10 @@ class Branches:
             else:
                 self.store.map(self.store.delete, [key for key in numbers if key != head])
                 self.store.delete(head)
-        raise ReferenceInUse(f"branch {name}: somebody keeps writing to it while it is deleted")
+        raise ReferenceInUse(f"branch {name}: a writer keeps committing to it while it is deleted")
 
     def _own_files(self, name: str, base: str) -> Sequence[str]:
-        """Keys below the root of the branch, except below roots of other branches, listed or recognizable."""
+        """Keys below the root of the branch, except those of nested branches, listed or recognised by their files."""
         keys = [meta.path for meta in self.store.list(base)]
         nested = {branch_base(self.location, other) for other in self.list() if other.startswith(f"{name}/")}
         marker = f"/{VERSIONS_DIRECTORY}/"
@@ -291,7 +318,7 @@ class Branches:
 
 
 def is_being_deleted(store: ObjectStore, location: str, branch: str) -> bool:
-    """Whether the file of a branch is gone or says that its deletion has begun. Raises `CorruptFile`."""
+    """Whether the reference file of a branch is removed or marked as being deleted. Raises `CorruptFile`."""
     try:
         contents = read_ref(store, branch_path(location, branch), f"branch {branch}", decode_branch)
     except ReferenceNotFound:
@@ -300,7 +327,7 @@ def is_being_deleted(store: ObjectStore, location: str, branch: str) -> bool:
 
 
 def _is_same_beginning(known: BranchContents, wanted: BranchContents) -> bool:
-    """Whether a file without a version can be what an interrupted call for the same branch left."""
+    """Whether a reference file without a version can be the result of an interrupted call for the same branch."""
     if not known.identifier or not wanted.identifier:
         return False
     same = replace(known, identifier=wanted.identifier, created_at=wanted.created_at) == wanted
@@ -315,7 +342,7 @@ def _is_uuid(text: str) -> bool:
 
 
 def _is_child(contents: BranchContents, name: str, parent: BranchContents | None) -> bool:
-    """Whether a branch needs files of another one: it begins there, or at a branch that does."""
+    """Whether a branch needs files of another branch: it begins there, or at a descendant of it."""
     above = (parent and parent.identifier) or ()
     theirs = contents.identifier or ()
     descends = bool(above) and len(theirs) > len(above) and theirs[: len(above)] == above
@@ -324,11 +351,11 @@ def _is_child(contents: BranchContents, name: str, parent: BranchContents | None
 
 def _state(known: BranchContents, versions: Sequence[ManifestLocation]) -> str:
     if DELETING in known.metadata:
-        return "it is being deleted; delete it again to complete that"
+        return "it is being deleted; delete it again to complete the deletion"
     if versions:
         return f"expected none, found one at version {versions[-1].version}"
     origin = known.parent_branch or "main"
-    return f"left without a version, to begin at version {known.parent_version} of {origin}; delete it first"
+    return f"it has no version, and was to begin at version {known.parent_version} of {origin}; delete it first"
 
 
 def _unmarked(metadata: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Clones of a table at another root: shallow, leaning on the files of the first, or deep, with copies of them."""
+"""Clones of a table at another root: shallow (refers to the files of the original) or deep (copies them)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from lance_core.transaction.operations import Clone, encode_transaction
 
 
 def clone_table(origin: Origin, target: ObjectStore, base: str, *, is_shallow: bool) -> Committed:
-    """Make a version the first one of a new table at the key `base` of `target`. As in stock pylance, its number stays.
+    """Create a new table at the key `base` of `target` from a version. As in stock pylance, it keeps its number.
 
-    What a deep clone copies is there, and durable, before the first manifest is; a crash leaves no table, and the same
-    call completes it. The transaction's uuid follows from what is cloned and to where, so a call may be repeated, also
-    when the clone went on since.
+    A deep clone's files are copied, and durable, before the first manifest is written: a crash leaves no table. A call
+    may be repeated, even after later commits to the clone: the uuid of the transaction is derived from the origin and
+    the target.
 
-    Raises `AlreadyExists` when there is a table that this clone did not make; `ReferenceNotFound` when a file of the
-    version is gone; `UnsupportedFeature` for a version that cannot be continued or copied; `CommitUnknown`.
+    Raises:
+        AlreadyExists: There is a table that this clone did not make.
+        ReferenceNotFound: A file of the version no longer exists.
+        UnsupportedFeature: The version cannot be continued or copied.
+        CommitUnknown: The clone may have been created, or may still be.
     """
     version = origin.file.version
     operation = Clone(root_path(origin.store, origin.base), version, origin.file.branch, None, is_shallow=is_shallow)

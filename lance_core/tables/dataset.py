@@ -1,4 +1,4 @@
-"""A table at one version: opening it by any kind of reference, moving to another one, history, and the next commit."""
+"""`Dataset`, a table at one version: open, check out another version, list the history, commit, clone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from lance_core.commit.copying import Origin
 from lance_core.commit.handlers.handler import CommitHandler, handle
 from lance_core.commit.loop import MAX_RETRIES, commit_transaction
 from lance_core.commit.staged import StagedCommit, stage_commit
-from lance_core.errors import NotFound
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, branch_base
@@ -31,7 +30,7 @@ from lance_core.versions import (
     ManifestLocation,
     find_latest,
     list_versions,
-    read_manifest,
+    read_unless_removed,
     with_transaction,
 )
 
@@ -45,8 +44,8 @@ __all__ = ["Dataset", "HistoryEntry", "Reference"]
 class HistoryEntry:
     """One version in the history of a branch.
 
-    `operation` is the field name of the transaction's operation, such as `append`; None when the transaction cannot be
-    had or is of a kind that we do not know. `transaction_uuid` is '' when the version names no transaction.
+    `operation` is the field name of the transaction's operation, such as `append`; None if the transaction cannot be
+    found or its kind is unknown. `transaction_uuid` is '' if the version names no transaction.
     """
 
     version: int
@@ -57,9 +56,9 @@ class HistoryEntry:
 
 
 class Dataset:
-    """A handle on one committed version. It never changes: moving to another version gives another handle.
+    """An immutable handle on one committed version; `checkout` and `commit` return new handles.
 
-    Reading rows is left to pylance (`to_pylance`). Thread-safe as its store is.
+    Rows are read through pylance (`to_pylance`). As thread-safe as its store.
     """
 
     def __init__(
@@ -90,13 +89,20 @@ class Dataset:
         storage_options: Mapping[str, str] | None = None,
         commit_handler: CommitHandler | None = None,
     ) -> Dataset:
-        """Open a table by the URI of its root, or by a store and the key `location` of its root in there.
+        """Open a table at a version.
 
-        `commit_handler` says how this handle, and those that come of it, claim a version or a name; None is what the
-        store has itself. A table with an external manifest store wants its handler for reading, too.
+        Args:
+            target: The URI of the table's root, or a store.
+            ref: The version; None for the latest of main.
+            location: The key of the table's root in the store.
+            storage_options: Options of the store, by Lance's own keys.
+            commit_handler: How this handle, and handles derived from it, claim a name; None uses the put-if-absent
+                of the store. A table with an external manifest store needs its handler for reading, too.
 
-        Raises `ReferenceNotFound` when there is no such table, branch, version or tag, `CorruptFile`, and
-        `UnsupportedFeature` when the table asks more of its readers than we know.
+        Raises:
+            ReferenceNotFound: There is no such table, branch, version or tag.
+            CorruptFile: The manifest cannot be decoded.
+            UnsupportedFeature: Reading the table needs a feature that this engine does not support.
         """
         store = target if isinstance(target, ObjectStore) else open_store(target, storage_options)
         store = handle(store, commit_handler)
@@ -104,10 +110,10 @@ class Dataset:
         return cls(store, location, found.branch, found.location, found.file, storage_options)
 
     def checkout(self, ref: Reference) -> Dataset:
-        """The same table at another version; this handle itself when that is the version that it has open.
+        """The same table at another version; this handle itself if that is the version it has open.
 
-        Asking for its number does no I/O, for a tag on it only reads the tag, and for the latest only lists, as long as
-        the store tells e_tags: then a manifest that was replaced under its name is noticed, and opened anew.
+        For the open version: by its number without I/O; by a tag with one read of the tag; by None (the latest) with
+        one listing, if the store has e_tags. A manifest that was replaced under its name is detected by its e_tag.
         """
         branch, position = resolve(self.store, self.location, ref, self.branch)
         if branch != self.branch:
@@ -128,25 +134,25 @@ class Dataset:
 
     @property
     def e_tag(self) -> str | None:
-        """The e_tag of the manifest, as the listing or the commit that led to it told; None where nothing did."""
+        """The e_tag of the manifest from the listing or commit that found it; None if it is not known."""
         return self._manifest_location.e_tag
 
     @property
     def manifest(self) -> pb.Manifest:
-        """The manifest; shared, so copy it before changing it.
+        """The manifest. It is shared: copy it before changing it.
 
-        Its fragments are decoded when it is first asked for: raises `CorruptFile` if one is none.
+        Its fragments are decoded on first access, which raises `CorruptFile` if one cannot be decoded.
         """
         return self.file.manifest
 
     @property
     def indices(self) -> pb.IndexSection | None:
-        """The index section, or None when the table has no index."""
+        """The index section, or None if the table has no index."""
         return self.file.indices
 
     @property
     def naming_scheme(self) -> NamingScheme:
-        """How this branch names its manifests."""
+        """The naming scheme of the manifests of this branch."""
         return self._manifest_location.scheme
 
     @property
@@ -161,7 +167,7 @@ class Dataset:
 
     @cached_property
     def transaction(self) -> pb.Transaction | None:
-        """The transaction that made this version, read from its own file where it is not inline; None if it is lost."""
+        """The transaction that made this version, read from its file if it is not inline; None if it is lost."""
         return with_transaction(self.store, self.base, self.file).transaction
 
     @cached_property
@@ -171,18 +177,19 @@ class Dataset:
 
     @property
     def tags(self) -> Tags:
-        """The tags of the table. A reference means there what it means here, and None this version."""
+        """The tags of the table. References are resolved on this branch; None stands for this version."""
         return Tags(self.store, self.location, self.branch, self.version)
 
     @property
     def branches(self) -> Branches:
-        """The branches of the table. A reference means there what it means here, and None this version."""
+        """The branches of the table. References are resolved on this branch; None stands for this version."""
         return Branches(self.store, self.location, self.branch, self.version)
 
     def history(self) -> list[HistoryEntry]:
-        """The versions of this branch that still exist, newest first, read in parallel.
+        """The existing versions of this branch, newest first, read in parallel.
 
-        A branch begins with the clone of the version that it was forked from; what was before that is its parent's.
+        The first version of a branch is a clone of the version it was forked from. Earlier versions are in the history
+        of its parent.
         """
         entries = self.store.map(self._describe, list_versions(self.store, self.base)[::-1])
         return [entry for entry in entries if entry is not None]
@@ -190,18 +197,15 @@ class Dataset:
     def commit(self, transaction: pb.Transaction, *, max_retries: int = MAX_RETRIES) -> Dataset:
         """Publish `transaction` on this branch and open the version that it made.
 
-        It is rebased over what landed since its `read_version`, which need not be the version that is open. Raises as
-        `commit_transaction` does.
+        The transaction is rebased onto the versions committed since its `read_version`, which need not be the open
+        version. Raises as `commit_transaction` does.
         """
         done = commit_transaction(self.store, self.location, transaction, branch=self.branch, max_retries=max_retries)
         found = ManifestLocation(done.path, done.version, self.naming_scheme, done.file.size, done.e_tag)
         return Dataset(self.store, self.location, self.branch, found, done.file, self._storage_options)
 
     def stage(self, transaction: pb.Transaction) -> StagedCommit:
-        """Build the version that `transaction` makes of this branch's latest without publishing it.
-
-        Raises as `stage_commit` does.
-        """
+        """Build the next version of this branch from `transaction` without publishing it. Raises as `stage_commit`."""
         return stage_commit(
             self.store, self.location, transaction, branch=self.branch, storage_options=self._storage_options
         )
@@ -214,10 +218,18 @@ class Dataset:
         location: str = "",
         storage_options: Mapping[str, str] | None = None,
     ) -> Dataset:
-        """Begin a new table at another root with a version of this one (None: the version that is open).
+        """Create a new table at another root from a version of this table. Atomic and idempotent.
 
-        It reads its files where they are, so it lasts as long as they do. `target` and `location` are as in `open`,
-        `storage_options` this table's own by default. Atomic, and may be repeated. Raises as `clone_table` does.
+        The new table refers to the files of this table, and is valid as long as those files exist.
+
+        Args:
+            target: The URI of the new root, or a store.
+            ref: The version; None for the open version.
+            location: The key of the new root in the store.
+            storage_options: Options of the target store; by default the options of this table.
+
+        Raises:
+            AlreadyExists, ReferenceNotFound, UnsupportedFeature, CommitUnknown: As `clone_table`.
         """
         return self._clone(target, ref, location, storage_options, is_shallow=True)
 
@@ -229,11 +241,11 @@ class Dataset:
         location: str = "",
         storage_options: Mapping[str, str] | None = None,
     ) -> Dataset:
-        """As `shallow_clone`, with copies of all files: the new table needs nothing of this one."""
+        """As `shallow_clone`, with copies of all files: the new table is independent of this table."""
         return self._clone(target, ref, location, storage_options, is_shallow=False)
 
     def to_pylance(self) -> lance.LanceDataset:
-        """Pylance's own handle on this version."""
+        """A pylance handle on this version."""
         return data.open_published(self.uri, self.version, self._storage_options)
 
     def __repr__(self) -> str:
@@ -264,9 +276,8 @@ class Dataset:
         return Dataset(self.store, self.location, found.branch, found.location, found.file, self._storage_options)
 
     def _describe(self, location: ManifestLocation) -> HistoryEntry | None:
-        try:
-            file = read_manifest(self.store, location, lazily=True)
-        except NotFound:  # cleaned up since it was listed
+        file = read_unless_removed(self.store, location)
+        if file is None:
             return None
         file = with_transaction(self.store, self.base, file)
         read = None if file.transaction is None else file.transaction.read_version

@@ -1,4 +1,4 @@
-"""Reading, listing and claiming the small files that tags and branches are."""
+"""Reads, lists and claims reference files: the small files that tags and branches are stored in."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ Contents = TypeVar("Contents")
 
 
 def claim_ref(store: ObjectStore, path: str, what: str, data: bytes) -> None:
-    """Write the file of a new ref; of all concurrent callers one succeeds.
+    """Write the file of a new reference; of all concurrent callers one succeeds. `what` names it in errors.
 
-    Raises `AlreadyExists`, and `OutcomeUnknown` when the store never answered.
+    Raises:
+        AlreadyExists: There is a reference of that name.
+        OutcomeUnknown: The store did not answer.
     """
     outcome = claim_slot(store, path, data)
     if isinstance(outcome, SlotLost):
@@ -26,7 +28,7 @@ def claim_ref(store: ObjectStore, path: str, what: str, data: bytes) -> None:
 
 
 def read_ref(store: ObjectStore, path: str, what: str, decode: Callable[[bytes], Contents]) -> Contents:
-    """One ref. Raises `ReferenceNotFound`, `CorruptFile`."""
+    """Read one reference. Raises `ReferenceNotFound`, `CorruptFile`."""
     try:
         data = store.get(path)
     except NotFound as error:
@@ -38,7 +40,10 @@ def read_ref(store: ObjectStore, path: str, what: str, decode: Callable[[bytes],
 
 
 def list_refs(store: ObjectStore, directory: str, decode: Callable[[bytes], Contents]) -> dict[str, Contents]:
-    """The refs below a directory by name, in byte order of their file names, read in parallel. Raises `CorruptFile`."""
+    """The references in a directory by name, in byte order of their file names, read in parallel.
+
+    Raises `CorruptFile`.
+    """
     paths: dict[str, str] = {}
     for meta in store.list(directory):
         name = parse_ref_name(meta.path.removeprefix(f"{directory}/"))

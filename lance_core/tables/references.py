@@ -1,4 +1,4 @@
-"""From a reference to the committed version that it stands for."""
+"""Resolves a reference (version, time, tag or branch) to a committed version."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
-from lance_core.errors import NotFound, ReferenceNotFound
+from lance_core.errors import NotFound
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import MAIN_BRANCH, NamingScheme, branch_base
 from lance_core.format.refs import decode_tag, tag_path
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.ref_files import read_ref
 from lance_core.tables.time_travel import find_as_of
-from lance_core.versions import ManifestLocation, find_latest, read_manifest, read_version
+from lance_core.versions import ManifestLocation, find_latest, get_listed, parse_found, read_version
 
 Position: TypeAlias = int | datetime | None
-"""A place on a branch: a version number, a moment (the newest version at or before it), or None for the latest."""
+"""A position on a branch: a version number, a timestamp (the newest version at or before it), or None (the latest)."""
 
 Reference: TypeAlias = Position | str | tuple[str | None, Position]
-"""A position on the current branch; a tag; or (branch, position), where None and `main` are the default branch."""
+"""A position on the current branch; a tag name; or (branch, position), where None and `main` are the main branch."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundVersion:
     """A committed version, on `branch` (None is main).
 
-    The location's `e_tag` is None where the store has none, or told none because nothing was listed.
+    The `e_tag` of the location is None if the store has none, or if the version was not found by listing.
     """
 
     branch: str | None
@@ -37,9 +37,9 @@ class FoundVersion:
 def resolve(
     store: ObjectStore, location: str, ref: Reference, branch: str | None = None
 ) -> tuple[str | None, Position]:
-    """The branch and position that `ref` means to somebody on `branch` of the table at the key `location`.
+    """Resolve `ref` on `branch` of the table at the key `location` to a branch and position.
 
-    Only a tag has to be read. Raises `ReferenceNotFound`, `CorruptFile` for one.
+    Only a tag causes I/O. Raises `ReferenceNotFound` and `CorruptFile` for a tag.
     """
     match ref:
         case str():
@@ -59,9 +59,12 @@ def find(
     *,
     scheme: NamingScheme | None = None,
 ) -> FoundVersion:
-    """Find and read (lazily) a version of the table at `location`. `scheme` is how the branch names it, if known.
+    """Find and lazily read a version of the table at `location`. `scheme` is the branch's naming scheme, if known.
 
-    Raises `ReferenceNotFound`, `CorruptFile`, and `UnsupportedFeature` for a mixture of naming schemes.
+    Raises:
+        ReferenceNotFound: There is no such version.
+        CorruptFile: The manifest cannot be decoded.
+        UnsupportedFeature: The branch has manifests of both naming schemes.
     """
     base = branch_base(location, branch)
     match position:
@@ -71,13 +74,13 @@ def find(
             return read_found(store, branch, find_latest(store, base))
         case _:
             found, file = read_version(store, base, position, scheme, lazily=True)
-    return _vouched(branch, found, file)
+    return _found(branch, found, file)
 
 
 def find_from(
     store: ObjectStore, location: str, ref: Reference, branch: str | None, version: int | None
 ) -> FoundVersion:
-    """Find what `ref` means to somebody at `version` (None is the latest) of `branch`, to whom None means that one.
+    """Resolve and read `ref` relative to `version` of `branch`: None stands for that version (None: the latest).
 
     Raises as `resolve` and `find` do.
     """
@@ -87,17 +90,15 @@ def find_from(
 
 
 def read_found(store: ObjectStore, branch: str | None, location: ManifestLocation) -> FoundVersion:
-    """Read a version that was listed. Raises `ReferenceNotFound` when it is gone, `CorruptFile`."""
-    try:
-        file = read_manifest(store, location, lazily=True)
-    except NotFound as error:
-        raise ReferenceNotFound(f"{store.object_uri(location.path)}: listed, and gone when it was read") from error
-    return _vouched(branch, location, file)
+    """Read a version that was listed. Raises `ReferenceNotFound` if it was removed since, `CorruptFile`."""
+    return _found(branch, location, parse_found(store, location, get_listed(store, location), lazily=True))
 
 
 def was_removed(store: ObjectStore, found: FoundVersion) -> bool:
-    """Whether a version was removed since. Asked by who makes a ref to it, once that is written: a clean-up looks again
-    for refs before it removes anything, so that one of the two sees the other.
+    """Whether a version was removed since it was found.
+
+    To be called after a reference to the version is written. A clean-up lists references again before it removes a
+    version, so one of the two operations sees the other.
     """
     try:
         store.head(found.location.path)
@@ -106,8 +107,8 @@ def was_removed(store: ObjectStore, found: FoundVersion) -> bool:
     return False
 
 
-def _vouched(branch: str | None, location: ManifestLocation, file: ManifestFile) -> FoundVersion:
-    """The e_tag of a listing is kept only for a file of the listed size: it may have been replaced since."""
+def _found(branch: str | None, location: ManifestLocation, file: ManifestFile) -> FoundVersion:
+    """The version, with the listed e_tag only if the file has the listed size: it may have been replaced since."""
     if location.size not in {None, file.size}:
         location = replace(location, e_tag=None)
     return FoundVersion(branch, replace(location, size=file.size), file)

@@ -1,4 +1,4 @@
-"""The tags of a table, as files below its root. Its branches are in `branches`."""
+"""Tags of a table: names for versions, stored as reference files below the table's root."""
 
 from __future__ import annotations
 
@@ -25,10 +25,14 @@ from lance_core.tables.references import FoundVersion, Reference, find_from, was
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """The tags of the table at the key `location`; they may name versions of any of its branches.
+    """The tags of the table at the key `location`. A tag may name a version of any branch.
 
-    A reference means what it means on `branch`, and None the version number `version` there, or the latest if that is
-    None too. `clock` gives nanoseconds since the epoch.
+    Attributes:
+        store: The store that holds the table.
+        location: The key of the table's root.
+        branch: The branch on which references are resolved; None for main.
+        version: The version that the reference None stands for; None for the latest.
+        clock: Returns nanoseconds since the epoch.
     """
 
     store: ObjectStore
@@ -46,10 +50,13 @@ class Tags:
         return read_ref(self.store, tag_path(self.location, name), f"tag {name}", decode_tag)
 
     def create(self, name: str, ref: Reference = None, *, metadata: Mapping[str, str] | None = None) -> TagContents:
-        """Name a version that exists; of all concurrent callers one succeeds.
+        """Create a tag for an existing version; of all concurrent callers one succeeds.
 
-        Raises `ValueError` for a name that stock clients refuse, `ReferenceNotFound` for the version (also when it, or
-        its branch, goes meanwhile), `AlreadyExists`, and `OutcomeUnknown` when the store never answered.
+        Raises:
+            ValueError: Stock clients refuse the name.
+            ReferenceNotFound: The version does not exist, or it or its branch was removed meanwhile.
+            AlreadyExists: There is a tag of that name.
+            OutcomeUnknown: The store did not answer.
         """
         path = tag_path(self.location, check_tag_name(name))
         found = self._find(ref)
@@ -63,9 +70,10 @@ class Tags:
         return tag
 
     def update(self, name: str, ref: Reference = None) -> TagContents:
-        """Move a tag to another version that exists; of concurrent moves the last one stays.
+        """Move a tag to another existing version. Of concurrent updates the last one wins.
 
-        Raises `ReferenceNotFound` for the tag and for the version (also when it, or its branch, goes meanwhile).
+        Raises `ReferenceNotFound` if the tag or the version does not exist, or if the version or its branch was
+        removed meanwhile.
         """
         path = tag_path(self.location, name)
         old = self.get(name)
@@ -85,7 +93,7 @@ class Tags:
         return tag
 
     def delete(self, name: str) -> None:
-        """Remove a tag. Raises `ReferenceNotFound`."""
+        """Delete a tag. Raises `ReferenceNotFound`."""
         path = tag_path(self.location, name)
         try:
             self.store.head(path)
@@ -97,7 +105,11 @@ class Tags:
         return find_from(self.store, self.location, ref, self.branch, self.version)
 
     def _reason_to_withdraw(self, found: FoundVersion) -> str | None:
-        """Asked once the tag is written: who removes the branch or the version looks for tags again before that."""
+        """Why a tag that was just written must be withdrawn; None if it is valid.
+
+        Called after the tag is written. A deletion of the branch or version lists the tags again before it removes
+        anything, so one of the two operations sees the other.
+        """
         if found.branch is not None and is_being_deleted(self.store, self.location, found.branch):
             return f"branch {found.branch} is being deleted"
         return f"version {found.file.version} was removed meanwhile" if was_removed(self.store, found) else None

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from lance.fragment import FragmentMetadata, write_fragments
 
-from lance_core.commit.prepare import TableFiles, prepare_commit
+from lance_core.commit.prepare import History, TableFiles, prepare_commit
 from lance_core.errors import RetryableConflict
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
@@ -40,7 +40,7 @@ class Table:
         known = sorted(version["version"] for version in self.open().versions()) if transaction.read_version else []
         head = self.files.manifest(known[-1]) if known else None
         concurrent = [self.files.manifest(version) for version in known if version > transaction.read_version]
-        prepared = prepare_commit(transaction, head, concurrent, self.files, now_ns=time.time_ns())
+        prepared = prepare_commit(transaction, History(head, concurrent), self.files, now_ns=time.time_ns())
         for key, data in prepared.files:
             self.files.store.put(key, data)
         key = manifest_path(self.files.base, prepared.version, NamingScheme.V2)

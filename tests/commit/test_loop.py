@@ -70,7 +70,7 @@ def test_files_that_others_wrote_are_synced(table: Table, store: FaultStore) -> 
 def test_a_file_that_is_not_there_is_no_commit(table: Table) -> None:
     transaction = append(table)
     transaction.append.fragments[0].files[0].path = "missing.lance"
-    with pytest.raises(InvalidTransaction, match=r"names a file that is not there: .*missing\.lance"):
+    with pytest.raises(InvalidTransaction, match=r"names a file that does not exist: .*missing\.lance"):
         commit_transaction(LocalStore(table.root, "fsync"), "t", transaction)
     assert table.open().version == 2
 

@@ -9,7 +9,7 @@ import pytest
 from pyroaring import BitMap
 
 from lance_core.commit.loop import commit_transaction
-from lance_core.commit.prepare import prepare_commit
+from lance_core.commit.prepare import History, prepare_commit
 from lance_core.commit.table_files import TableFiles
 from lance_core.errors import IncompatibleTransaction, InvalidTransaction, RetryableConflict
 from lance_core.format.deletion import encode_deletion_file
@@ -156,12 +156,12 @@ def test_deletions_in_a_parent_s_files_are_merged_on_a_branch(tmp_path: Path) ->
 
 
 def test_a_version_that_was_cleaned_up_cannot_be_judged(table: Table) -> None:
-    """P8: what landed since must be readable."""
+    """Rule P8: every version committed since the read version must be readable."""
     operation = delete_rows(table.open(), "id = 4")
     table.open().delete("id = 1")
     table.open().delete("id = 2")
     next((table.path / "_versions").glob("18446744073709551611.manifest")).unlink()
-    with pytest.raises(RetryableConflict, match="conflict with version 4: it landed since, and can no longer be read"):
+    with pytest.raises(RetryableConflict, match="version 4: it was committed concurrently, and can no longer be read"):
         commit(table, operation, 3)
 
 
@@ -182,7 +182,7 @@ def test_the_read_version_may_be_given(table: Table) -> None:
     next((table.path / "_versions").glob("18446744073709551612.manifest")).unlink()
     head = table.head()
     transaction = encode_transaction(operation, read_version=3)
-    prepared = prepare_commit(transaction, head, [head], TableFiles(table.store, "t"), now_ns=1, read=read)
+    prepared = prepare_commit(transaction, History(head, [head], read), TableFiles(table.store, "t"), now_ns=1)
     assert prepared.rebased
     assert prepared.parent == head.identity
     assert prepared.file.manifest.fragments[0].deletion_file.num_deleted_rows == 3

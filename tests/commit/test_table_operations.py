@@ -125,7 +125,7 @@ def test_a_version_that_is_not_there(tmp_path: Path) -> None:
         with pytest.raises(InvalidTransaction, match=f"restore of version {version}: {expected}"):
             commit(table, Restore(version), Flavour())
     next((table.path / "_versions").glob("*614.manifest")).unlink()
-    with pytest.raises(InvalidTransaction, match="restore of version 1, which is not there"):
+    with pytest.raises(InvalidTransaction, match="restore of version 1, which does not exist"):
         commit(table, Restore(1), Flavour())
 
 

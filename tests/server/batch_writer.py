@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from lance_core.commit.prepare import TableFiles, prepare_commit
+from lance_core.commit.prepare import History, TableFiles, prepare_commit
 from lance_core.data import stage_fragments
 from lance_core.errors import NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
@@ -121,7 +121,7 @@ class Writer:
         head = self.manifest(table, self.describe(table))
         location = self.tables[table]
         transaction = self.transaction(account, table, batch, head.version)
-        prepared = prepare_commit(transaction, head, [], TableFiles(self.store, location), now_ns=time.time_ns())
+        prepared = prepare_commit(transaction, History(head), TableFiles(self.store, location), now_ns=time.time_ns())
         staged = f"{manifest_path(location, prepared.version)}-{uuid.uuid4()}"
         for path, data in (*prepared.files, (staged, prepared.manifest)):
             self.store.put(path, data)

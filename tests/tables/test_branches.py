@@ -220,7 +220,7 @@ def test_what_a_crash_left_is_completed_only_as_it_was_begun_and_deleted_by_pyla
         Branches(store, "").create("new", 2)
     branches = Dataset.open(str(table)).branches
     for reference, metadata in ((1, {}), (("dev", 2), {}), (2, {"k": "v"})):
-        with pytest.raises(AlreadyExists, match="left without a version, to begin at version 2 of main; delete it"):
+        with pytest.raises(AlreadyExists, match="it has no version, and was to begin at version 2 of main; delete it"):
             branches.create("new", reference, metadata=metadata)
     with pytest.raises(ReferenceNotFound):
         Dataset.open(str(table), ("new", None))
@@ -252,7 +252,7 @@ def test_a_branch_that_lost_its_file_is_completed(table: Path) -> None:
     (table / branch_path("", "dev/nested")).unlink()
     branches = Dataset.open(str(table)).branches
     for reference in (2, ("dev", 2)):
-        with pytest.raises(AlreadyExists, match="holds what is left of one of version 3 of dev; delete it first"):
+        with pytest.raises(AlreadyExists, match="holds the remains of a branch of version 3 of dev; delete it first"):
             branches.create("dev/nested", reference)
 
     branches.create("dev/nested", ("dev", 3), metadata={"k": "v"})
@@ -293,7 +293,7 @@ def test_who_finds_another_first_version_withdraws(table: Path) -> None:
             (table / "aside").rename(path)
 
     store.before(stock)
-    with pytest.raises(AlreadyExists, match="somebody else began it meanwhile"):
+    with pytest.raises(AlreadyExists, match="another client created it meanwhile"):
         Branches(store, "").create("new", 2)
     assert not path.exists()
     [only] = Dataset.open(str(table), ("new", None)).history()
@@ -450,7 +450,7 @@ def test_a_branch_that_is_half_deleted_is_itself_or_not_there(table: Path, fault
         if not over:
             assert "gone" in stock.branches.list()
         if number and not over:
-            with pytest.raises(AlreadyExists, match="it is being deleted; delete it again to complete that"):
+            with pytest.raises(AlreadyExists, match="it is being deleted; delete it again to complete the deletion"):
                 Dataset.open(str(table)).branches.create("gone", 2)
         if number % 2 and not over:
             stock.branches.delete("gone")

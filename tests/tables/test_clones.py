@@ -296,7 +296,7 @@ def test_what_an_interrupted_clone_left_may_be_taken_for_whole(table: Table) -> 
 def test_a_file_that_is_gone_is_named(table: Table, tmp_path: Path, what: str) -> None:
     gone = next(table.path.glob(what))
     gone.unlink()
-    with pytest.raises(ReferenceNotFound, match=f"a file is gone: .*{gone.name}"):
+    with pytest.raises(ReferenceNotFound, match=f"a file is missing: .*{gone.name}"):
         Dataset.open(table.uri).deep_clone(tmp_path / "clone")
     assert not (tmp_path / "clone" / "_versions").exists()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 
-from lance_core.commit.prepare import PreparedCommit, TableFiles, prepare_commit
+from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, TableFiles, prepare_commit
 from lance_core.errors import InvalidTransaction, NotFound
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
@@ -57,15 +57,15 @@ class AttemptContext:
             _check_origin(files, transaction.clone, basis.cloned)
         return prepare_commit(
             transaction,
-            None if basis.head is None else self.manifest(basis.head),
-            [self.manifest(entry) for entry in basis.concurrent],
+            History(
+                None if basis.head is None else self.manifest(basis.head),
+                [self.manifest(entry) for entry in basis.concurrent],
+                None if read is None else self.manifest(read),
+                lambda version: self._load(table, branch, version, basis),
+            ),
             files,
             now_ns=time.time_ns(),
-            branch=branch,
-            read=None if read is None else self.manifest(read),
-            stable_row_ids=stable_row_ids,
-            load=lambda version: self._load(table, branch, version, basis),
-            cloned=None if basis.cloned is None else self.manifest(basis.cloned),
+            first=FirstVersion(branch, stable_row_ids, None if basis.cloned is None else self.manifest(basis.cloned)),
         )
 
     def _load(self, table: TableEntry, branch: str | None, version: int, basis: Basis) -> ManifestFile:

@@ -42,7 +42,7 @@ def test_a_version_without_a_row_is_none(ground: Ground) -> None:
     ground.call("batch_delete_table_versions", id=person, ranges=[{"start_version": 1, "end_version": 2}])
     before = ground.catalog.snapshot().version
 
-    with pytest.raises(InvalidInputError, match="restore of version 1, which is not there"):
+    with pytest.raises(InvalidInputError, match="restore of version 1, which does not exist"):
         ground.batch(restore(person, 1, 3))
 
     assert ground.catalog.snapshot().version == before
