@@ -1,4 +1,12 @@
-"""Removing old versions and files that no version needs: nothing goes unless it is proved that nothing needs it."""
+"""Garbage collection: removes old versions, and files that provably no version needs.
+
+collector       `cleanup`: census, plan, second census, remove versions, third census, remove files
+plan            the garbage-collection plan of one branch
+retention       which versions are kept by age, count or references; pure
+reachability    which files a version needs; pure
+census          lists all files of a table, its versions, references and staged manifests
+guard           refuses tables whose versions are managed by a catalog
+"""
 
 from lance_core.cleanup.collector import CleanupReport, cleanup, cleanup_table
 from lance_core.cleanup.plan import Garbage

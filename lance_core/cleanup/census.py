@@ -1,4 +1,4 @@
-"""What is there: every file of a table, and which of them are versions, references or work that is not finished."""
+"""Census of a table: all its files, and which of them are versions, references or unfinished work."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DETACHED_NAME = re.compile(r"d([0-9]{1,20})\.manifest", re.ASCII)
 class FoundManifest:
     """A manifest that is not a version of one of the table's branches, or not yet.
 
-    `version` is the number that it has or claims; `branch` where it claims it, if its place says so (None is main).
+    `version` is its number. `branch` is the branch that its directory belongs to, None for main or if it shows none.
     """
 
     meta: ObjectMeta
@@ -45,11 +45,15 @@ class FoundManifest:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """One look at a table.
+    """The content of a table, listed once.
 
-    `files` are all objects by key relative to the table's root. `versions` holds the committed versions of every
-    branch (None is main), ascending. `others` are manifests under any other name or place: staged, detached, of
-    datasets that lie inside the table. `scratch` are directories of compactions at work, or that were.
+    Attributes:
+        files: All objects by key relative to the table's root.
+        versions: The committed versions of every branch (None is main), ascending.
+        others: Manifests under any other name or directory: staged, detached, of datasets nested in the table.
+        scratch: Directories of running or interrupted compactions.
+        tags: All tags by name.
+        branches: All branches by name.
     """
 
     files: Mapping[str, ObjectMeta]
@@ -61,10 +65,10 @@ class Census:
 
 
 def take_census(store: ObjectStore, location: str) -> Census:
-    """Look at the table at key `location`: references first, so that what they name afterwards is seen to be there.
+    """List the table at the key `location`. References are listed before files, so versions they name are listed too.
 
-    Raises `CorruptFile` for a reference that cannot be read, `UnsupportedFeature` when both kinds of manifest names
-    are in use on a branch.
+    Raises `CorruptFile` for a reference that cannot be read, `UnsupportedFeature` for manifests of both naming schemes
+    on one branch.
     """
     tags, branches = Tags(store, location).list(), Branches(store, location).list()
     prefix = f"{location}/" if location else ""
@@ -93,7 +97,7 @@ def take_census(store: ObjectStore, location: str) -> Census:
 
 
 def store_clock(store: ObjectStore, location: str) -> datetime:
-    """The time by the store's own clock, as it dates what is written now."""
+    """The current time by the store's own clock: the modification time of an object written now."""
     path = join_key(location, STAGING_DIRECTORY, str(uuid.uuid4()), "clock")
     store.put(path, b"", durable=False)
     try:
@@ -103,19 +107,19 @@ def store_clock(store: ObjectStore, location: str) -> datetime:
 
 
 def is_older_than(meta: ObjectMeta, now: datetime, grace: timedelta) -> bool:
-    """Whether an object is older than the grace time: whoever wrote it is done, or dead."""
+    """Whether an object is older than the grace time, so that its writer has finished or crashed."""
     return now - meta.last_modified > grace
 
 
 def check_branch_exists(store: ObjectStore, location: str, branch: str | None, census: Census) -> None:
-    """Raise `ReferenceNotFound` unless the branch has a version."""
+    """Raise `ReferenceNotFound` if the branch has no version."""
     if not census.versions.get(branch):
         base = store.object_uri(branch_base(location, branch))
         raise ReferenceNotFound(f"{base}: expected a manifest, found none")
 
 
 def read_all(store: ObjectStore, metas: Sequence[ObjectMeta]) -> Iterator[tuple[ObjectMeta, bytes]]:
-    """The objects with their bytes, a few at a time. Raises `NotFound` when one is gone."""
+    """The objects with their bytes, read in batches. Raises `NotFound` if one was removed."""
     step = 64
     for first in range(0, len(metas), step):
         part = metas[first : first + step]
@@ -127,7 +131,7 @@ def _in_versions(key: str) -> bool:
 
 
 def _branch_of(directory: str) -> tuple[bool, str | None]:
-    """Whether a directory holds the versions of main or of a branch, and of which one."""
+    """Whether a directory holds the versions of a branch, and which branch (None is main)."""
     if directory == VERSIONS_DIRECTORY:
         return True, None
     if directory.startswith(f"{BRANCHES_DIRECTORY}/") and directory.endswith(f"/{VERSIONS_DIRECTORY}"):
@@ -141,7 +145,7 @@ def _other(name: str, meta: ObjectMeta, branch: str | None) -> FoundManifest | N
     if staged is not None:
         return FoundManifest(meta, staged[0], True, branch)
     canonical = parse_manifest_name(name)
-    if canonical is not None:  # in `_staging/`, or of a dataset inside this one
+    if canonical is not None:  # in `_staging/`, or of a dataset nested in this table
         return FoundManifest(meta, canonical[0], f"/{STAGING_DIRECTORY}/" in f"/{meta.path}", branch)
     detached = _DETACHED_NAME.fullmatch(name)
     if detached is not None and int(detached[1]) & DETACHED_BIT:

@@ -1,4 +1,4 @@
-"""Cleaning a table up: look, decide, look again, remove versions, look again, remove files."""
+"""The garbage collector: census, plan, second census, remove versions, third census, remove files."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectMeta, ObjectStore
 
 GRACE = timedelta(days=7)
-"""How old a file must be that no version ever needed: a writer may be about to commit it."""
+"""Minimum age of a file that no version ever needed: a writer may be about to commit it."""
 
 SETTLE = timedelta(seconds=5)
-"""Between removing versions and removing files: whoever was about to refer to one of those versions has done so."""
+"""Pause between removing versions and removing files, for references to those versions that are being written."""
 
 _ROUND_BYTES = 256 << 20
 _ATTEMPTS = 3
@@ -44,9 +44,13 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class CleanupReport:
-    """What went, or would go in a dry run: the manifests of `versions`, ascending, and `files`.
+    """The result of a clean-up, or of a dry run.
 
-    `kept` says why each other version stays.
+    Attributes:
+        versions: The manifests removed, ascending by version.
+        files: The other files removed.
+        kept: By version, why each remaining version is kept.
+        dry_run: Whether nothing was removed.
     """
 
     versions: tuple[Garbage, ...]
@@ -56,7 +60,7 @@ class CleanupReport:
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Total size of the removed files in bytes."""
         return sum(garbage.size for garbage in (*self.versions, *self.files))
 
 
@@ -71,18 +75,34 @@ def cleanup(
     commit_handler: CommitHandler | None = None,
     settle: timedelta = SETTLE,
 ) -> CleanupReport:
-    """Remove versions of the table at `uri`, or of its `branch`, that `retention` does not keep, and unneeded files.
+    """Remove old versions of a table or branch, and files that no version needs.
 
-    Kept in any case are the newest version, versions that a tag names or a branch began from, and every file that a
-    version of any branch, a staged or a detached manifest needs. Files that no version ever needed go when they are
-    older than `grace`. What is of no known kind is never touched. All ages are by the store's clock. A crash at any
-    point leaves every version that is listed whole; running it again goes on.
+    The newest version, versions named by a tag or forked by a branch, and every file that a version of any branch, a
+    staged manifest or a detached manifest needs are always kept. Files of unknown kinds are never removed. All ages
+    are by the store's clock. After a crash at any point all listed versions are complete, and the clean-up can be run
+    again.
 
-    A shallow clone at another place leaves no trace in its source: name the version that it was made from by a tag.
+    A shallow clone at another root leaves no reference in its source: tag the version that it was made from.
 
-    Raises `UnsupportedFeature` for a table whose versions a catalog keeps, and, like `CorruptFile`, when the needs of
-    one manifest or reference cannot be known: nothing was removed. Raises `ReferenceNotFound` for a table or branch
-    that is not there, `StorageError`; of those that come from a removal, some may have been made.
+    Args:
+        uri: The URI or path of the table's root.
+        retention: Which versions are kept.
+        branch: The branch; None for main.
+        grace: Minimum age of a removed file that no version ever needed.
+        dry_run: Report what would be removed, and remove nothing.
+        storage_options: Options of the store, by Lance's own keys.
+        commit_handler: The commit handler of the table.
+        settle: Pause between removing versions and removing files.
+
+    Returns:
+        What was removed and what was kept.
+
+    Raises:
+        UnsupportedFeature: A catalog manages the versions of the table, or the files that a manifest needs cannot be
+            determined. Nothing was removed.
+        CorruptFile: A manifest or reference cannot be decoded. Nothing was removed.
+        ReferenceNotFound: There is no such table or branch.
+        StorageError: The store failed. Some files may have been removed.
     """
     top, location = _split(os.fspath(uri))
     whole = open_store(top, storage_options)
@@ -112,9 +132,12 @@ def cleanup_table(
     settle: timedelta = SETTLE,
     sleep: Callable[[float], None] = time.sleep,
 ) -> CleanupReport:
-    """As `cleanup`, for the table at the key `location`; a catalog is looked for as far up as the store goes."""
+    """As `cleanup`, for the table at the key `location`. A catalog is looked for in all parents up to the store's root.
+
+    `sleep` waits for the given number of seconds.
+    """
     if grace < timedelta(0):
-        raise ValueError(f"grace {grace}: expected no negative time")
+        raise ValueError(f"grace {grace}: expected a duration of at least 0")
     check_unmanaged(store, location)
     run = _Run(store, location, None if branch == MAIN_BRANCH else branch, retention, grace, settle, sleep)
     if dry_run:
@@ -132,7 +155,7 @@ def cleanup_table(
 
 
 class _Run:
-    """One cleanup of one branch."""
+    """One clean-up of one branch."""
 
     def __init__(
         self,
@@ -154,7 +177,7 @@ class _Run:
         self._now = store_clock(store, location)
 
     def look(self, max_manifest_bytes: int | None) -> tuple[Census, GarbageCollectionPlan]:
-        """What is there, and what may go of it. Looks again when another cleanup is at work at the same time."""
+        """Take a census and make a plan. Retries if a concurrent clean-up removes a manifest meanwhile."""
 
         def look() -> tuple[Census, GarbageCollectionPlan]:
             census = self._take_census()
@@ -171,10 +194,11 @@ class _Run:
         return _retrying()(look)
 
     def remove_versions(self, census: Census, plan: GarbageCollectionPlan) -> tuple[set[int], Mapping[int, str]]:
-        """Remove manifests, the oldest first; the versions that went, and why the others stayed.
+        """Remove manifests, the oldest first. Returns the removed versions, and why each other version is kept.
 
-        Reading all manifests took its time, so references and versions are looked at once more before, and again
-        after: a version that somebody has named meanwhile is put back, with all its files still there.
+        Reading all manifests takes time, so a second census before the removal drops versions that were named
+        meanwhile from the plan. A third census follows the removal: a version that was named meanwhile is put back,
+        and none of its files has been removed yet.
         """
         kept = dict(plan.kept)
         if not plan.manifests:
@@ -192,7 +216,7 @@ class _Run:
                 data = self._store.get(meta.path)
                 self._store.delete(meta.path)
                 removed[version] = meta, data
-        self._store.sync([here[max(here)].path])  # the directory: manifests are gone for good before files go
+        self._store.sync([here[max(here)].path])  # syncs the directory: removed manifests must not reappear
         after = self._look_again(plan)
         pinned = pins(after, self._branch, plan.needs)
         for version in sorted(removed.keys() & pinned.keys()):
@@ -203,7 +227,7 @@ class _Run:
         return set(removed), kept
 
     def remove_files(self, census: Census, plan: GarbageCollectionPlan, gone: set[int]) -> list[Garbage]:
-        """Remove the files that nothing needs, as it is now; those that went."""
+        """Remove the planned files that are still unneeded and unchanged. Returns the removed files."""
         if not plan.files:
             return []
         if gone:
@@ -224,7 +248,7 @@ class _Run:
         return going
 
     def _look_again(self, plan: GarbageCollectionPlan, going: Collection[str] = ()) -> Census:
-        """Another look; what manifests need that were not read before, except those `going`, the plan's needs learn."""
+        """Take another census, and add the needs of new manifests, except those `going`, to the plan."""
 
         def look() -> Census:
             census = self._take_census()
@@ -253,7 +277,7 @@ def _retrying() -> Retrying:
 
 
 def _split(uri: str) -> tuple[str, str]:
-    """The top of the store that a table's URI leads to, and the table's key in there. Links on a disk are resolved."""
+    """The root URI of the store of a table, and the table's key in it. Symbolic links on a local disk are resolved."""
     if "://" not in uri or uri.startswith("file://"):
         path = unquote(urlsplit(uri).path) if uri.startswith("file://") else uri
         return "/", str(Path(path).resolve()).strip("/")

@@ -1,4 +1,4 @@
-"""Tables that somebody else keeps versions of."""
+"""Refuses tables whose versions are managed by a catalog."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _KEEPS_VERSIONS = "table_version_management"
 
 
 def check_unmanaged(store: ObjectStore, location: str) -> None:
-    """Raise `UnsupportedFeature` when a catalog keeps the versions of the table at `location`.
+    """Raise `UnsupportedFeature` if a catalog manages the versions of the table at `location`.
 
-    Every version of such a catalog that is retained pins versions of its tables, of which the tables know nothing. It
-    is looked for in every directory above the table. All that is known of it here is its name, and the mark in its
-    metadata by which every implementation says that it keeps versions. Raises `CorruptFile` when it cannot be read.
+    Every retained version of such a catalog refers to versions of its tables, and the tables hold no trace of it. A
+    catalog is looked for in every directory above the table. It is recognised by its name and by the metadata key that
+    every implementation sets. Raises `CorruptFile` if it cannot be read.
     """
     if location.rpartition("/")[2] == _CATALOG:
         raise UnsupportedFeature(
-            f"{store.object_uri(location)}: is a catalog, whose old versions are its time travel: expected a table"
+            f"{store.object_uri(location)}: is a catalog, and its old versions serve time travel: expected a table"
         )
     for directory in _above(location):
         catalog = join_key(directory, _CATALOG)
@@ -32,8 +32,8 @@ def check_unmanaged(store: ObjectStore, location: str) -> None:
             continue
         if manifest.table_metadata.get(_KEEPS_VERSIONS) == "true":
             raise UnsupportedFeature(
-                f"{store.object_uri(location)}: the catalog {store.object_uri(catalog)} keeps its versions, and "
-                "its own retained versions may need any of them: expected a table without such a catalog"
+                f"{store.object_uri(location)}: the catalog {store.object_uri(catalog)} manages its versions, and "
+                "retained versions of the catalog may need any of them: expected a table without such a catalog"
             )
 
 

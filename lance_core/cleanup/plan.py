@@ -1,4 +1,4 @@
-"""What may go, and why."""
+"""Garbage-collection plan: which files of a table may be removed, and why."""
 
 from __future__ import annotations
 
@@ -18,9 +18,14 @@ from lance_core.storage.port import ObjectMeta, ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """A file that may go. `path` is its key, `size` is in bytes; `version` is set for the manifest of a version.
+    """A file that may be removed.
 
-    It stays after all when the version `needs_version` is not there any more.
+    Attributes:
+        path: The key.
+        size: The size in bytes.
+        reason: Why it may be removed, in words.
+        version: The version, if the file is the manifest of one.
+        needs_version: The file is removed only if this version still exists.
     """
 
     path: str
@@ -32,9 +37,14 @@ class Garbage:
 
 @dataclass(frozen=True, slots=True)
 class GarbageCollectionPlan:
-    """`manifests` of versions, ascending, then `files`; `kept` says why each other version stays.
+    """What may be removed of one branch.
 
-    `needs` is what the versions that stay, and all else that is there, were seen to need.
+    Attributes:
+        manifests: The manifests of expired versions, ascending. They are removed first.
+        files: Other files.
+        kept: By version, why each other version is kept.
+        needs: The files that remaining manifests need.
+        complete: Whether `manifests` holds all expired versions.
     """
 
     manifests: Sequence[Garbage]
@@ -42,23 +52,27 @@ class GarbageCollectionPlan:
     kept: Mapping[int, str]
     needs: Needs
     complete: bool
-    """Whether all versions that may go are among `manifests`."""
 
 
 @dataclass(slots=True)
 class Needs:
-    """Names of files that manifests need, the versions that branches began from, and which manifests were read."""
+    """The needs of all manifests read so far.
+
+    Attributes:
+        names: Names of the files that the manifests need.
+        forks: The versions that branches were forked from, as (branch, version).
+        read: The branch in the content of each manifest read, by identity.
+    """
 
     names: set[str] = field(default_factory=set)
     forks: set[tuple[str | None, int]] = field(default_factory=set)
     read: dict[tuple[str, int, datetime], str | None] = field(default_factory=dict)
-    """The branch that each manifest says it is of, by place, size and time."""
 
     def add(self, store: ObjectStore, metas: Iterable[ObjectMeta]) -> None:
-        """Read manifests and note what they need; those that were read already are not read again.
+        """Read manifests that were not read yet, and add what they need.
 
-        Raises `CorruptFile` and `UnsupportedFeature` for one of which that cannot be known, `NotFound` when one is
-        gone.
+        Raises `CorruptFile` and `UnsupportedFeature` if the needs of a manifest cannot be determined, `NotFound` if a
+        manifest was removed.
         """
         unread = [meta for meta in metas if identity(meta) not in self.read]
         for meta, data in read_all(store, unread):
@@ -71,9 +85,10 @@ class Needs:
 
 
 def read_needs(store: ObjectStore, meta: ObjectMeta, data: bytes) -> tuple[ManifestFile, frozenset[str]]:
-    """A manifest, whose name and content agree, and the names of the files that it needs.
+    """Parse a manifest, and determine the names of the files that it needs.
 
-    Raises `CorruptFile` and `UnsupportedFeature`, with its place, when that cannot be known.
+    Raises `CorruptFile` and `UnsupportedFeature`, naming the file, if that is not possible or if its name and content
+    disagree.
     """
     try:
         canonical = parse_manifest_name(meta.path.rpartition("/")[2])
@@ -84,7 +99,7 @@ def read_needs(store: ObjectStore, meta: ObjectMeta, data: bytes) -> tuple[Manif
 
 
 def identity(meta: ObjectMeta) -> tuple[str, int, datetime]:
-    """What distinguishes an object from another one that had its key."""
+    """The identity of an object, which distinguishes it from an earlier object of the same key."""
     return meta.path, meta.size, meta.last_modified
 
 
@@ -98,12 +113,23 @@ def make_plan(
     grace: timedelta,
     max_manifest_bytes: int | None,
 ) -> GarbageCollectionPlan:
-    """Judge one branch of a table in the light of all of it; reads every manifest that there is, and writes nothing.
+    """Plan the clean-up of one branch. Reads every manifest of the table, and writes nothing.
 
-    At most `max_manifest_bytes` of manifests are planned to go, the oldest first. A file goes when no version that
-    stays needs it, on any branch, nor any staged or detached manifest, and it either belonged to a version that goes
-    or is older than the grace time. Raises `CorruptFile` and `UnsupportedFeature` when the needs of one manifest
-    cannot be known, `NotFound` when somebody else removes manifests at the same time.
+    A file may be removed if no remaining version of any branch and no staged or detached manifest needs it, and if it
+    belonged to an expired version or is older than the grace time.
+
+    Args:
+        store: The store that holds the table.
+        branch: The branch to clean up; None for main.
+        census: The content of the table.
+        retention: Which versions are kept.
+        now: The time by the store's clock.
+        grace: Minimum age of a removed file that no version ever needed.
+        max_manifest_bytes: Largest total size of the manifests to be removed, the oldest first; None for no limit.
+
+    Raises:
+        CorruptFile, UnsupportedFeature: The needs of a manifest cannot be determined.
+        NotFound: A concurrent clean-up removed a manifest.
     """
     needs = Needs()
     dead = dead_scratch(census, now, grace)
@@ -130,7 +156,7 @@ def make_plan(
 
 
 def standing_manifests(census: Census, dead: Sequence[str]) -> Iterator[ObjectMeta]:
-    """All manifests that are there, but for those of dead compactions."""
+    """All manifests of the table, except those of interrupted compactions."""
     for entries in census.versions.values():
         yield from (meta for _, meta in entries)
     yield from (found.meta for found in census.others)
@@ -145,18 +171,18 @@ def standing_manifests(census: Census, dead: Sequence[str]) -> Iterator[ObjectMe
 
 
 def pins(census: Census, branch: str | None, needs: Needs) -> dict[int, str]:
-    """The versions of a branch that something refers to, and what does."""
+    """The versions of a branch that are referred to, with the reason in words."""
     pinned: dict[int, str] = {}
     for found in census.others:
-        # While the number is taken, nobody can publish what was staged for it.
+        # While the version exists, its number is taken and the staged manifest cannot be published.
         if found.staged and _branch_of(found, needs) == branch:
             pinned[found.version] = f"staged again as {found.meta.path}"
     for origin, version in needs.forks:
         if origin == branch:
-            pinned[version] = "a branch began from it"
+            pinned[version] = "a branch was forked from it"
     for name, entry in census.branches.items():
         if _branch(entry.parent_branch) == branch:
-            pinned[entry.parent_version] = f"branch {name} began from it"
+            pinned[entry.parent_version] = f"branch {name} was forked from it"
     for name, tag in census.tags.items():
         if _branch(tag.branch) == branch:
             pinned[tag.version] = f"tag {name}"
@@ -164,7 +190,7 @@ def pins(census: Census, branch: str | None, needs: Needs) -> dict[int, str]:
 
 
 def dead_scratch(census: Census, now: datetime, grace: timedelta) -> list[str]:
-    """The directories of compactions that did not end: nothing in them is younger than the grace time."""
+    """The directories of interrupted compactions: all files in them are older than the grace time."""
     youngest: dict[str, datetime] = {}
     for key, meta in census.files.items():
         directory = "/".join(key.split("/", 3)[:3])
@@ -178,14 +204,14 @@ def _branch(name: str | None) -> str | None:
 
 
 def _branch_of(found: FoundManifest, needs: Needs) -> str | None:
-    """The branch for which a manifest is staged: its directory says so, or in `_staging/` its content."""
+    """The branch for which a manifest is staged, from its directory or, in `_staging/`, from its content."""
     if f"/{STAGING_DIRECTORY}/" in f"/{found.meta.path}":
         return needs.read[identity(found.meta)]
     return found.branch
 
 
 def _limit(verdicts: RetentionDecision, metas: Mapping[int, ObjectMeta], limit: int) -> RetentionDecision:
-    """The oldest of the expired versions, as many as fit in one round, and one at least."""
+    """The oldest expired versions, at least one, whose manifests fit into `limit` bytes; others are kept."""
     taken: list[int] = []
     size = 0
     for version in verdicts.expired:
@@ -193,12 +219,12 @@ def _limit(verdicts: RetentionDecision, metas: Mapping[int, ObjectMeta], limit: 
         if taken and size > limit:
             break
         taken.append(version)
-    left = dict.fromkeys(verdicts.expired[len(taken) :], "its turn comes in the next round")
+    left = dict.fromkeys(verdicts.expired[len(taken) :], "removed in a later round")
     return RetentionDecision(tuple(taken), {**verdicts.kept, **left})
 
 
 def _owners(store: ObjectStore, metas: Sequence[ObjectMeta]) -> dict[str, int]:
-    """The names that expired versions need, with the newest version that does."""
+    """The names that expired versions need, each with the newest version that needs it."""
     owners: dict[str, int] = {}
     for meta, data in read_all(store, metas):
         file, names = read_needs(store, meta, data)
@@ -236,7 +262,7 @@ def _prefix(branch: str | None) -> str:
 def _lost_stages(
     branch: str | None, census: Census, needs: Needs, now: datetime, grace: timedelta
 ) -> Iterator[Garbage]:
-    """Staged manifests that can never become versions: their number is taken, and they are old."""
+    """Staged manifests that can never be published: their number is taken, and they are older than the grace time."""
     taken = {version for version, _ in census.versions[branch]}
     for found in census.others:
         lost = found.staged and found.version in taken and _branch_of(found, needs) == branch
@@ -248,4 +274,4 @@ def _lost_stages(
 def _left_scratch(census: Census, dead: Sequence[str]) -> Iterator[Garbage]:
     for key, meta in census.files.items():
         if "/".join(key.split("/", 3)[:3]) in dead:
-            yield Garbage(meta.path, meta.size, "left by a compaction that did not end")
+            yield Garbage(meta.path, meta.size, "left by an interrupted compaction")

@@ -1,9 +1,8 @@
-"""Which files a version needs, by name. Pure.
+"""The names of the files that a version needs. Pure.
 
-Names are relative to the root of a table or branch, and the root is left out of account: the names of data, deletion,
-index and transaction files hold a random part that no two files share, so a name that any version uses protects the
-file under every root. Base paths, which may be spelt in many ways or lead to where a table was before it was moved,
-need no interpretation then.
+Names are relative to the root of a table or branch, and roots are not compared: names of data, deletion, index and
+transaction files have a random part that no two files share, so a name that any version uses protects the file under
+every root. Base paths then need no interpretation; they may be written in many ways, or name a table's old location.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _INDEX_NAME = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/.+", re
 def file_name(path: str) -> str | None:
     """The name by which a version would need the file at `path`, relative to the root of its table or branch.
 
-    A directory of an index segment has one name, and the blobs beside a data file have its name. None for everything
-    that no version could name: it is not known what that is for.
+    All files of an index segment share the name of its directory, and blobs share the name of their data file. None
+    for a file of an unknown kind, which no version could name.
     """
     directory, _, rest = path.partition("/")
     if directory == DATA_DIRECTORY:
@@ -56,15 +55,15 @@ def file_name(path: str) -> str | None:
 
 
 def names_used(file: ManifestFile) -> Iterator[str]:
-    """The names of all files that a version needs, of whatever root.
+    """The names of all files that a version needs, under any root.
 
-    Raises `UnsupportedFeature` when the version may need files in a way that is not known: features or fields that we
-    do not know, or row sequences in files of their own.
+    Raises `UnsupportedFeature` if the version may need files in an unknown way: it has unknown features or fields, or
+    row sequences in separate files.
     """
     check_continuable(file.manifest)
     for message in (file.manifest, file.indices):
         if message is not None and _has_unknown_fields(message):
-            raise UnsupportedFeature(f"version {file.version} has fields that are not known, and may name files")
+            raise UnsupportedFeature(f"version {file.version} has unknown fields, which may name files")
     if file.manifest.transaction_file:
         yield join_key(TRANSACTIONS_DIRECTORY, file.manifest.transaction_file)
     for fragment in file.manifest.fragments:

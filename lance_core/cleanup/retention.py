@@ -1,4 +1,4 @@
-"""Which versions may go. Pure."""
+"""Retention: which versions may be removed, by age, count and references. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept: the newest `keep` versions, and all that were superseded less than `older_than` ago.
+    """Which versions are kept. A version may be removed if neither rule keeps it; without rules all are kept.
 
-    A version goes when neither keeps it. With neither given, none does. In any case it stays for `min_age` after it
-    was superseded: its number must be taken for as long as anybody may still try to claim it.
+    Attributes:
+        older_than: Keep versions that were superseded less than this ago.
+        keep: Keep the newest versions, as many as this.
+        min_age: Keep every version for this time after it was superseded: while it exists its number is taken, and
+            delayed writers must not be able to claim it.
     """
 
     older_than: timedelta | None = None
@@ -21,14 +24,14 @@ class Retention:
 
     def __post_init__(self) -> None:
         if self.keep is not None and self.keep < 1:
-            raise ValueError(f"keep {self.keep}: expected at least 1, for the newest version is never removed")
+            raise ValueError(f"keep {self.keep}: expected at least 1, because the newest version is never removed")
         if self.older_than is not None and self.older_than < timedelta(0):
-            raise ValueError(f"older than {self.older_than}: expected no negative time")
+            raise ValueError(f"older than {self.older_than}: expected a duration of at least 0")
 
 
 @dataclass(frozen=True, slots=True)
 class DatedVersion:
-    """A version and when its manifest was written, by the store's clock."""
+    """A version and the time when its manifest was written, by the store's clock."""
 
     version: int
     written: datetime
@@ -36,7 +39,7 @@ class DatedVersion:
 
 @dataclass(frozen=True, slots=True)
 class RetentionDecision:
-    """The versions that may go, ascending, and why each other one stays."""
+    """The versions that may be removed, ascending, and why each other version is kept."""
 
     expired: tuple[int, ...]
     kept: Mapping[int, str]
@@ -45,10 +48,15 @@ class RetentionDecision:
 def judge_versions(
     versions: Sequence[DatedVersion], retention: Retention, now: datetime, pinned: Mapping[int, str]
 ) -> RetentionDecision:
-    """Judge the versions of one branch, ascending. `pinned` says what else needs some, `now` is by the store's clock.
+    """Apply a retention to the versions of one branch.
 
-    The age of a version counts from when it was superseded: until then it was the newest, however old. The newest of
-    all always stays.
+    The age of a version counts from when it was superseded by the next version. The newest version is always kept.
+
+    Args:
+        versions: The versions, ascending.
+        retention: The rules.
+        now: The time by the store's clock.
+        pinned: By version, why it must be kept regardless of the rules.
     """
     kept: dict[int, str] = {}
     expired: list[int] = []

@@ -1,4 +1,10 @@
-"""Fewer, larger fragments for the same rows: pylance rewrites the data, the commit is ours."""
+"""Compaction: fewer, larger fragments for the same rows. Pylance rewrites the data; this engine commits.
+
+table      `compact`: compacts and commits a table that is given by its URI or store
+rewrite    prepares the transaction that compacts a version
+plan       options
+scratch    a temporary clone, for the steps of pylance that need a commit
+"""
 
 from lance_core.compaction.plan import CompactionOptions
 from lance_core.compaction.rewrite import PreparedCompaction, discard_compaction, prepare_compaction

@@ -1,4 +1,4 @@
-"""What is to be compacted, and how far."""
+"""Options of a compaction."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from lance_core.proto import lance_table_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class CompactionOptions:
-    """Which fragments are rewritten, and into what.
+    """Which fragments are rewritten, and how. None leaves an option to pylance.
 
-    Neighbouring fragments of fewer rows than `target_rows_per_fragment` are joined; a fragment of which at least the
-    share `materialize_deletions_threshold` is deleted is written again without those rows, unless
-    `materialize_deletions` is off. `max_bytes_per_file` bounds the new files. With `max_source_fragments` one run
-    takes at most so many of the oldest ones. None leaves a choice to pylance.
+    Attributes:
+        target_rows_per_fragment: Neighbouring fragments with fewer rows are merged.
+        materialize_deletions: Whether fragments with deleted rows are rewritten without them.
+        materialize_deletions_threshold: The share of deleted rows from which a fragment is rewritten, from 0 to 1.
+        max_bytes_per_file: Upper bound of the size of new files.
+        max_source_fragments: The largest number of fragments, the oldest first, that one run rewrites.
+        num_threads: Threads that pylance uses.
+        batch_size: Rows that pylance reads at a time.
     """
 
     target_rows_per_fragment: int = 1 << 20
@@ -35,7 +39,7 @@ class CompactionOptions:
             raise ValueError(f"materialize_deletions_threshold {self.materialize_deletions_threshold}: expected 0 to 1")
 
     def for_table(self, manifest: pb.Manifest) -> dict[str, Any]:
-        """The options as pylance takes them, for files of the format that the table has."""
+        """The options as pylance takes them, with the data file format of the table."""
         given = {name: value for name, value in asdict(self).items() if value is not None}
         version = manifest.data_format.version
         return given | ({"data_storage_version": version} if version else {})

@@ -1,4 +1,4 @@
-"""From a version to the transaction that compacts it, with nothing committed."""
+"""Prepares the transaction that compacts a version. Nothing is committed."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _Groups = tuple[pb.Transaction.Rewrite.RewriteGroup, ...]
 
 @dataclass(frozen=True, slots=True)
 class PreparedCompaction:
-    """A Rewrite whose files are written. `files` are the store keys of what it adds, all under fresh names."""
+    """A Rewrite whose files are written. `files` are the store keys of the files it adds, all under fresh names."""
 
     transaction: pb.Transaction
     files: tuple[str, ...]
 
     @property
     def removed_fragments(self) -> int:
-        """How many fragments go."""
+        """The number of fragments that are replaced."""
         return sum(len(group.old_fragments) for group in self.transaction.rewrite.groups)
 
     @property
     def added_fragments(self) -> int:
-        """How many take their place."""
+        """The number of fragments that replace them."""
         return sum(len(group.new_fragments) for group in self.transaction.rewrite.groups)
 
 
@@ -50,16 +50,27 @@ def prepare_compaction(
     options: CompactionOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> PreparedCompaction | None:
-    """Rewrite what is to be compacted in the version `file` of the table or branch at key `base`.
+    """Write the compacted files of the version `file`, and prepare the transaction that adds them. Commits nothing.
 
-    The version need not be published. None when there is nothing to do. `reserve(count)` takes that many fragment ids
-    for good and answers with the first: it is called, once, only when an index has to be rewritten, whose segments
-    speak of the new fragments before they are committed. Commits nothing: the transaction is for
-    `commit_transaction`, `stage_commit` or a batch, and conflicts with what changes the same fragments meanwhile.
-    `discard_compaction` removes the files of one that was rejected.
+    The transaction is for `commit_transaction`, `stage_commit` or a batch. It conflicts with concurrent changes of the
+    same fragments; `discard_compaction` removes its files if it was rejected.
 
-    Raises `UnsupportedFeature` for a table that we must not write to, or whose indices refer to earlier compactions,
-    and for a store that pylance does not reach; `StorageError` when pylance cannot read or write.
+    Args:
+        store: The store that holds the table.
+        base: The key of the root of the table or branch.
+        file: The version to compact. It need not be published.
+        reserve: Reserves the given number of fragment ids permanently, and returns the first. Called at most once, if
+            an index must be rewritten: its segments refer to the new fragments before these are committed.
+        options: Which fragments are rewritten, and how.
+        storage_options: Options for pylance, by Lance's own keys.
+
+    Returns:
+        The transaction and its files; None if there is nothing to compact.
+
+    Raises:
+        UnsupportedFeature: This engine cannot write the table, its indices refer to earlier compactions, or pylance
+            cannot reach the store.
+        StorageError: Pylance cannot read or write.
     """
     _check_table(store, file)
     wanted = (options or CompactionOptions()).for_table(file.manifest)
@@ -69,7 +80,7 @@ def prepare_compaction(
         tasks = data.plan_compaction(handle, wanted)
         groups = _number_later(data.execute_compaction(handle, task) for task in tasks)
         return _prepared(store, base, file, Rewrite(groups)) if groups else None
-    # A handle on a manifest alone shows no index, and fragments that an index covers join only their like.
+    # A handle on a bare manifest has no indices, and pylance merges only fragments that the same indices cover.
     with Scratch(store, base, file, storage_options) as scratch:
         tasks = [without_base(task, scratch.base_id) for task in data.plan_compaction(scratch.open(), wanted)]
     results = [data.execute_compaction(handle, task) for task in tasks]
@@ -89,7 +100,7 @@ def prepare_compaction(
 
 
 def live_rows(files: TableFiles, manifest: pb.Manifest, group: pb.Transaction.Rewrite.RewriteGroup) -> BitMap64:
-    """The addresses of the rows that a group copies: those of its old fragments that are not deleted.
+    """The addresses of the rows that a group copies: the rows of its old fragments that are not deleted.
 
     Raises as `TableFiles.deleted_rows`.
     """
@@ -103,23 +114,23 @@ def live_rows(files: TableFiles, manifest: pb.Manifest, group: pb.Transaction.Re
 
 
 def discard_compaction(store: ObjectStore, prepared: PreparedCompaction) -> None:
-    """Remove the files of a compaction whose transaction was rejected, and never of one of unknown outcome."""
+    """Remove the files of a compaction whose transaction was rejected. Not for one whose outcome is unknown."""
     store.map(store.delete, prepared.files)
 
 
 def _check_table(store: ObjectStore, file: ManifestFile) -> None:
     check_continuable(file.manifest)
     if store.uri.startswith("memory:"):
-        raise UnsupportedFeature(f"{store.uri}: expected a store that pylance reaches, found this process's memory")
+        raise UnsupportedFeature(f"{store.uri}: expected a store that pylance can open, found one in memory")
     if file.indices is not None and any(index.name == FRAGMENT_REUSE for index in file.indices.indices):
         raise UnsupportedFeature(
-            f"version {file.version} has the index {FRAGMENT_REUSE}, by which other indices refer to fragments before "
+            f"version {file.version} has the index {FRAGMENT_REUSE}, so other indices refer to fragments from before "
             "an earlier compaction: expected indices that were brought up to date"
         )
 
 
 def _number_later(results: Iterable[str]) -> _Groups:
-    """The groups, with new fragments that get their ids when they are committed."""
+    """The groups, whose new fragments get their ids in the commit."""
     groups = tuple(data.rewrite_group(result) for result in results)
     for group in groups:
         for fragment in group.new_fragments:

@@ -1,8 +1,8 @@
-"""A throw-away clone of one version, on which pylance does what it cannot do without committing.
+"""A temporary shallow clone of one version, for the steps of pylance that need a committed dataset.
 
-Planning needs to see the indices, and moving index segments to new fragments is a part of pylance's commit. Both happen
-on a shallow clone below `_staging/`, which no reader knows: pylance commits there, and nowhere else. What it made of
-the indices is moved to the table, the clone is removed.
+Planning needs the indices, and rewriting index segments for new fragments is part of pylance's commit. Both are done
+on a clone below `_staging/`, which no reader opens. Pylance commits only there. The rewritten index segments are then
+moved to the table, and the clone is removed.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from lance_core.versions import find_latest, read_manifest
 
 
 class Scratch:
-    """A clone of the version `file` of the table or branch at key `base`, as long as the context lasts.
+    """A context manager with a clone of the version `file` of the table or branch at key `base`.
 
-    With `next_fragment_id` that is the first id which new fragments get there. A crash leaves it to the collector.
+    `next_fragment_id` is the first id that new fragments get in the clone. A clone left by a crash is removed by
+    garbage collection.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Scratch:
         *,
         next_fragment_id: int | None = None,
     ) -> None:
-        # Nobody competes for these names, so no commit handler needs to hear of them.
+        # These names are unique, so they are written without the commit handler.
         self._store = store.inner if isinstance(store, ExclusiveStore) else store
         self._table = base
         self._base = join_key(STAGING_DIRECTORY, str(uuid.uuid4()), str(uuid.uuid4()))
@@ -55,7 +56,7 @@ class Scratch:
         if next_fragment_id is not None:
             built.manifest.max_fragment_id = next_fragment_id - 1
         self.base_id = built.manifest.base_paths[-1].id
-        """The base path under which the clone has the table's files."""
+        """The id of the base path through which the clone refers to the table's files."""
         self._manifest = encode_manifest_file(built.manifest, clone, built.indices)
 
     def __enter__(self) -> Self:
@@ -68,13 +69,13 @@ class Scratch:
         self._store.map(self._store.delete, [meta.path for meta in self._store.list(self._base)])
 
     def open(self) -> Any:
-        """Pylance's handle on the clone."""
+        """A pylance handle on the clone."""
         return data.open_published(self._store.object_uri(self._base), self._version, self._storage_options)
 
     def remap(self, results: Sequence[str]) -> Rewrite:
-        """The Rewrite that pylance made of executed tasks, as the table would see it.
+        """Commit executed tasks to the clone, and return pylance's Rewrite in terms of the table.
 
-        Raises `CorruptFile` when it is not the one that was asked for.
+        Raises `CorruptFile` if it is not the expected one.
         """
         data.commit_to_scratch(self.open(), results)
         head = read_manifest(self._store, find_latest(self._store, self._base))
@@ -89,7 +90,7 @@ class Scratch:
         return operation
 
     def move_indices(self, operation: Rewrite) -> None:
-        """Give the table the segments that were written for the clone."""
+        """Move the rewritten index segments from the clone to the table."""
         for entry in operation.rewritten_indices:
             source, target = (index_directory(base, entry.new_id.uuid) for base in (self._base, self._table))
             for meta in self._store.list(source):
@@ -101,10 +102,10 @@ class Scratch:
 
 
 def with_base(result: str, base_id: int, moved: BitMap64 | None) -> str:
-    """An executed task whose new files lie under a base path.
+    """An executed task whose new files are below a base path.
 
-    `moved` are the addresses (fragment id in the upper half, row offset in the lower) of the rows that were copied, in
-    their order; None leaves what pylance noted, which notes them only on a handle that shows indices.
+    `moved` holds the addresses of the copied rows (fragment id in the upper half, row offset in the lower half), in
+    order. Pylance records them only on a handle with indices; None keeps what it recorded.
     """
     content = json.loads(result)
     if moved is not None:
@@ -116,7 +117,7 @@ def with_base(result: str, base_id: int, moved: BitMap64 | None) -> str:
 
 
 def without_base(task: str, base_id: int) -> str:
-    """A planned task whose files of one base path are the table's own."""
+    """A planned task in which the files below one base path are the table's own files."""
     content = json.loads(task)
     for fragment in content["task"]["fragments"]:
         for file in (*fragment["files"], fragment.get("deletion_file")):

@@ -1,4 +1,4 @@
-"""Compacting a table that is known by its URI."""
+"""Compacts a table that is given by its URI or store, and commits the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ from lance_core.transaction.operations import ReserveFragments, encode_transacti
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a compaction did. `committed` is None when there was nothing to do, and `version` the newest then."""
+    """The result of a compaction.
+
+    Attributes:
+        version: The version that the compaction made, or the newest version if there was nothing to compact.
+        committed: The commit; None if there was nothing to compact.
+        removed_fragments: The number of fragments that were replaced.
+        added_fragments: The number of fragments that replaced them.
+        rewritten_indices: The number of index segments that were rewritten.
+    """
 
     version: int
     committed: Committed | None
@@ -37,15 +45,30 @@ def compact(
     commit_handler: CommitHandler | None = None,
     max_retries: int = MAX_RETRIES,
 ) -> Compacted:
-    """Rewrite the newest version of the table at `uri`, or of its `branch`, into fewer fragments and commit that.
+    """Rewrite the newest version of a table or branch into fewer fragments, and commit the result.
 
-    Rows, their ids, columns, tags and history stay as they are, and indices follow. When an index has to be rewritten
-    the ids of the new fragments are reserved first, in a version of their own. Readers and appending writers are not
-    disturbed; what changes rows of the same fragments meanwhile wins. `commit_handler` is as for `commit_transaction`.
+    Rows, row ids, columns, tags and history do not change, and indices are updated. If an index must be rewritten, the
+    ids of the new fragments are reserved first, in a version of its own. Readers and appending writers are not
+    affected; a concurrent change of rows in the same fragments wins.
 
-    Raises `RetryableConflict` then, and `IncompatibleTransaction` when the table was replaced meanwhile: nothing was
-    compacted, and the files written for it are gone. After `CommitUnknown` it may have been committed, or may yet
-    be. Raises `ReferenceNotFound`, `CorruptFile`, `StorageError`, and `UnsupportedFeature` as `prepare_compaction`.
+    Args:
+        uri: The URI or path of the table's root.
+        options: Which fragments are rewritten, and how.
+        branch: The branch; None for main.
+        storage_options: Options of the store, by Lance's own keys.
+        commit_handler: As for `commit_transaction`.
+        max_retries: As for `commit_transaction`.
+
+    Returns:
+        The new version and counts; without a commit if there was nothing to compact.
+
+    Raises:
+        RetryableConflict: Rows of the same fragments were changed meanwhile. The files written are removed.
+        IncompatibleTransaction: The table was replaced meanwhile. The files written are removed.
+        CommitUnknown: The compaction may have been committed, or may still be.
+        ReferenceNotFound: There is no such table or branch.
+        CorruptFile: The manifest cannot be decoded.
+        UnsupportedFeature, StorageError: As `prepare_compaction`.
     """
     return compact_table(
         handle(open_store(uri, storage_options), commit_handler),
@@ -66,7 +89,7 @@ def compact_table(
     storage_options: Mapping[str, str] | None = None,
     max_retries: int = MAX_RETRIES,
 ) -> Compacted:
-    """As `compact`, for the table at the key `location`; `storage_options` are for pylance, on the same store."""
+    """As `compact`, for the table at the key `location` of `store`. Pylance opens the store with `storage_options`."""
     dataset = Dataset.open(store, (branch, None), location=location, storage_options=storage_options)
 
     def reserve(count: int) -> int:

@@ -1,4 +1,12 @@
-"""What a file of a table says, for whoever has to understand a table that does not behave."""
+"""Inspection: describes the content of any file of a table, and what is wrong with it.
+
+tables          `inspect_uri`: a file, or a version of a table, by path or URI
+files           describes one file from its name and bytes; pure
+manifests       describes a manifest
+transactions    describes a transaction
+messages        converts protobuf messages to plain values
+text            renders a description for a terminal
+"""
 
 from lance_core.inspection.files import inspect_file
 from lance_core.inspection.tables import inspect_uri

@@ -1,4 +1,4 @@
-"""From the name and bytes of a file to what it says. Pure: nothing but these bytes is looked at."""
+"""Describes a file from its name and bytes alone. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lance_core.inspection.transactions import describe_transaction
 from lance_core.proto import lance_table_pb2 as pb
 
 Description = dict[str, Any]
-"""What was found, as JSON can hold it. `kind` says of what; `findings` lists in words what is wrong or unusual."""
+"""A description as JSON values. `kind` is the kind of file; `findings` lists in words what is wrong or unusual."""
 
 _DETACHED_NAME = re.compile(r"d([0-9]{1,20})\.manifest", re.ASCII)
 _DELETION_NAME = re.compile(r"([0-9]{1,20})-([0-9]{1,20})-([0-9]{1,20})\.(arrow|bin)", re.ASCII)
@@ -30,7 +30,7 @@ _LISTED_ROWS = 4096
 
 
 class FileKind(Enum):
-    """What a file is by its name."""
+    """The kind of a file, by its name."""
 
     MANIFEST = "manifest"
     TRANSACTION = "transaction"
@@ -40,7 +40,7 @@ class FileKind(Enum):
 
 
 def file_kind(path: str) -> FileKind | None:
-    """What the last component of a path or URI stands for; None for what this module does not read."""
+    """The kind of a file by the last component of its path or URI; None for kinds that this module does not read."""
     name = path.rpartition("/")[2]
     if name == _HINT_NAME:
         return FileKind.HINT
@@ -54,11 +54,11 @@ def file_kind(path: str) -> FileKind | None:
 
 
 def inspect_file(path: str, data: bytes) -> Description:
-    """What a manifest, transaction, deletion or reference file says, whatever version it is and whoever wrote it.
+    """Describe a manifest, transaction, deletion or reference file of any version and writer.
 
-    The kind follows from the last component of `path`, for references also from the directory before it. What the
-    definitions of this engine do not know is shown as it is, and what contradicts itself is listed under `findings`.
-    Raises `CorruptFile` when the bytes are not such a file at all, `UnsupportedFeature` for any other kind of file.
+    The kind follows from the last component of `path`, for references also from the directory. Unknown fields are
+    shown as they are, and contradictions are listed under `findings`. Raises `CorruptFile` if the bytes are not such a
+    file at all, `UnsupportedFeature` for any other kind of file.
     """
     kind = file_kind(path)
     if kind is None:
@@ -79,13 +79,13 @@ def _inspect_manifest(path: str, data: bytes) -> Description:
     state, number, scheme = _read_manifest_name(name)
     if number is not None and number != described["version"]:
         described["findings"].insert(
-            0, f"the name says version {number}, the content {described['version']}: readers believe the content"
+            0, f"the name says version {number}, the content {described['version']}: readers use the content"
         )
     return {"state": state, "naming_scheme": scheme, **described}
 
 
 def _read_manifest_name(name: str) -> tuple[str, int | None, str | None]:
-    """How far a manifest is published, the version and the scheme that its name says."""
+    """The state of a manifest, its version and its naming scheme, by its name."""
     if (canonical := parse_manifest_name(name)) is not None:
         return "committed", canonical[0], canonical[1].value
     if (staged := parse_staged_name(name)) is not None:
@@ -145,8 +145,8 @@ def _inspect_reference(path: str, data: bytes) -> Description:
     else:
         tag = decode_tag(data)
         described |= {"branch": tag.branch, "version": tag.version}
-    findings = [] if described["of"] is not None else [f"{file_name}: no client looks for a reference of this name"]
-    # Members that we do not know are there too, and the known ones as they are spelt.
+    findings = [] if described["of"] is not None else [f"{file_name}: no client reads a reference file of this name"]
+    # Shown as written, including unknown members.
     return {**described, "findings": findings, "content": json.loads(data)}
 
 
@@ -155,7 +155,7 @@ def _inspect_hint(_path: str, data: bytes) -> Description:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise CorruptFile(f"version hint is not JSON: {error}") from error
-    return {"content": content, "findings": ["a hint is advice: readers do not depend on it"]}
+    return {"content": content, "findings": ["a version hint may be stale: readers do not depend on it"]}
 
 
 _INSPECTORS: dict[FileKind, Callable[[str, bytes], Description]] = {

@@ -1,4 +1,4 @@
-"""A manifest: what an engineer asks first, and everything else behind it."""
+"""Describes a manifest: a summary first, then every field."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _PREFIX_BYTES = 4
 
 
 def describe_manifest(file: ManifestFile, data: bytes) -> dict[str, Any]:
-    """What is in a parsed manifest file; `data` are its bytes.
+    """Describe a parsed manifest file; `data` holds its bytes.
 
-    `content` and `indices` hold every field of the messages; the rest is counted or named from them. `findings` says
-    in words what other readers will stumble over.
+    `content` and `indices` hold every field of the messages; all other entries are derived from them. `findings` lists
+    in words what other readers cannot read or would reject.
     """
     manifest = file.manifest
     transaction = None if file.transaction is None else describe_transaction(file.transaction)
@@ -65,7 +65,7 @@ def describe_manifest(file: ManifestFile, data: bytes) -> dict[str, Any]:
 
 
 def flag_names(flags: int) -> list[str]:
-    """The bits that are set, by name and number."""
+    """The names and numbers of the bits that are set."""
     return [f"{_FLAG_NAMES.get(bit, 'unknown')} (bit {bit})" for bit in range(flags.bit_length()) if flags >> bit & 1]
 
 
@@ -101,7 +101,7 @@ def _index(index: pb.IndexMetadata) -> dict[str, Any]:
 
 
 def _sections(manifest: pb.Manifest, data: bytes) -> list[dict[str, Any]]:
-    """Where each part of the file lies, with its length prefix; gaps and overlaps show as they are."""
+    """The offset and size of each section with its length prefix, unchecked, so that gaps and overlaps are visible."""
     begins = {"footer": len(data) - _FOOTER_BYTES}
     begins["manifest"] = int.from_bytes(data[-_FOOTER_BYTES : -_FOOTER_BYTES + 8], "little", signed=True)
     for field, what in (
@@ -137,17 +137,17 @@ def _findings(file: ManifestFile) -> Iterator[str]:
         where = f"only in {manifest.transaction_file}" if manifest.transaction_file else "nowhere: stale writers fail"
         yield f"the transaction is not in this file, {where}"
     if manifest.HasField("transaction_section") and manifest.HasField("transaction_section_deprecated"):
-        yield "the transaction has an offset in both its fields: readers go by the newer one"
+        yield "the transaction has an offset in both its fields: readers use the newer one"
     yield from _fragment_findings(manifest)
     yield from _schema_findings(manifest)
     if manifest.DESCRIPTOR is not None and message_values(manifest).get(UNKNOWN_FIELDS):
-        yield "fields that are not known: see unknown_fields; the next commit of any writer drops them"
+        yield "unknown fields: see unknown_fields; the next commit of any writer drops them"
 
 
 def _fragment_findings(manifest: pb.Manifest) -> Iterator[str]:
     counts = Counter(fragment.id for fragment in manifest.fragments)
     if twice := sorted(identifier for identifier, count in counts.items() if count > 1):
-        yield f"fragment ids that stand more than once, whose rows scans drop: {_few(twice)}"
+        yield f"fragment ids that occur more than once, whose rows scans drop: {_few(twice)}"
     if manifest.fragments and manifest.HasField("max_fragment_id") and max(counts) > manifest.max_fragment_id:
         yield f"fragment {max(counts)} is above max_fragment_id {manifest.max_fragment_id}: the next append fails"
     overfull = [
@@ -176,9 +176,9 @@ def _schema_findings(manifest: pb.Manifest) -> Iterator[str]:
     known: set[int] = set()
     for field in manifest.fields:
         if field.parent_id != -1 and field.parent_id not in known:
-            yield f"field {field.id} stands before its parent {field.parent_id}, which no reader opens"
+            yield f"field {field.id} is listed before its parent {field.parent_id}, which no reader opens"
         if field.id in known:
-            yield f"field id {field.id} stands twice"
+            yield f"field id {field.id} occurs twice"
         known.add(field.id)
 
 

@@ -1,4 +1,4 @@
-"""Any message as plain values: every field that it has, also those that we do not know."""
+"""Converts any protobuf message to plain values, including unknown fields."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _NANOSECONDS = 1_000_000_000
 
 
 def message_values(message: Message) -> Any:
-    """The fields of a message by name, nested messages likewise; JSON can hold the result.
+    """The fields of a message by name, recursively, as JSON values.
 
-    Numbers, texts and flags that cannot be absent are shown even when they are zero. Fields that our definitions do
-    not have stand under `unknown_fields` with their number and content. Uuids, times, bitmaps and row sequences are
-    decoded where they are well-formed; other bytes are shown by length and beginning.
+    Scalars without presence are shown even if they are zero. Unknown fields are listed under `unknown_fields` with
+    their number and content. Uuids, times, bitmaps and row sequences are decoded if they are well-formed; other bytes
+    are shown by their length and first bytes.
     """
     if isinstance(message, Timestamp):
         return timestamp_text(message.seconds * _NANOSECONDS + message.nanos)
@@ -51,12 +51,12 @@ def message_values(message: Message) -> Any:
 
 
 def unknown_fields(message: Message) -> list[dict[str, Any]]:
-    """The fields of this message, not of those inside it, that its definition does not have."""
+    """The unknown fields of this message, without those of nested messages."""
     return _unknown(UnknownFieldSet(message))
 
 
 def timestamp_text(time_ns: int) -> str:
-    """Nanoseconds since the epoch as RFC 3339 in UTC, or as they are when no calendar has that day."""
+    """Nanoseconds since the epoch as RFC 3339 in UTC, or as a number if the year is out of range."""
     seconds, nanos = divmod(time_ns, _NANOSECONDS)
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanos:09d}Z"
@@ -65,13 +65,13 @@ def timestamp_text(time_ns: int) -> str:
 
 
 def bytes_values(data: bytes) -> Any:
-    """Bytes by their length and beginning."""
+    """The length and the first bytes of `data`."""
     shown = {"bytes": len(data), "hex": data[:_SHOWN_BYTES].hex()}
     return shown if len(data) <= _SHOWN_BYTES else shown | {"cut": True}
 
 
 def number_ranges(numbers: Iterable[int]) -> list[str]:
-    """Ascending numbers as texts: `3` or `5-9`."""
+    """Ascending numbers as a list of texts such as `3` and `5-9`."""
     listed = list(numbers)
     starts = [listed[0]] if listed else []
     ends: list[int] = []
@@ -84,7 +84,7 @@ def number_ranges(numbers: Iterable[int]) -> list[str]:
 
 
 def bitmap_values(data: bytes) -> Any:
-    """A Roaring bitmap: how many numbers, and which ones unless they are very many."""
+    """The count of a Roaring bitmap, and its numbers unless there are too many."""
     try:
         bitmap = decode_bitmap(data, "bitmap")
     except CorruptFile as error:
@@ -133,10 +133,10 @@ def _nested(kind: type[Message]) -> Callable[[bytes], Any]:
 
 
 def _segment(segment: pb.U64Segment) -> Any:
-    """A segment in a few words; never expanded, because a range costs nothing to write and anything to list."""
+    """A summary of a segment. It is not expanded, because a few bytes can encode a range of any size."""
     kind = segment.WhichOneof("segment")
     if kind is None:
-        return {"malformed": "a segment of no known kind", UNKNOWN_FIELDS: unknown_fields(segment)}
+        return {"malformed": "a segment of an unknown kind", UNKNOWN_FIELDS: unknown_fields(segment)}
     if kind in {"range", "range_with_holes", "range_with_bitmap"}:
         span = getattr(segment, kind)
         return {"kind": kind, "from": span.start, "below": span.end}

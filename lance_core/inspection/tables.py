@@ -1,4 +1,4 @@
-"""Inspecting what a path or URI leads to: one file, or a version of a table."""
+"""Inspects a path or URI: one file, or a version of a table."""
 
 from __future__ import annotations
 
@@ -26,11 +26,20 @@ def inspect_uri(
     ref: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Description:
-    """The file at `target`, or a version of the table there when its name is not that of a file.
+    """Describe the file at `target`, or a version of the table there if its name is not that of a file.
 
-    `ref` is a tag or a branch of the table, `version` a number on it (on main without `ref`); the newest by default.
-    Raises `NotFound` for a file and `ReferenceNotFound` for a table, version or reference that is not there (both
-    name what was looked for), `CorruptFile`, `UnsupportedFeature`, and `StorageError` for a URI that leads nowhere.
+    Args:
+        target: The path or URI of a file or of a table's root.
+        version: The version; the newest by default.
+        ref: A tag or branch of the table; None for main.
+        storage_options: Options of the store, by Lance's own keys.
+
+    Raises:
+        NotFound: There is no such file.
+        ReferenceNotFound: There is no such table, version, tag or branch.
+        CorruptFile: The file cannot be decoded.
+        UnsupportedFeature: The file is of another kind.
+        StorageError: The URI or the options are not valid for any store, or the store failed.
     """
     text = os.fspath(target).rstrip("/")
     if version is None and ref is None and file_kind(text) is not None:
@@ -45,10 +54,10 @@ def inspect_uri(
 def inspect_table(
     store: ObjectStore, location: str, *, version: int | None = None, ref: str | None = None
 ) -> Description:
-    """A version of the table at the key `location`, as `inspect_uri` does, with its references and version numbers.
+    """Describe a version of the table at the key `location`, with the table's references and version numbers.
 
-    A transaction that is not in the manifest is looked for in its own file. Features that nobody knows keep no
-    version from being shown.
+    A transaction that is not inline is read from its file. Versions with unknown features are described, too. Raises
+    as `inspect_uri` does.
     """
     tags, branches = Tags(store, location).list(), Branches(store, location).list()
     branch, number = _resolve(store, location, ref, version, tags, branches)
@@ -105,7 +114,7 @@ def _add_transaction(store: ObjectStore, base: str, described: Description) -> N
         path = join_key(base, TRANSACTIONS_DIRECTORY, name)
         transaction = inspect_file(path, store.get(path))
     except LanceCoreError as error:
-        described["findings"].append(f"the transaction cannot be had: {error}")
+        described["findings"].append(f"the transaction cannot be read: {error}")
         return
     described["transaction"] = {key: transaction[key] for key in transaction if key not in {"kind", "findings"}}
     described["findings"] += transaction["findings"]

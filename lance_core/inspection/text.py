@@ -1,4 +1,4 @@
-"""A description as text for a terminal: what matters first, long lists by their ends."""
+"""Renders a description as text for a terminal. Long lists are shortened to their ends."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _OTHER_MESSAGES = ("fragment_tree", "clustering", "max_clustering_id", "max_allo
 
 
 def render_text(description: Mapping[str, Any]) -> str:
-    """Lines for a human; every character that could move a cursor is escaped. Ends with a newline.
+    """Render a description as lines of text. Control characters are escaped. Ends with a newline.
 
-    Of more than a dozen fragments the first and last are shown, of files and messages what is asked most; the
-    description itself holds all of it.
+    Of more than a dozen fragments only the first and last are shown, and of other messages a selection of fields. The
+    description itself is complete.
     """
     lines = list(_lines(description))
     return "".join(f"{_printable(line)}\n" for line in lines)
@@ -46,8 +46,8 @@ def _manifest(found: Mapping[str, Any]) -> Iterator[str]:
     scheme = f"{found['naming_scheme']} name" if found["naming_scheme"] else found["state"]
     yield _entry("version", f"{found['version']}, {found['state']} ({scheme}), branch {found['branch'] or 'main'}")
     yield _entry("time", found["timestamp"] or "none")
-    yield _entry("written by", found["writer"] or "nobody says")
-    yield _entry("data format", found["data_format"] or "not said")
+    yield _entry("written by", found["writer"] or "unknown")
+    yield _entry("data format", found["data_format"] or "unknown")
     yield _entry("sha256", found["sha256"])
     for word in ("reader", "writer"):
         yield _entry(f"{word} flags", ", ".join(found["flags"][word]) or "none")
@@ -57,7 +57,7 @@ def _manifest(found: Mapping[str, Any]) -> Iterator[str]:
         yield from _map("tags", {name: _reference(tag) for name, tag in found["tags"].items()})
         yield from _map("branches", {name: _reference(entry) for name, entry in found["branches"].items()})
     transaction = found["transaction"]
-    yield _entry("transaction", "not here" if transaction is None else _operation(transaction))
+    yield _entry("transaction", "missing" if transaction is None else _operation(transaction))
     if transaction is not None:
         yield from _transaction_lines(transaction)
     yield _entry("its file", found["transaction_file"] or "none")
@@ -143,7 +143,7 @@ def _schema(fields: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _index(index: Mapping[str, Any]) -> str:
     covers = index["covers"]
-    fragments = "no fragments said"
+    fragments = "coverage unknown"
     if covers is not None:
         fragments = f"{covers.get('count', 'malformed')} fragments {_joined(covers.get('numbers', []))}".strip()
     content = index["content"]
@@ -163,7 +163,7 @@ def _reference(entry: Mapping[str, Any]) -> str:
 
 def _base(base: Mapping[str, Any]) -> str:
     name = f" ({base['name']})" if base.get("name") else ""
-    return f"{base['path']}{name}{'' if base['is_dataset_root'] else ', no table'}"
+    return f"{base['path']}{name}{'' if base['is_dataset_root'] else ', not a table'}"
 
 
 def _at(message: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A transaction: what it did, in a line and in full."""
+"""Describes a transaction: a summary in one line, and every field."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lance_core.proto import lance_table_pb2 as pb
 
 
 def describe_transaction(transaction: pb.Transaction) -> dict[str, Any]:
-    """`operation` by field name (None when it is not known), `summary` in words, and every field under `content`."""
+    """Describe a transaction: `operation` by field name (None if unknown), `summary`, every field under `content`."""
     name = transaction.WhichOneof("operation")
     return {
         "operation": name,
@@ -27,9 +27,9 @@ def summarise_operation(transaction: pb.Transaction) -> str:
     name = transaction.WhichOneof("operation")
     if name is None:
         numbers = [entry["field"] for entry in unknown_fields(transaction)]
-        return f"an operation that is not known: field {', '.join(map(str, numbers))}" if numbers else "no operation"
+        return f"an unknown operation: field {', '.join(map(str, numbers))}" if numbers else "no operation"
     operation = getattr(transaction, name)
-    if isinstance(operation, bytes):  # of a kind that is known by its number only
+    if isinstance(operation, bytes):  # an operation whose message is not defined here
         return f"{len(operation)} bytes that this engine does not read"
     summary = _SUMMARIES[name](operation) if name in _SUMMARIES else ""
     unknown = unknown_fields(operation)
@@ -89,7 +89,9 @@ _SUMMARIES: dict[str, Callable[[Any], str]] = {
         f"{len(operation.updated_fragments)} fragments changed, {len(operation.deleted_fragment_ids)} removed, "
         f"where {operation.predicate!r}"
     ),
-    "overwrite": lambda operation: f"{_fragments(operation.fragments)}, {len(operation.schema)} fields, from nothing",
+    "overwrite": lambda operation: (
+        f"{_fragments(operation.fragments)}, {len(operation.schema)} fields, replacing the table"
+    ),
     "create_index": lambda operation: (
         f"segments of {_names(operation.new_indices)} added, of {_names(operation.removed_indices)} removed"
     ),
@@ -100,8 +102,8 @@ _SUMMARIES: dict[str, Callable[[Any], str]] = {
     "update": _update,
     "project": lambda operation: f"now {len(operation.schema)} fields",
     "update_config": _update_config,
-    "data_replacement": lambda operation: f"{len(operation.replacements)} files exchanged",
-    "update_mem_wal_state": lambda operation: f"{len(operation.compacted_sstables)} log generations in the table",
+    "data_replacement": lambda operation: f"{len(operation.replacements)} files replaced",
+    "update_mem_wal_state": lambda operation: f"{len(operation.compacted_sstables)} log generations merged",
     "clone": _clone,
     "update_bases": lambda operation: f"base paths {', '.join(repr(base.path) for base in operation.new_bases)} added",
     "data_overlay": lambda operation: f"{len(operation.groups)} fragments overlaid",

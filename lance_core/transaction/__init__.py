@@ -1,4 +1,20 @@
-"""What a transaction says, whether it may follow others, and the manifest that it leads to.
+"""Transactions: operations, conflict rules, rebase, and building the next manifest. Pure: no module does I/O.
 
-Nothing in this package does I/O.
+operations         decodes and encodes operations
+operation_types    the operations as dataclasses
+conflicts/         whether a transaction may follow a committed one
+rebase             moves an operation onto a newer version
+apply              builds the next manifest from the head and a transaction
+cloning            Clone: the first version of a branch or clone
+schemas            Project and Merge: a new schema for existing fragments
+compaction         Rewrite: other fragments for the same rows
+fragments          the fragment list of a manifest being built
+indices            the index list of a manifest being built
+fields             schema fields as a manifest lists them
+features           feature flags of manifests being built
+heads              checks of a manifest before another is built on it
+stamps             row ids and row versions for the fragments of one commit
+row_ids            encodes and decodes row ids and row versions
+reachable          the files that a transaction adds
+lineage            whether a manifest descends from a given head
 """

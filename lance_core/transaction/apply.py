@@ -1,4 +1,4 @@
-"""From the head and a transaction to the next manifest."""
+"""Builds the next manifest from the head and a transaction."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from lance_core.transaction.schemas import merge, project
 from lance_core.transaction.stamps import stamp_rewritten_columns
 
 WRITER_LIBRARY = "lance-namespace-server"
-"""Not "lance": that name makes stock readers look for the traces of bugs in its old releases."""
+"""Not "lance": for that name stock readers apply workarounds for bugs of old releases."""
 WRITER_VERSION = "0.1.0"
 
 DEFAULT_FILE_FORMAT = "2.2"
@@ -74,16 +74,16 @@ _ON_OUTLINES = (
     UpdateBases,
     UpdateMemWalState,
 )
-"""Operations that look into no fragment of the version before but those that they name."""
+"""Operations that need no fragments of the previous version to be decoded, except those they name."""
 
 _NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class NextVersion:
-    """A manifest that was built, without section offsets, and the index list that goes with it (None: no index).
+    """A new manifest, without section offsets, and its index list (None: no index).
 
-    Its fragments are as the head had them, encoded or not, when the operation looks into none.
+    Fragments that the operation does not touch stay in the form that the head had them in, encoded or decoded.
     """
 
     manifest: AnyManifest
@@ -100,15 +100,26 @@ def apply_transaction(
     stable_row_ids: bool = False,
     source: ManifestFile | None = None,
 ) -> NextVersion:
-    """Build version `version` from the head and a transaction that was judged, and rebased, up to it.
+    """Build the next version from the head and a transaction that was judged and rebased up to the head.
 
-    Without a head this is the first version of a new table: an Overwrite, on `branch`, with or without stable row
-    ids; or a Clone, whose first version has the number of the version that it copies. With a head, both are the
-    head's. `source` is the version that a Restore goes back to or a Clone copies. The timestamp is `now_ns`
-    (since the epoch), but later than the head's in any case. Nothing is changed in place. Raises `InvalidTransaction`
-    when the transaction contradicts the head or itself (unknown fragments, files of another format version, a field
-    that is gone), `UnsupportedFeature` for a head that we must not write to and for operations that are not built
-    here.
+    No argument is changed.
+
+    Args:
+        head: The version to build on; None for a first version, which is an Overwrite or a Clone.
+        transaction: The transaction.
+        version: The number of the new version. A Clone keeps the number of the version that it copies.
+        now_ns: The commit time in nanoseconds since the epoch. The timestamp is later than the head's in any case.
+        branch: The branch of a first version; None for main.
+        stable_row_ids: Whether a new table has stable row ids.
+        source: The version that a Restore goes back to or a Clone copies.
+
+    Returns:
+        The new manifest and index list.
+
+    Raises:
+        InvalidTransaction: The transaction contradicts the head or itself: unknown fragments or fields, data files of
+            another format version.
+        UnsupportedFeature: The head uses a feature that this engine does not write, or the operation is not supported.
     """
     operation = decode_operation(transaction)
     if isinstance(operation, Clone):
@@ -157,7 +168,7 @@ def _begin_table(
 def _change(
     manifest: AnyManifest, indices: pb.IndexSection | None, operation: Operation, *, first: bool
 ) -> pb.IndexSection | None:
-    """Do what the operation says to a copy of the manifest before it; the index list that results."""
+    """Apply the operation to a copy of the previous manifest, in place. Returns the resulting index list."""
     match operation:
         case Append():
             add_fragments(manifest, number_fragments(manifest, operation.fragments))
@@ -215,7 +226,7 @@ def _restored(head: ManifestFile, operation: Restore, source: ManifestFile | Non
 
 
 def _keep_marks(manifest: AnyManifest, head: AnyManifest) -> None:
-    """What is counted once is never counted again, whatever version the table goes back to."""
+    """Keep the high-water marks of the head, so that a Restore never leads to ids being used twice."""
     manifest.next_row_id = max(manifest.next_row_id, head.next_row_id)
     if head.HasField("max_fragment_id"):
         mark = manifest.max_fragment_id if manifest.HasField("max_fragment_id") else 0
@@ -223,7 +234,7 @@ def _keep_marks(manifest: AnyManifest, head: AnyManifest) -> None:
 
 
 def _clear_what_belongs_to_one_version(manifest: AnyManifest) -> None:
-    # A field that we do not know may be about this version's bytes; stock writers drop it as well.
+    # Unknown fields may describe the bytes of the previous version; stock writers drop them as well.
     manifest.DiscardUnknownFields()
     for name in ("index_section", "transaction_section", "transaction_section_deprecated", "transaction_file"):
         manifest.ClearField(name)
@@ -242,7 +253,7 @@ def _update(manifest: AnyManifest, operation: Update, indices: pb.IndexSection |
             check_files(fragment.files, file_version(manifest))
         if has_stable_row_ids(manifest):
             updated = tuple(stamp_rewritten_columns(fragment, operation, manifest.version) for fragment in updated)
-    # Rows that move keep the creation version that their old fragment records: stamped before that may go.
+    # Moved rows keep the creation version recorded in their old fragment, so stamp before it may be removed.
     added = number_fragments(manifest, operation.new, moved_rows=True)
     replace_fragments(manifest, updated, operation.removed_ids, new_files=operation.rewrites_columns)
     add_fragments(manifest, added)
@@ -253,7 +264,7 @@ def _update(manifest: AnyManifest, operation: Update, indices: pb.IndexSection |
 
 def _overwrite(manifest: AnyManifest, operation: Overwrite, *, first: bool) -> None:
     if operation.initial_bases and not first:
-        raise InvalidTransaction("overwrite with initial base paths: expected none, for the table exists")
+        raise InvalidTransaction("overwrite with initial base paths: expected none, because the table exists")
     check_schema(operation.schema)
     next_id = next_fragment_id(manifest)
     if next_id:
@@ -278,7 +289,7 @@ def _overwrite(manifest: AnyManifest, operation: Overwrite, *, first: bool) -> N
         for file in fragment.files:
             unknown = set(file.fields) - known
             if unknown:
-                raise InvalidTransaction(f"data file {file.path} has field {min(unknown)}, which the schema has not")
+                raise InvalidTransaction(f"data file {file.path} has field {min(unknown)}, which is not in the schema")
     add_fragments(manifest, number_fragments(manifest, operation.fragments))
 
 
@@ -292,12 +303,12 @@ def _update_config(manifest: AnyManifest, operation: UpdateConfig) -> None:
     fields = {field.id: field for field in manifest.fields}
     for number, update in operation.field_metadata.items():
         if number not in fields:
-            raise InvalidTransaction(f"metadata for field {number}, which version {manifest.version - 1} has not")
+            raise InvalidTransaction(f"metadata for field {number}, which is not in version {manifest.version - 1}")
         set_field_metadata(fields[number], update)
 
 
 def _reserve_fragments(manifest: AnyManifest, operation: ReserveFragments) -> None:
-    # Id 0 is never reserved, for in a transaction it means an id that is not assigned yet.
+    # Id 0 is never reserved, because in a transaction it means an id that is not assigned yet.
     mark = max(next_fragment_id(manifest) - 1, 0)
     most = reservable_fragment_ids(mark)
     if operation.count > most:

@@ -14,13 +14,14 @@ from lance_core.transaction.operations import Clone
 def clone_manifest(
     operation: Clone, source: ManifestFile | None, branch: str | None
 ) -> tuple[pb.Manifest, pb.IndexSection | None]:
-    """A copy of `source` in which every file is looked for where it is.
+    """A copy of the manifest `source` whose files are located by base paths.
 
-    In a branch or shallow clone that is below the root that was cloned; in a deep clone, whose files are copied before
-    it is published, below its own.
+    In a branch or shallow clone the files are below the root of the source. In a deep clone, whose files are copied
+    before it is published, they are below its own root.
 
-    Raises `UnsupportedFeature` without a source, for one that we cannot write to, and for a branch that is a deep
-    clone; `InvalidTransaction` when it is not the source or branch that the operation names.
+    Raises:
+        UnsupportedFeature: There is no source, this engine cannot write it, or a branch is to be a deep clone.
+        InvalidTransaction: The source or branch is not the one that the operation names.
     """
     if source is None:
         raise UnsupportedFeature(f"clone of {operation.ref_path}, which cannot be read here")
@@ -49,7 +50,7 @@ def clone_manifest(
 
 
 def _look_below(operation: Clone, manifest: pb.Manifest, indices: pb.IndexSection | None) -> None:
-    """What the cloned version found below its own root is below a new base path."""
+    """Add a base path for the root of the source, and refer to all files below that root through it."""
     base = pb.BasePath(
         id=max((entry.id for entry in manifest.base_paths), default=-1) + 1,
         name=operation.ref_name,
@@ -63,7 +64,7 @@ def _look_below(operation: Clone, manifest: pb.Manifest, indices: pb.IndexSectio
 
 
 def _look_at_home(manifest: pb.Manifest, indices: pb.IndexSection | None) -> None:
-    """Everything is below the clone's own root."""
+    """Remove all base paths: every file is below the clone's own root."""
     del manifest.base_paths[:]
     for file in _based(manifest, indices):
         file.ClearField("base_id")

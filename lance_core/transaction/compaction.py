@@ -1,4 +1,4 @@
-"""A Rewrite done to a manifest in the making: other fragments for the same rows, and indices that follow them."""
+"""Applies a Rewrite to a manifest being built: other fragments for the same rows, and updated index coverage."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _Groups = list[tuple[BitMap, BitMap]]
 def rewrite_fragments(
     manifest: pb.Manifest, indices: pb.IndexSection | None, operation: Rewrite
 ) -> pb.IndexSection | None:
-    """Put each group's new fragments in the place of its old ones; the index list that results.
+    """Replace the old fragments of each group by the new ones. Returns the resulting index list.
 
-    Raises `InvalidTransaction` when an old fragment is not in the table as the transaction saw it, when a group does
-    not hold as many rows as before, and when an index would cover a part of a group.
+    Raises `InvalidTransaction` if an old fragment changed since the transaction read it, if a group has another number
+    of rows than before, or if an index would cover a part of a group.
     """
     current = {fragment.id: fragment for fragment in manifest.fragments}
     groups: _Groups = []
@@ -84,9 +84,10 @@ def _number(manifest: pb.Manifest, fragments: Iterable[pb.DataFragment]) -> list
 def _follow(
     indices: pb.IndexSection | None, operation: Rewrite, groups: _Groups, *, stable: bool
 ) -> pb.IndexSection | None:
-    """Segments that were rewritten cover the new fragments, and so do those that hold stable row ids.
+    """The index list after the Rewrite.
 
-    What any other segment covers is gone, and the new fragments are searched without it.
+    Rewritten segments, and segments that hold stable row ids, cover the new fragments. Other segments keep covering
+    the removed fragments only, and the new fragments are searched without an index.
     """
     if indices is None:
         return None
@@ -105,7 +106,7 @@ def _follow(
             index.uuid.CopyFrom(entry.new_id)
             index.index_details.CopyFrom(entry.new_index_details)
             index.index_version = entry.new_index_version
-            # Wherever the old segment was, of a branch or clone below its origin, the new one is written here.
+            # The old segment may be below another root (of a branch or clone); the new one is below this root.
             index.ClearField("base_id")
             del index.files[:]
             index.files.extend(entry.new_index_files)

@@ -1,4 +1,4 @@
-"""Feature flags of the manifests that we build."""
+"""Feature flags of manifests being built."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from lance_core.format.features import WRITABLE, Feature, check_writable
 from lance_core.format.outline import AnyManifest, has_deletion_files
 
 _KEPT = Feature.STABLE_ROW_IDS | Feature.NO_TRANSACTION_FILES
-"""Flags that the content does not show."""
+"""Flags that cannot be computed from the content."""
 
 
 def check_continuable(manifest: AnyManifest) -> None:
-    """Raise `UnsupportedFeature` naming what the next version of this manifest would have to keep and we cannot."""
+    """Raise `UnsupportedFeature` if the next version of this manifest would need a feature that is not supported."""
     check_writable(manifest)
     foreign = manifest.reader_feature_flags & ~WRITABLE
     if foreign:
@@ -20,7 +20,7 @@ def check_continuable(manifest: AnyManifest) -> None:
 
 
 def set_flags(manifest: AnyManifest) -> None:
-    """Compute both flag words from the content; those that content does not show are kept."""
+    """Compute both flag words from the content; flags that cannot be computed are kept."""
     both = 0
     if has_deletion_files(manifest):
         both |= Feature.DELETION_FILES
@@ -32,10 +32,10 @@ def set_flags(manifest: AnyManifest) -> None:
 
 
 def has_stable_row_ids(manifest: AnyManifest) -> bool:
-    """Whether every fragment carries row ids."""
+    """Whether the table has stable row ids, which every fragment then carries."""
     return bool(manifest.writer_feature_flags & Feature.STABLE_ROW_IDS)
 
 
 def writes_transaction_files(manifest: AnyManifest) -> bool:
-    """Whether a commit leaves a transaction file beside the inline transaction."""
+    """Whether a commit writes a transaction file in addition to the inline transaction."""
     return not manifest.writer_feature_flags & Feature.NO_TRANSACTION_FILES

@@ -1,4 +1,4 @@
-"""Schema fields as a manifest lists them: in pre-order, each naming its parent by id."""
+"""Schema fields as a manifest lists them: in pre-order, each with the id of its parent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOP_LEVEL = -1
 """Parent of a top-level field. (0 is the field with id 0.)"""
 
 TOMBSTONE = -2
-"""Stands in `DataFile.fields` for a column that the file no longer provides."""
+"""Value in `DataFile.fields` for a column that the file no longer provides."""
 
 _PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 _PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
@@ -46,7 +46,7 @@ def descendants(fields: Iterable[pb.Field], roots: AbstractSet[int]) -> frozense
 
 
 def set_field_metadata(field: pb.Field, update: MapUpdate) -> None:
-    """Change a field's metadata, and what the message repeats of it: the unenforced primary and clustering keys."""
+    """Change a field's metadata, and the message fields derived from it: unenforced primary and clustering keys."""
     update.apply_to_bytes(field.metadata)
     position = _position(field, _PRIMARY_KEY_POSITION)
     marked = field.metadata.get(_PRIMARY_KEY, b"").lower() in _TRUE

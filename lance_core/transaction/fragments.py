@@ -1,4 +1,4 @@
-"""The fragment list of a manifest in the making: new fragments get ids, changed ones are checked and replaced."""
+"""The fragment list of a manifest being built: new fragments get ids, changed ones are checked and replaced."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ _MINOR_DIGITS = 9
 def number_fragments(
     manifest: AnyManifest, fragments: Sequence[pb.DataFragment], *, moved_rows: bool = False
 ) -> list[pb.DataFragment]:
-    """Copies of new fragments under fresh ids, and the manifest's high-water marks moved.
+    """Copies of new fragments with fresh ids. Raises the high-water marks of the manifest.
 
-    With `moved_rows` they may carry the row ids of rows that an Update moved into them.
+    With `moved_rows` the fragments may carry the row ids of rows that an Update moved into them. Raises
+    `InvalidTransaction` for a malformed fragment or when no id is left.
     """
     version = file_version(manifest)
     stable = has_stable_row_ids(manifest)
@@ -57,7 +58,7 @@ def number_fragments(
 
 
 def next_fragment_id(manifest: AnyManifest) -> int:
-    """The smallest id that no fragment ever had."""
+    """The smallest id that no fragment of the table ever had."""
     mark = manifest.max_fragment_id if manifest.HasField("max_fragment_id") else -1
     return max(mark, highest_fragment_id(manifest)) + 1
 
@@ -81,7 +82,7 @@ def _check_new_fragment(fragment: pb.DataFragment, version: tuple[int, int]) -> 
 
 
 def check_files(files: Iterable[pb.DataFile], version: tuple[int, int]) -> None:
-    """Raise `InvalidTransaction` for a data file of another format version, place or shape."""
+    """Raise `InvalidTransaction` for a data file of another format version, outside `data/`, or malformed."""
     for file in files:
         found = (file.file_major_version, file.file_minor_version)
         if found != version:
@@ -117,9 +118,9 @@ def file_version(manifest: AnyManifest) -> tuple[int, int]:
 def replace_fragments(
     manifest: AnyManifest, updated: Sequence[pb.DataFragment], removed_ids: Iterable[int], *, new_files: bool
 ) -> None:
-    """Put changed fragments in the place of their old ones and drop the removed; `new_files` allows other data files.
+    """Replace changed fragments and drop removed ones. With `new_files` changed fragments may have other data files.
 
-    Raises `InvalidTransaction` when that is not what the fragments of the manifest can become.
+    Raises `InvalidTransaction` if the fragments of the manifest cannot have changed in that way.
     """
     removed = frozenset(removed_ids)
     named = removed | fragment_ids(updated)
@@ -157,12 +158,12 @@ def check_updated_fragment(current: pb.DataFragment, fragment: pb.DataFragment, 
 
 
 def file_key(file: pb.DataFile) -> tuple[str, int | None]:
-    """What distinguishes a data file from all others of the table."""
+    """The identity of a data file within the table: its path and base id."""
     return file.path, file.base_id if file.HasField("base_id") else None
 
 
 def without_dead_files(fragment: pb.DataFragment) -> pb.DataFragment:
-    """A copy without the data files of which every column was superseded."""
+    """A copy without the data files whose columns are all superseded."""
     copy = pb.DataFragment()
     copy.CopyFrom(fragment)
     del copy.files[:]
@@ -171,10 +172,10 @@ def without_dead_files(fragment: pb.DataFragment) -> pb.DataFragment:
 
 
 def replace_data(manifest: pb.Manifest, operation: DataReplacement) -> dict[int, set[int]]:
-    """Put the new data files in the place of what provides their columns; the fields replaced, by fragment id.
+    """Replace columns of fragments by new data files. Returns the replaced fields by fragment id.
 
-    A file with the same columns is exchanged; of one that has others too, the columns are taken out. Raises
-    `InvalidTransaction` for an unknown fragment or field, and for a column that is replaced twice.
+    A file with exactly the same columns is replaced; from files with more columns the replaced ones are removed.
+    Raises `InvalidTransaction` for an unknown fragment or field, and for a column that is replaced twice.
     """
     current = {fragment.id: fragment for fragment in manifest.fragments}
     known = {field.id for field in manifest.fields}

@@ -1,7 +1,7 @@
-"""What must hold of a manifest before another is built upon it, whoever wrote it.
+"""Checks of a manifest, of any writer, before another version is built on it.
 
-Fragment ids, row ids and timestamps only grow, and end somewhere. A version that stands at the end of one is the last
-of its table: `check_room` refuses to come near it in a few steps.
+Fragment ids, row ids and timestamps only grow, and are bounded. A version at one of the bounds would be the last of its
+table, so `check_room` refuses commits that come near a bound in a few steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LAST_FRAGMENT_ID = (1 << 32) - 1
 LAST_ROW = (1 << 32) - 1
 LAST_ROW_ID = (1 << 63) - 1
 _LAST_SECOND = 253_402_300_799
-"""Of the year 9999, where timestamps end."""
+"""The last second of the year 9999, the largest timestamp."""
 _NANOSECONDS = 1_000_000_000
 _SHARE = 256
 _LATEST_SECOND = 221_845_392_000
@@ -65,13 +65,13 @@ def _mark(file: ManifestFile) -> int:
 
 
 def check_head(manifest: AnyManifest) -> None:
-    """Raise `CorruptFile` for a manifest that contradicts itself or is at the end of what can be counted.
+    """Raise `CorruptFile` for a manifest that contradicts itself or has no number or id left.
 
-    Of two fragments with one id readers show one, so a version built upon both would lose rows for good.
+    Readers show one of two fragments with the same id, so a version built on such a manifest would lose rows.
     """
     version = manifest.version
     if not 0 < version < DETACHED_BIT - 1:
-        raise CorruptFile(f"version {version}: expected a number from 1 to 2^63 - 2 to build upon")
+        raise CorruptFile(f"version {version}: expected a number from 1 to 2^63 - 2 to build on")
     known = set(ids_of_fragments(manifest))
     if len(known) < len(manifest.fragments):
         raise CorruptFile(f"version {version} has {len(manifest.fragments)} fragments with {len(known)} ids")
@@ -81,4 +81,7 @@ def check_head(manifest: AnyManifest) -> None:
         raise CorruptFile(f"version {version} has used {manifest.next_row_id} row ids, expected up to {LAST_ROW_ID}")
     timestamp = manifest.timestamp
     if not (0 <= timestamp.seconds < _LAST_SECOND and 0 <= timestamp.nanos < _NANOSECONDS):
-        raise CorruptFile(f"version {version} is of {timestamp.seconds} s and {timestamp.nanos} ns: expected a time")
+        raise CorruptFile(
+            f"version {version} has the timestamp {timestamp.seconds} s and {timestamp.nanos} ns: expected one from "
+            "1970 to 9999"
+        )

@@ -1,4 +1,4 @@
-"""The index list that goes with a manifest in the making."""
+"""The index list of a manifest being built."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _UUID_BYTES = 16
 _ROW_ID_KINDS = ("Bitmap", "LabelList", "Inverted", "NGram", "Vector")
 _DETAILS = "IndexDetails"
 SYSTEM_INDICES = frozenset({FRAGMENT_REUSE, MEM_WAL})
-"""Names of indices that hold the table's own bookkeeping. They index no field."""
+"""Names of indices that hold metadata of the table itself. They index no field."""
 
 
 def uncover(
     manifest: AnyManifest, indices: pb.IndexSection | None, rewritten: Mapping[int, AbstractSet[int]]
 ) -> pb.IndexSection | None:
-    """Take fragments out of the coverage of indices over columns that were rewritten there.
+    """Remove fragments from the coverage of indices over columns that were rewritten in those fragments.
 
-    `rewritten` are field ids by fragment id.
+    `rewritten` holds the ids of the rewritten fields by fragment id.
     """
     if indices is None or not any(rewritten.values()):
         return indices
@@ -51,8 +51,8 @@ def uncover(
 def without_dead_indices(manifest: pb.Manifest, indices: pb.IndexSection | None) -> pb.IndexSection | None:
     """Drop indices over fields that the schema no longer has, and segments that no longer cover a fragment.
 
-    Of an index none of whose segments covers any, the oldest segment stays to say that it exists; of a vector index,
-    which cannot be empty, none does.
+    If no segment of an index covers a fragment, its oldest segment is kept as an empty index. A vector index cannot be
+    empty and is dropped.
     """
     if indices is None:
         return None
@@ -75,18 +75,18 @@ def without_dead_indices(manifest: pb.Manifest, indices: pb.IndexSection | None)
 
 
 def indexed_fields(fields: Iterable[pb.Field], index: pb.IndexMetadata) -> frozenset[int]:
-    """Ids of the fields whose values are in an index, with all that lie in them."""
+    """Ids of the fields whose values are in an index, including their descendants."""
     return descendants(fields, {*index.fields, *index.covering_fields})
 
 
 def create_indices(manifest: AnyManifest, indices: pb.IndexSection | None, operation: CreateIndex) -> pb.IndexSection:
-    """Take segments away, by uuid, and add the new ones. Raises `InvalidTransaction` for what cannot be an index."""
+    """Remove segments by uuid and add the new ones. Raises `InvalidTransaction` for a malformed segment."""
     fields = {field.id for field in manifest.fields}
     for index in operation.new:
         missing = set(index.fields) - fields
         if missing:
             raise InvalidTransaction(
-                f"index {index.name!r} is over field {min(missing)}, which version {manifest.version - 1} has not"
+                f"index {index.name!r} is over field {min(missing)}, which is not in version {manifest.version - 1}"
             )
         if len(index.uuid.uuid) != _UUID_BYTES or not index.name:
             raise InvalidTransaction(f"index {index.name!r}: expected a name and a uuid of {_UUID_BYTES} bytes")
@@ -96,14 +96,14 @@ def create_indices(manifest: AnyManifest, indices: pb.IndexSection | None, opera
 
 
 def coverage(fragments: Iterable[int]) -> BitMap:
-    """The fragment ids as a segment can cover them; ids that no fragment can have are left out."""
+    """The fragment ids as a coverage bitmap, without ids that no fragment can have."""
     return BitMap(identifier for identifier in fragments if identifier <= LAST_FRAGMENT_ID)
 
 
 def covered_fragments(index: pb.IndexMetadata) -> BitMap:
-    """Ids of the fragments that a segment covers, whether they still exist or not; none when it does not say.
+    """Ids of the fragments that a segment covers, existing or not; empty if the segment has no coverage bitmap.
 
-    Raises `CorruptFile` when what it says is no bitmap.
+    Raises `CorruptFile` if the bitmap cannot be decoded.
     """
     if not index.fragment_bitmap:
         return BitMap()
@@ -111,9 +111,9 @@ def covered_fragments(index: pb.IndexMetadata) -> BitMap:
 
 
 def holds_row_ids(index: pb.IndexMetadata) -> bool:
-    """Whether a segment of a table with stable row ids speaks of them, so that it is good wherever the rows lie.
+    """Whether a segment of a table with stable row ids refers to rows by id, so that it survives moved rows.
 
-    Zone maps, bloom filters and newer B-trees speak of places in fragments; kinds that are not known might.
+    Zone maps, bloom filters and newer B-trees refer to positions in fragments; unknown kinds are assumed to.
     """
     kind = index.index_details.type_url.rpartition(".")[2].removesuffix(_DETAILS)
     return kind in _ROW_ID_KINDS or (kind == "BTree" and not index.index_version)
@@ -122,9 +122,9 @@ def holds_row_ids(index: pb.IndexMetadata) -> bool:
 def record_compaction(
     manifest: AnyManifest, indices: pb.IndexSection | None, sstables: Sequence[pb.CompactedSsTable]
 ) -> pb.IndexSection | None:
-    """Note in the write-ahead log's index, which is made if there is none, how far each shard is in the table.
+    """Record the merged generation of each log shard in the index of the write-ahead log, created if it is missing.
 
-    Generations never go back. Raises `InvalidTransaction` when the index's details are not its details.
+    Generations never decrease. Raises `InvalidTransaction` if the details of the index cannot be decoded.
     """
     if not sstables:
         return indices
@@ -135,7 +135,7 @@ def record_compaction(
         try:
             details.MergeFromString(before[0].index_details.value)
         except DecodeError as error:
-            raise InvalidTransaction(f"index {MEM_WAL!r} has other details than its own: {error}") from error
+            raise InvalidTransaction(f"index {MEM_WAL!r} has details that cannot be decoded: {error}") from error
     known = {entry.shard_id.uuid: entry for entry in details.compacted_sstables}
     for sstable in sstables:
         entry = known.get(sstable.shard_id.uuid)

@@ -1,8 +1,8 @@
-"""Does a proposed manifest descend from the head it claims? (P3)
+"""Checks whether a proposed manifest descends from a given head (rule P3).
 
-A number is not an identity: a manifest built on a foreign version N carries the number N + 1 as well as one built on
-ours. What tells them apart is the content. A commit of any kind keeps whatever its transaction does not name, so the
-fragments of the head must be found again in the proposed manifest.
+A version number is not an identity: two manifests numbered N + 1 may be built on different versions N. Their content
+shows the difference. Every commit keeps the fragments that its transaction does not name, so the fragments of the head
+must be in the proposed manifest.
 """
 
 from __future__ import annotations
@@ -20,17 +20,22 @@ _NOTHING: frozenset[int] = frozenset()
 
 
 def lineage_break(head: ManifestFile, proposed: ManifestFile) -> str | None:
-    """None if `proposed` descends from `head`; else the reason in words.
+    """The reason why `proposed` does not descend from `head`, in words; None if it does.
 
-    Overwrite and Restore discard by design: of them only the high-water marks and the branch are checked. Of every
-    other transaction each head fragment must be there. One that the transaction does not name is unchanged: same
-    data files, same deletion file (files left without a live column may be gone, as writers drop them). One that it
-    names changes only as such a transaction can: deletions grow, a data file leaves only when its columns were
-    rewritten or dropped. Every fragment that the head does not have is named, or new: its id is above the head's
-    high-water mark. The numbers of the two versions are not compared.
+    For Overwrite and Restore, which discard fragments by design, only the high-water marks and the branch are checked.
+    For every other operation:
 
-    A fragment that a Delete or Update removes is named by its id alone: whether the writer saw the same fragment
-    cannot be told from the manifests. Raises `CorruptFile` when a fragment of a file that was parsed lazily is none.
+    * Every fragment of the head is in the proposed manifest, unless the transaction removes it.
+    * A fragment that the transaction does not name is unchanged: same data files, same deletion file. Data files
+      without a live column may be missing, because writers drop them.
+    * A fragment that the transaction names changes only as its operation allows: deletions grow, and a data file is
+      missing only if its columns were rewritten or dropped.
+    * A fragment that the head does not have is named by the transaction, or its id is above the head's high-water mark.
+
+    The numbers of the two versions are not compared. A Delete or Update names a removed fragment by its id alone, so
+    it is not checked whether the writer saw the same fragment.
+
+    Raises `CorruptFile` if a fragment of a lazily parsed file cannot be decoded.
     """
     before, after = head.outline, proposed.outline
     operation = proposed.operation
@@ -48,7 +53,7 @@ def lineage_break(head: ManifestFile, proposed: ManifestFile) -> str | None:
 
 @dataclass(slots=True)
 class _Scope:
-    """What a transaction names, by fragment id."""
+    """The changes that a transaction may make, by fragment id."""
 
     deletions: frozenset[int] = _NOTHING
     """Fragments whose deletion file may be replaced by a larger one."""
@@ -58,22 +63,22 @@ class _Scope:
     removed: frozenset[int] = _NOTHING
     added: frozenset[int] = _NOTHING
     rewritten: tuple[pb.DataFragment, ...] = ()
-    """Removed fragments as the transaction saw them."""
+    """Removed fragments, as the transaction read them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Schema:
-    """`live` are the field ids of the proposed manifest, `parents` maps those of the head to the field they are in."""
+    """`live` holds the field ids of the proposed manifest, `parents` the parent of each field of the head."""
 
     live: frozenset[int]
     parents: Mapping[int, int]
 
     def is_within(self, field_id: int, fields: frozenset[int] | None) -> bool:
-        """Whether the field is one of `fields` or lies in one."""
+        """Whether the field is one of `fields` or a descendant of one."""
         if not fields:
             return False
         current: int | None = field_id
-        for _ in range(len(self.parents) + 1):  # a field may claim to lie in itself
+        for _ in range(len(self.parents) + 1):  # bounded, because a corrupt schema may contain a cycle
             if current is None or current == TOP_LEVEL:
                 break
             if current in fields:
@@ -119,7 +124,7 @@ def _scope(transaction: pb.Transaction | None, operation: str | None) -> _Scope:
 def _rewrite_scope(rewrite: pb.Transaction.Rewrite) -> _Scope:
     old = [fragment for group in rewrite.groups for fragment in group.old_fragments] + list(rewrite.old_fragments)
     new = [fragment for group in rewrite.groups for fragment in group.new_fragments] + list(rewrite.new_fragments)
-    # Ids of new fragments were reserved by an earlier commit and lie below the mark. Id 0 means not assigned.
+    # Ids of new fragments were reserved by an earlier commit and are below the mark. Id 0 means not assigned.
     return _Scope(removed=_ids(old), added=_ids(new) - {0}, rewritten=tuple(old))
 
 
@@ -138,9 +143,9 @@ def _mark_gone_back(before: AnyManifest, after: AnyManifest) -> str | None:
 
 
 def _continues(head: ManifestFile, proposed: ManifestFile) -> bool:
-    """Whether `proposed` has the fragments of `head`, in their order, and then new ones: what nearly every append is.
+    """Whether `proposed` has the fragments of `head`, in the same order, followed by new ones, as most appends have.
 
-    A short cut, which compares them as they are encoded; what it does not recognize is compared one by one.
+    A fast path that compares encoded fragments. False means that the fragments must be compared one by one.
     """
     before, after = head.outline, proposed.outline
     kept = len(before.fragments)
@@ -205,7 +210,7 @@ def _change_break(parent: pb.DataFragment, fragment: pb.DataFragment, scope: _Sc
 def _file_break(
     parent: pb.DataFragment, fragment: pb.DataFragment, rewritten: frozenset[int] | None, schema: _Schema
 ) -> str | None:
-    """`rewritten` is None when the fragment may not gain data files."""
+    """The reason why the data files cannot follow those of `parent`. `rewritten` is None if no file may be added."""
     kept = {_file_key(file): file for file in fragment.files}
     for file in parent.files:
         heir = kept.pop(_file_key(file), None)

@@ -1,4 +1,4 @@
-"""The operations that this engine commits, as plain values."""
+"""The operations that this engine commits, as dataclasses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MapUpdate:
                 target[key] = value
 
     def apply_to_bytes(self, target: MutableMapping[str, bytes]) -> None:
-        """The same for a map whose values are bytes; those that are not named may be no UTF-8."""
+        """The same for a map of bytes. Values of other keys need not be UTF-8."""
         if self.replace:
             target.clear()
         for key, value in self.entries.items():
@@ -38,14 +38,14 @@ class MapUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """New rows. The fragments have no ids yet, whatever their `id` says."""
+    """Adds rows. The fragments have no ids yet; their `id` is ignored."""
 
     fragments: tuple[pb.DataFragment, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """New rows and schema in place of everything; the first version of a table, too.
+    """Replaces rows and schema, or creates a table.
 
     `schema` is in pre-order, top-level fields with parent -1. `config_upserts` is merged into the table's config.
     `initial_bases` is for a first version only.
@@ -60,7 +60,7 @@ class Overwrite:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Rows are gone: `updated` fragments carry their complete new deletion file, `removed_ids` lost every row."""
+    """Deletes rows: `updated` fragments carry their complete new deletion file, `removed_ids` lose every row."""
 
     updated: tuple[pb.DataFragment, ...]
     removed_ids: tuple[int, ...] = ()
@@ -69,12 +69,18 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Rows are rewritten: deleted where they were and written again to `new` fragments, which have no ids yet.
+    """Rewrites rows: they are deleted in `updated` fragments and written to `new` fragments, which have no ids yet.
 
-    With `rewrites_columns` the `updated` fragments instead carry new data files for `fields_modified`, and
-    `rewritten_offsets` (a serialized Roaring bitmap by fragment id) says which of their rows changed. `inserted_keys`
-    holds the keys that the transaction claims not to have existed. `value_fields` are the fields of moved rows whose
-    values changed.
+    Attributes:
+        updated: Fragments with a new deletion file, or with `rewrites_columns`, with new data files.
+        removed_ids: Fragments that lose every row.
+        new: Fragments with the rewritten and inserted rows.
+        fields_modified: With `rewrites_columns`, the fields that the new data files hold.
+        value_fields: The fields of moved rows whose values changed.
+        rewrites_columns: Whether columns are rewritten in place instead of rows being moved.
+        rewritten_offsets: With `rewrites_columns`, the changed rows: a serialized Roaring bitmap by fragment id.
+        inserted_keys: Keys that must not exist before the transaction.
+        compacted_sstables: Generations of the write-ahead log that the transaction merges.
     """
 
     updated: tuple[pb.DataFragment, ...] = ()
@@ -90,7 +96,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class UpdateConfig:
-    """Changes to the table's maps. `field_metadata` is by field id."""
+    """Changes the table's config and metadata. `field_metadata` is by field id."""
 
     config: MapUpdate | None = None
     table_metadata: MapUpdate | None = None
@@ -100,7 +106,7 @@ class UpdateConfig:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """The first version of a branch or clone: a copy of the manifest `ref_version` of another root."""
+    """Creates a branch or clone: its first version is a copy of version `ref_version` of another root."""
 
     ref_path: str
     ref_version: int
@@ -111,9 +117,9 @@ class Clone:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Another schema over the same files: columns are dropped, renamed or reordered, none is added.
+    """Replaces the schema over the same files: columns are dropped, renamed or reordered, none is added.
 
-    With `preserves_nullability` no column forbids nulls that allowed them before.
+    `preserves_nullability`: no nullable column becomes non-nullable.
     """
 
     schema: tuple[pb.Field, ...]
@@ -122,10 +128,10 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Another schema, and columns added: `fragments` is the whole list that the table will have.
+    """Replaces the schema and adds columns. `fragments` is the complete new fragment list.
 
-    The schema metadata stays as it is unless `schema_metadata` holds any. With `preserves_nullability` no column
-    forbids nulls that allowed them before.
+    The schema metadata is kept if `schema_metadata` is empty. `preserves_nullability`: no nullable column becomes
+    non-nullable.
     """
 
     fragments: tuple[pb.DataFragment, ...]
@@ -136,7 +142,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """Index segments come and go. A replacement has both, dropping has only `removed`."""
+    """Adds and removes index segments. A replacement has both, dropping an index has only `removed`."""
 
     new: tuple[pb.IndexMetadata, ...]
     removed: tuple[pb.IndexMetadata, ...] = ()
@@ -144,17 +150,17 @@ class CreateIndex:
 
 @dataclass(frozen=True, slots=True)
 class DataReplacement:
-    """Columns of single fragments get another data file, which holds them for all physical rows."""
+    """Replaces columns of single fragments by data files that hold them for all physical rows."""
 
     replacements: tuple[pb.Transaction.DataReplacementGroup, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The same rows in other fragments: in each group the `new_fragments` take the place of the `old_fragments`.
+    """Moves rows to other fragments: in each group the `new_fragments` replace the `old_fragments`.
 
-    New fragments have ids that were reserved before, or 0 for none yet; on a table with stable row ids they carry the
-    ids of their rows. `rewritten_indices` are segments that were moved to the new fragments.
+    New fragments have ids that were reserved before, or 0 (not assigned yet). On a table with stable row ids they carry
+    the ids of their rows. `rewritten_indices` are segments that were rewritten for the new fragments.
     """
 
     groups: tuple[pb.Transaction.Rewrite.RewriteGroup, ...]
@@ -163,28 +169,28 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """The whole of an earlier version of the same table or branch again: rows, schema, config, indices."""
+    """Goes back to an earlier version of the same table or branch: rows, schema, config and indices."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReserveFragments:
-    """The next `count` fragment ids are taken, for a Rewrite to come."""
+    """Reserves the next `count` fragment ids for a later Rewrite."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateMemWalState:
-    """Generations of the write-ahead log's shards that are in the table now."""
+    """Records the generations of the write-ahead log's shards that are merged into the table."""
 
     compacted_sstables: tuple[pb.CompactedSsTable, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateBases:
-    """More places where data files may lie. A base path with id 0 gets the next free one."""
+    """Adds base paths: further roots for data files. A base path with id 0 gets the next free id."""
 
     new_bases: tuple[pb.BasePath, ...]
 

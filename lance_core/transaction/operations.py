@@ -1,7 +1,7 @@
-"""Operations and their form on the wire.
+"""Decodes and encodes the operations that this engine commits.
 
-A committed transaction of any kind can stand in the way of ours; it is judged as the message that it is (`conflicts`).
-What is decoded here is our own side. An operation that is not among these raises `UnsupportedFeature` by name.
+Only the transaction to be committed is decoded. Transactions that were committed already are judged as protobuf
+messages (see `conflicts`). Decoding an operation that is not supported raises `UnsupportedFeature` with its name.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ __all__ = [
 
 
 def operation_name(transaction: pb.Transaction | None) -> str | None:
-    """The field name of the operation, such as `append`. None when there is none or its number is not known."""
+    """The field name of the operation, such as `append`; None if there is no operation or its number is unknown."""
     return None if transaction is None else transaction.WhichOneof("operation")
 
 
 def decode_operation(transaction: pb.Transaction) -> Operation:
-    """The operation of a transaction that we are to commit.
+    """The operation of a transaction to be committed.
 
-    Raises `UnsupportedFeature` naming one that is not built here, `InvalidTransaction` when there is none.
+    Raises `UnsupportedFeature` for an operation that is not supported, `InvalidTransaction` if there is none.
     """
     name = transaction.WhichOneof("operation")
     if name is None:
-        raise InvalidTransaction(f"transaction {transaction.uuid} holds no operation that is known")
+        raise InvalidTransaction(f"transaction {transaction.uuid} has no known operation")
     decode = _DECODERS.get(name)
     if decode is None:
         raise UnsupportedFeature(f"transaction {transaction.uuid}: operation {name} cannot be committed here")
@@ -86,7 +86,7 @@ def encode_transaction(
     uuid: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> pb.Transaction:
-    """A transaction message; a fresh random uuid if none is given. `read_version` is 0 for a table's first version."""
+    """A transaction message, with a random uuid if none is given. `read_version` is 0 for the first version."""
     transaction = pb.Transaction(read_version=read_version, uuid=uuid or str(uuids.uuid4()))
     transaction.transaction_properties.update(properties or {})
     match operation:
@@ -156,7 +156,7 @@ def _encode_table_change(
 
 
 def decode_config_update(message: pb.Transaction.UpdateConfig) -> UpdateConfig:
-    """The changes of an UpdateConfig message, in whichever of its two forms (older writers use the deprecated one)."""
+    """The changes of an UpdateConfig message, in its current form or the deprecated form of older writers."""
     config = _decode_map(message.config_updates) if message.HasField("config_updates") else None
     if config is None and (message.upsert_values or message.delete_keys):
         config = MapUpdate({**message.upsert_values, **dict.fromkeys(message.delete_keys)})
@@ -206,7 +206,7 @@ def _decode_update(message: pb.Transaction.Update) -> Update:
         new=tuple(message.new_fragments),
         fields_modified=tuple(message.fields_modified),
         value_fields=tuple(message.fields_for_preserving_frag_bitmap),
-        # Writers from before the mode existed leave it at zero; the modified fields tell.
+        # Writers that predate the mode leave it at zero and set the modified fields.
         rewrites_columns=message.update_mode == pb.Transaction.REWRITE_COLUMNS or bool(message.fields_modified),
         rewritten_offsets=offsets,
         inserted_keys=message.inserted_rows if message.HasField("inserted_rows") else None,

@@ -1,4 +1,4 @@
-"""The files that a transaction makes reachable."""
+"""The files that a transaction adds to a table."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lance_core.transaction.operations import fragment_ids
 def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile | None = None) -> list[str]:
     """Store keys of the data, deletion and index files that `transaction` adds to the table or branch at `base`.
 
-    All of them must be durable before a version with this transaction is published (S1). Files under other base
-    paths are not ours to look after and are left out, and so is what the head has already, if it is given. Index
-    segments that do not list their files are not covered: see `unlisted_index_directories`.
+    All of them must be durable before a version with this transaction is published (rule S1). Files under other base
+    paths are left out, and files of the head too, if it is given. Index segments that do not list their files are not
+    covered: see `unlisted_index_directories`.
     """
     operation = transaction.WhichOneof("operation")
     keys = dict.fromkeys(_fragment_files(_fragments(transaction), base))
@@ -35,7 +35,7 @@ def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile |
 
 
 def unlisted_index_directories(transaction: pb.Transaction, base: str) -> list[str]:
-    """Directories of index segments that `transaction` adds without saying which files they have (older writers)."""
+    """Directories of index segments that `transaction` adds without listing their files, as older writers do."""
     added: list[bytes] = []
     match transaction.WhichOneof("operation"):
         case "create_index":
@@ -47,7 +47,7 @@ def unlisted_index_directories(transaction: pb.Transaction, base: str) -> list[s
 
 
 def blob_directories(keys: Iterable[str], base: str) -> list[str]:
-    """Where blobs too large for their data files lie: beside each of those among `keys`, under its name."""
+    """Directories of large blobs: one beside each data file among `keys`, with the same name without extension."""
     directory = data_path(base, "")
     return [key.removesuffix(_DATA_FILE) for key in keys if key.startswith(directory) and key.endswith(_DATA_FILE)]
 
@@ -62,7 +62,7 @@ _ADDS_FRAGMENTS_ONLY = frozenset({"append", "overwrite"})
 _DATA_FILE = ".lance"
 
 _LISTS_OLD_FILES = frozenset({"delete", "update", "merge"})
-"""Operations whose fragments also name files that were there before."""
+"""Operations whose fragments also list files that existed before."""
 
 
 def _fragments(transaction: pb.Transaction) -> Iterator[pb.DataFragment]:

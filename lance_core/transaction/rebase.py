@@ -1,4 +1,4 @@
-"""A Delete, Update or CreateIndex, moved onto a newer version."""
+"""Rebases a Delete, Update or CreateIndex onto a newer version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lance_core.transaction.operations import CreateIndex, Delete, Update, fragm
 
 @dataclass(frozen=True, slots=True)
 class MergedDeletions:
-    """A deletion file that the rebase calls for, still to be written."""
+    """A merged deletion file that is still to be written."""
 
     fragment_id: int
     message: pb.DeletionFile
@@ -38,14 +38,21 @@ def rebase_deletions(
     ours: Mapping[int, BitMap],
     theirs: Mapping[int, BitMap],
 ) -> Rebased:
-    """Say `operation` again in terms of the fragments of `head`.
+    """Express `operation` in terms of the fragments of `head`.
 
-    `ours` and `theirs` hold, by fragment id, the complete sets of rows that are deleted in the operation's deletion
-    file and in the head's, for the fragments of which both changed. Their union goes into a new deletion file, read
-    at the head's version, under a fresh id; a fragment of which no row is left is removed. Every other updated
-    fragment is the head's with the operation's deletion file. Raises `InvalidTransaction` for one that the head does
-    not have, whatever became of it. The operation must have been judged to be rebasable;
-    an Update that rewrites columns shares no fragment with anything and stays as it is.
+    The operation must have been judged to be rebasable. In fragments that both changed, the deletions are merged into
+    a new deletion file with the head's version as read version and a fresh id; a fragment without remaining rows is
+    removed. Every other updated fragment is the head's, with the operation's deletion file. An Update that rewrites
+    columns shares no fragment with a concurrent transaction and is unchanged.
+
+    Args:
+        operation: The operation.
+        head: The manifest to rebase onto.
+        ours: By fragment id, all deleted rows in the operation's deletion file, for fragments that both changed.
+        theirs: By fragment id, all deleted rows in the head's deletion file, for the same fragments.
+
+    Raises:
+        InvalidTransaction: The head does not have an updated fragment.
     """
     if isinstance(operation, Update) and operation.rewrites_columns:
         return Rebased(operation, ())
@@ -74,7 +81,7 @@ def rebase_deletions(
 
 
 def rebase_coverage(operation: CreateIndex, head: AnyManifest, committed: Iterable[pb.Transaction]) -> Rebased:
-    """The operation without the fragments in which one of `committed` rewrote a column that it indexes."""
+    """The operation, with index coverage reduced by the fragments in which `committed` rewrote an indexed column."""
     indices: pb.IndexSection | None = pb.IndexSection(indices=operation.new)
     for transaction in committed:
         modified = frozenset(transaction.update.fields_modified)

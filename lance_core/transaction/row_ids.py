@@ -1,4 +1,4 @@
-"""Stable row ids and the row versions that travel with them, as they stand in a fragment.
+"""Encodes and decodes the stable row ids and row versions of a fragment.
 
 A fragment of a table with stable row ids carries three sequences, one entry per physical row in order: the row's id,
 the version that created it and the version that last changed it.
@@ -19,18 +19,18 @@ from lance_core.proto import lance_table_pb2 as pb
 Numbers = npt.NDArray[np.uint64]
 
 MAX_ROWS = 1 << 26
-"""So many rows of one fragment are listed one by one, and no more: a range of any size takes a few bytes, and eight
-bytes for each row that it stands for once it is written out. Writers begin another file after a million rows."""
+"""Largest number of rows of one fragment that are expanded: a range takes a few bytes encoded, but eight bytes for each
+row expanded. Writers begin a new file after a million rows."""
 
 UNKNOWN_CREATION = 1
-"""What readers report for a row whose creation was not recorded."""
+"""The version that readers report for a row whose creation was not recorded."""
 
 
 def row_ids(fragment: pb.DataFragment) -> Numbers:
     """The row ids that the fragment carries: of all its rows, of the first ones, or none.
 
-    Raises `UnsupportedFeature` when they are in an external file or more than `MAX_ROWS`, `CorruptFile` when they
-    cannot be decoded.
+    Raises `UnsupportedFeature` if they are in an external file or more than `MAX_ROWS`, `CorruptFile` if they cannot
+    be decoded.
     """
     if fragment.HasField("external_row_ids"):
         raise UnsupportedFeature(f"fragment {fragment.id}: its row ids are in another file")
@@ -74,7 +74,7 @@ def encode_row_id_range(start: int, end: int) -> bytes:
 
 
 def encode_row_ids(ids: Numbers) -> bytes:
-    """Any ids, in order, in the smallest of the usual forms."""
+    """Encode any ids, keeping their order, in the smallest of the usual forms."""
     if len(ids) == 0:
         return b""
     segment = _ascending_segment(ids) if bool(np.all(ids[1:] > ids[:-1])) else pb.U64Segment(array=_encode_array(ids))
@@ -106,7 +106,7 @@ def _segments(fragment: pb.DataFragment) -> Sequence[pb.U64Segment]:
 
 def _check_count(rows: int) -> None:
     if rows > MAX_ROWS:
-        raise UnsupportedFeature(f"{rows} rows of one fragment are counted one by one, expected at most {MAX_ROWS}")
+        raise UnsupportedFeature(f"a fragment has {rows} rows to be expanded one by one: expected at most {MAX_ROWS}")
 
 
 def _versions(fragment: pb.DataFragment, encoded: bytes) -> Numbers:
@@ -162,7 +162,7 @@ def _expand(segment: pb.U64Segment) -> Numbers:
         case "range_with_bitmap":
             masked = segment.range_with_bitmap
             span = np.arange(masked.start, masked.end, dtype=np.uint64)
-            # Least significant bit first, whatever the format's own comment says.
+            # Least significant bit first, as all writers do, although the specification's comment says otherwise.
             bits = np.unpackbits(np.frombuffer(masked.bitmap, np.uint8), bitorder="little")
             if len(bits) < len(span):
                 raise CorruptFile(f"row id bitmap has {len(bits)} bits, expected {len(span)}")
@@ -172,7 +172,7 @@ def _expand(segment: pb.U64Segment) -> Numbers:
             return _decode_array(segment.sorted_array)
         case "array":
             return _decode_array(segment.array)
-    raise CorruptFile("row id segment is of no known kind")
+    raise CorruptFile("row id segment is of an unknown kind")
 
 
 def _decode_array(array: pb.EncodedU64Array) -> Numbers:
@@ -211,6 +211,6 @@ def _concatenate(parts: Iterable[Numbers]) -> Numbers:
     count = 0
     for part in parts:
         collected.append(part)
-        count += len(part)  # not summed up anew: there can be a segment for every row
+        count += len(part)  # a running count, because there can be a segment for every row
         _check_count(count)
     return np.concatenate(collected) if collected else np.empty(0, np.uint64)

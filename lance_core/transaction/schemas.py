@@ -1,4 +1,4 @@
-"""A new schema over the fragments of a manifest in the making."""
+"""Applies Project and Merge to a manifest being built: a new schema for its fragments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lance_core.transaction.row_ids import encode_uniform_versions
 
 
 def project(manifest: pb.Manifest, operation: Project) -> None:
-    """Replace the schema; data files without a column of it leave their fragments.
+    """Replace the schema, and drop data files that hold no column of it.
 
     Raises `InvalidTransaction` for a field that the table does not have.
     """
@@ -26,7 +26,7 @@ def project(manifest: pb.Manifest, operation: Project) -> None:
     live = {field.id for field in operation.schema}
     unknown = live - {field.id for field in manifest.fields}
     if unknown:
-        raise InvalidTransaction(f"project keeps field {min(unknown)}, which version {manifest.version - 1} has not")
+        raise InvalidTransaction(f"project keeps field {min(unknown)}, which is not in version {manifest.version - 1}")
     del manifest.fields[:]
     manifest.fields.extend(operation.schema)
     for fragment in manifest.fragments:
@@ -37,10 +37,11 @@ def project(manifest: pb.Manifest, operation: Project) -> None:
 
 
 def merge(manifest: pb.Manifest, operation: Merge) -> dict[int, set[int]]:
-    """Replace schema and fragment list; the old fields whose data lies in other files now, by fragment id.
+    """Replace the schema and the fragment list. Returns the existing fields whose data is in other files now, by
+    fragment id.
 
-    Raises `InvalidTransaction` for fragments that the table does not have or that cannot have come of its own, and for
-    a new field whose id is that of a dropped one.
+    Raises `InvalidTransaction` for a fragment that the table does not have or that cannot follow from the table's, and
+    for a new field with the id of a dropped one.
     """
     check_schema(operation.schema)
     _check_new_fields(manifest, operation)
@@ -65,7 +66,7 @@ def merge(manifest: pb.Manifest, operation: Merge) -> dict[int, set[int]]:
     del manifest.fields[:]
     manifest.fields.extend(operation.schema)
     if operation.schema_metadata:
-        # Stock writers leave it out of the message, whether it changes or not: nothing means the same as before.
+        # Stock writers always leave the metadata out of the message, so empty means unchanged.
         manifest.schema_metadata.clear()
         manifest.schema_metadata.update(operation.schema_metadata)
     return rewritten
@@ -83,5 +84,5 @@ def _check_new_fields(manifest: pb.Manifest, operation: Merge) -> None:
 
 
 def _providers(fragment: pb.DataFragment) -> dict[int, tuple[str, int | None]]:
-    """Which file each field's data is in."""
+    """The identity of the data file that holds each field, by field id."""
     return {field: file_key(file) for file in fragment.files for field in file.fields if field != TOMBSTONE}

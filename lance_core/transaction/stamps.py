@@ -1,6 +1,6 @@
 """Row ids and row versions for the fragments of one commit, on a table with stable row ids.
 
-They depend on the version being built, so every attempt stamps again.
+They depend on the version being built, so every attempt computes them again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lance_core.transaction.row_ids import (
 
 
 def stamp_new_rows(added: Sequence[pb.DataFragment], next_row_id: int, version: int) -> int:
-    """Give fragments of new rows their ids and versions, in place. Returns the next free row id."""
+    """Set row ids and versions of fragments with new rows, in place. Returns the next free row id."""
     for fragment in added:
         _stamp_fresh(fragment, next_row_id, version)
         next_row_id += fragment.physical_rows
@@ -38,11 +38,11 @@ def stamp_new_rows(added: Sequence[pb.DataFragment], next_row_id: int, version: 
 def stamp_moved_rows(
     added: Sequence[pb.DataFragment], existing: Iterable[pb.DataFragment], next_row_id: int, version: int
 ) -> int:
-    """The same for the new fragments of an Update, in place.
+    """Set row ids and versions of the new fragments of an Update, in place. Returns the next free row id.
 
-    The ids that a fragment brings are of rows that moved: these keep the version that created them, as `existing`
-    (the fragments of the version before) records it. Its rows beyond those are new. Raises `InvalidTransaction` for
-    more ids than rows.
+    Row ids that a fragment already carries belong to moved rows, which keep the creation version that `existing` (the
+    fragments of the previous version) records. Further rows are new. Raises `InvalidTransaction` for more ids than
+    rows.
     """
     moved = [row_ids(fragment) for fragment in added]
     origins = _Origins(existing, moved)
@@ -72,7 +72,7 @@ def stamp_moved_rows(
 
 
 def stamp_rewritten_columns(fragment: pb.DataFragment, operation: Update, version: int) -> pb.DataFragment:
-    """A copy of an updated fragment whose rewritten rows (all, if the transaction does not say) carry this version."""
+    """A copy of an updated fragment whose rewritten rows (all, if the operation lists none) carry this version."""
     stamped = pb.DataFragment()
     stamped.CopyFrom(fragment)
     encoded = operation.rewritten_offsets.get(fragment.id)
@@ -96,7 +96,7 @@ def _stamp_fresh(fragment: pb.DataFragment, next_row_id: int, version: int) -> N
 
 
 class _Origins:
-    """Where rows that moved came from."""
+    """The creation versions of moved rows, from the fragments they were moved out of."""
 
     def __init__(self, existing: Iterable[pb.DataFragment], moved: Sequence[Numbers]) -> None:
         wanted = np.unique(np.concatenate(moved)) if moved else np.empty(0, np.uint64)
@@ -104,7 +104,7 @@ class _Origins:
         if len(wanted) == 0:
             return
         low, high = int(wanted[0]), int(wanted[-1])
-        # An id occurs again wherever its row was moved to before; the oldest fragment knows best.
+        # An id occurs in every fragment that held its row; the oldest fragment has the true creation version.
         for fragment in sorted(existing, key=lambda entry: entry.id):
             first, last = row_id_bounds(fragment)
             if last < low or first > high:
@@ -118,5 +118,5 @@ class _Origins:
                 self._created.setdefault(int(ids[hit]), int(created[hit]))
 
     def creation_versions(self, ids: Numbers, version: int) -> Numbers:
-        """The version that created each row; `version` for a row that was nowhere."""
+        """The version that created each row; `version` for a row that was in no fragment."""
         return np.array([self._created.get(int(identifier), version) for identifier in ids], np.uint64)

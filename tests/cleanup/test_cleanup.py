@@ -39,7 +39,7 @@ def test_versions_go_and_the_others_stay_whole(table: Table) -> None:
     report = clean(table)
     after = assert_whole(table, before)
     assert [version for root, version in after if root == "."] == [2, 5, 9]
-    assert report.kept == {2: "tag t", 5: "branch dev began from it", 9: "the newest version"}
+    assert report.kept == {2: "tag t", 5: "branch dev was forked from it", 9: "the newest version"}
     assert [garbage.version for garbage in report.versions] == [1, 3, 4, 6, 7, 8]
     lance.write_dataset(rows(40, 41), table.uri, mode="append").validate()
     table.open().delete("id = 30")
@@ -101,7 +101,7 @@ def test_a_branch_that_has_no_reference_yet_is_respected(table: Table) -> None:
     before = contents(table)
     (table.path / "_refs" / "branches" / "dev.json").unlink()
     report = clean(table)
-    assert report.kept[5] == "a branch began from it"
+    assert report.kept[5] == "a branch was forked from it"
     assert contents(table)["tree/dev", 6] == before["tree/dev", 6]
 
 
@@ -268,7 +268,7 @@ def test_what_a_compaction_left_goes_after_the_grace_time(tmp_path: Path) -> Non
     age(table, 8)
     report = clean(table)
     assert not scratch.exists()
-    assert {g.reason for g in report.files if "_staging" in g.path} == {"left by a compaction that did not end"}
+    assert {g.reason for g in report.files if "_staging" in g.path} == {"left by an interrupted compaction"}
     assert contents(table)
 
 
@@ -368,7 +368,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     table = grow(tmp_path)
     with pytest.raises(ReferenceNotFound):
         cleanup(table.uri, EAGER, branch="none")
-    with pytest.raises(ValueError, match="expected no negative time"):
+    with pytest.raises(ValueError, match="expected a duration of at least 0"):
         cleanup(table.uri, EAGER, grace=timedelta(-1))
 
 

@@ -35,12 +35,12 @@ def files(root: Path) -> set[Path]:
 def test_a_table_of_a_managed_catalog(tmp_path: Path) -> None:
     location = managed(tmp_path / "catalog")
     before = files(tmp_path)
-    with pytest.raises(UnsupportedFeature, match=r"the catalog .*/catalog/__manifest keeps its versions"):
+    with pytest.raises(UnsupportedFeature, match=r"the catalog .*/catalog/__manifest manages its versions"):
         cleanup(location, EAGER)
-    with pytest.raises(UnsupportedFeature, match="keeps its versions"):
+    with pytest.raises(UnsupportedFeature, match="manages its versions"):
         cleanup(f"file://{location}", EAGER, dry_run=True)
     store = LocalStore(tmp_path)
-    with pytest.raises(UnsupportedFeature, match="keeps its versions"):
+    with pytest.raises(UnsupportedFeature, match="manages its versions"):
         cleanup_table(store, f"catalog/{Path(location).name}", EAGER)
     assert files(tmp_path) == before
 
@@ -48,7 +48,7 @@ def test_a_table_of_a_managed_catalog(tmp_path: Path) -> None:
 def test_through_a_link(tmp_path: Path) -> None:
     location = managed(tmp_path / "catalog")
     (tmp_path / "link").symlink_to(location)
-    with pytest.raises(UnsupportedFeature, match="keeps its versions"):
+    with pytest.raises(UnsupportedFeature, match="manages its versions"):
         cleanup(tmp_path / "link", EAGER)
 
 
@@ -57,7 +57,7 @@ def test_a_table_further_down(tmp_path: Path) -> None:
     managed(tmp_path / "catalog")
     deep = tmp_path / "catalog" / "some" / "where" / "t"
     lance.write_dataset(pa.table({"x": [1]}), deep)
-    with pytest.raises(UnsupportedFeature, match="keeps its versions"):
+    with pytest.raises(UnsupportedFeature, match="manages its versions"):
         cleanup(deep, EAGER)
 
 
@@ -92,5 +92,5 @@ def test_in_a_bucket(moto_server: Emulator) -> None:
         catalog.create_namespace(CreateNamespaceRequest(id=["ws"]))
     location = f"{root}/t"
     lance.write_dataset(pa.table({"x": [1]}), location, storage_options=options)
-    with pytest.raises(UnsupportedFeature, match="keeps its versions"):
+    with pytest.raises(UnsupportedFeature, match="manages its versions"):
         cleanup(location, Retention(), storage_options=options)

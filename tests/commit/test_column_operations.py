@@ -142,7 +142,7 @@ INVALID: dict[str, tuple[Callable[[Table], Operation], str]] = {
     "no schema": (lambda t: Merge((changed(t),), ()), "the schema has no field"),
     "index over nothing": (
         lambda _: CreateIndex((pb.IndexMetadata(name="i", fields=[9], uuid=pb.UUID(uuid=b"u" * 16)),)),
-        "index 'i' is over field 9, which version 1 has not",
+        "index 'i' is over field 9, which is not in version 1",
     ),
     "index without a uuid": (lambda _: CreateIndex((pb.IndexMetadata(name="i", fields=[1]),)), "a uuid of 16 bytes"),
     "data for an unknown fragment": (lambda _: DataReplacement((replacing(4, 1),)), "fragment 4 is not in the table"),

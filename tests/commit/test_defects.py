@@ -103,5 +103,5 @@ def test_base_paths_over_what_nobody_knows(table: Table, tmp_path: Path) -> None
     lance.dataset(other.uri, version=stale.version).add_bases([DatasetBasePath("/elsewhere", name="n")])
     assert other.open().version == 4
 
-    with pytest.raises(IncompatibleTransaction, match="of a kind that is not known"):
+    with pytest.raises(IncompatibleTransaction, match="of an unknown kind"):
         commit(table, UpdateBases((pb.BasePath(name="n", path="/elsewhere"),)))

@@ -208,7 +208,7 @@ REFUSED: dict[str, tuple[Callable[[pb.Transaction], object], type[Exception], st
     "a version to come": (lambda t: setattr(t, "read_version", 9), InvalidTransaction, "expected at most the head, 2"),
     "no uuid": (lambda t: setattr(t, "uuid", ""), InvalidTransaction, "transaction uuid ''"),
     "a uuid that is a path": (lambda t: setattr(t, "uuid", "../../x"), InvalidTransaction, "transaction uuid"),
-    "no operation": (lambda t: t.ClearField("append"), InvalidTransaction, "holds no operation that is known"),
+    "no operation": (lambda t: t.ClearField("append"), InvalidTransaction, "has no known operation"),
     "another operation": (lambda t: t.data_overlay.SetInParent(), UnsupportedFeature, "operation data_overlay"),
 }
 

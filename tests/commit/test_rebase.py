@@ -169,7 +169,7 @@ def test_without_the_read_version_rows_cannot_be_told_apart(table: Table) -> Non
     operation = delete_rows(table.open(), "id = 4")
     table.open().delete("id = 1")
     next((table.path / "_versions").glob("18446744073709551612.manifest")).unlink()
-    with pytest.raises(RetryableConflict, match="which rows can no longer be told"):
+    with pytest.raises(RetryableConflict, match="the changed rows are unknown"):
         commit(table, operation, 3)
     check(table, list(range(2, 20)))
 

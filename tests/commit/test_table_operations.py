@@ -184,7 +184,7 @@ def test_base_paths_are_numbered(tmp_path: Path) -> None:
 def test_a_projection_adds_nothing(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10))
     fields = (*table.head().manifest.fields, pb.Field(id=9, parent_id=-1, name="z", logical_type="int64"))
-    with pytest.raises(InvalidTransaction, match="project keeps field 9, which version 1 has not"):
+    with pytest.raises(InvalidTransaction, match="project keeps field 9, which is not in version 1"):
         commit(table, Project(fields), Flavour())
 
 

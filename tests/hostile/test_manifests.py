@@ -1,4 +1,4 @@
-"""Damaged manifest files: refused with a typed error, or read as stock pylance reads them, and safe to build upon."""
+"""Damaged manifest files: refused with a typed error, or read as stock pylance reads them, and safe to build on."""
 
 from __future__ import annotations
 
@@ -271,9 +271,9 @@ HEADS: dict[str, tuple[Callable[[pb.Manifest], object], str]] = {
     "two fragments with one id": (lambda m: m.fragments.append(m.fragments[0]), "5 fragments with 4 ids"),
     "an id of 33 bits": (lambda m: setattr(m.fragments[0], "id", 2**32), "has fragment 4294967296"),
     "no row id left": (lambda m: setattr(m, "next_row_id", 2**63), "has used 9223372036854775808 row ids"),
-    "a time before time": (lambda m: setattr(m.timestamp, "seconds", -1), "expected a time"),
-    "a time after time": (lambda m: setattr(m.timestamp, "seconds", 2**62), "expected a time"),
-    "seconds of more than a second": (lambda m: setattr(m.timestamp, "nanos", 10**9), "expected a time"),
+    "a time before time": (lambda m: setattr(m.timestamp, "seconds", -1), "expected one from"),
+    "a time after time": (lambda m: setattr(m.timestamp, "seconds", 2**62), "expected one from"),
+    "seconds of more than a second": (lambda m: setattr(m.timestamp, "nanos", 10**9), "expected one from"),
 }
 
 
@@ -293,7 +293,7 @@ def test_no_version_comes_after_the_last(scene: Scene) -> None:
     manifest = pb.Manifest()
     manifest.CopyFrom(scene.head.manifest)
     manifest.version = version = 2**63 - 1
-    with pytest.raises(CorruptFile, match=r"expected a number from 1 to 2\^63 - 2 to build upon"):
+    with pytest.raises(CorruptFile, match=r"expected a number from 1 to 2\^63 - 2 to build on"):
         scene.commit("config", {scene.manifest_key(version): encode_manifest_file(manifest, None)}, version)
 
 

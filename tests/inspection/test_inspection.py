@@ -135,7 +135,7 @@ def test_a_transaction_that_is_not_inline_is_read_from_its_file(table: Table) ->
     assert found["transaction"]["operation"] == "append"
     assert "the transaction is not in this file, only in" in found["findings"][0]
     (table.path / "_transactions" / head.manifest.transaction_file).unlink()
-    assert any("the transaction cannot be had" in said for said in inspect_uri(table.uri, version=2)["findings"])
+    assert any("the transaction cannot be read" in said for said in inspect_uri(table.uri, version=2)["findings"])
 
 
 def unknown_field(number: int, payload: bytes) -> bytes:
@@ -154,7 +154,7 @@ def test_fields_that_nobody_knows_are_shown() -> None:
         {"field": 77, "wire_type": 2, "value": {"bytes": 5, "hex": b"hello".hex()}}
     ]
     assert found["content"]["fragments"][0]["unknown_fields"][0]["field"] == 78
-    assert found["transaction"]["summary"] == "an operation that is not known: field 200"
+    assert found["transaction"]["summary"] == "an unknown operation: field 200"
     text = render_text(found)
     assert "unknown field 77" in text
     assert "[unknown field 78" in text
@@ -197,7 +197,7 @@ FINDINGS: dict[str, tuple[pb.Manifest, str]] = {
         ),
         "not of format 2.2: 2",
     ),
-    "parent": (pb.Manifest(version=3, fields=[pb.Field(id=1, parent_id=0)]), "field 1 stands before its parent 0"),
+    "parent": (pb.Manifest(version=3, fields=[pb.Field(id=1, parent_id=0)]), "field 1 is listed before its parent 0"),
     "tree": (pb.Manifest(version=3, fragment_tree=b""), "fragment_tree is set"),
     "transaction": (pb.Manifest(version=3), "the transaction is not in this file, nowhere: stale writers fail"),
     "time": (pb.Manifest(version=3), "no timestamp"),

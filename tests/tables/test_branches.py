@@ -273,7 +273,9 @@ def test_what_two_stock_clients_left_at_once_is_no_branch(table: Path) -> None:
         shutil.move(path, table / "tree/new/_versions")
     branches = Dataset.open(str(table)).branches
     for version in (2, 3):
-        with pytest.raises(AlreadyExists, match="left of one of version 2 of main and version 3 of main; delete it"):
+        with pytest.raises(
+            AlreadyExists, match="remains of a branch of version 2 of main and version 3 of main; delete it"
+        ):
             branches.create("new", version)
     branches.delete("new")
     assert branches.create("new", 2).parent_version == 2

@@ -231,7 +231,7 @@ def test_rows_decide_within_a_fragment(ours: str, theirs: str) -> None:
     same = judge(operation, transaction, Context({1: BitMap([1, 3])}, {1: BitMap([3, 4])}))
     assert (same.outcome, same.reason) == (R, "it changed row 3 of fragment 1 as well")
     unknown = judge(operation, transaction, Context({1: BitMap([1])}, {}))
-    assert (unknown.outcome, unknown.reason) == (R, "it changed fragment 1, and which rows can no longer be told")
+    assert (unknown.outcome, unknown.reason) == (R, "it changed fragment 1, and the changed rows are unknown")
     assert judge(operation, transaction).outcome is R
 
 

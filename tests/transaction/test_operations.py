@@ -148,5 +148,5 @@ def test_other_operations_are_named(name: str) -> None:
 def test_no_operation() -> None:
     assert operation_name(None) is None
     assert operation_name(pb.Transaction()) is None
-    with pytest.raises(InvalidTransaction, match="transaction u holds no operation"):
+    with pytest.raises(InvalidTransaction, match="transaction u has no known operation"):
         decode_operation(pb.Transaction(uuid="u"))

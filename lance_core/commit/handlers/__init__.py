@@ -1,16 +1,21 @@
-"""How a version is claimed: what gives a store its put-if-absent.
+"""Commit handlers: how `put_if_absent`, by which every commit claims its slot, is made exclusive on a store.
 
-Every commit claims its slot by `ObjectStore.put_if_absent` on a canonical manifest name. A commit handler lays that
-verb over a store, by means of the store's own or of something beside it:
-
-| handler | means | for |
+| handler | mechanism | for |
 |---|---|---|
 | `ConditionalPut` | the store's own `put_if_absent` | local files (by a link), memory, S3, Azure, Google |
 | `RenameIfAbsent` | `rename_if_absent` of a staged file | stores whose rename is exclusive and whose put is not |
-| `CommitLock` | a lock that the caller brings | any store |
+| `CommitLock` | a lock given by the caller | any store |
 | `ExternalManifestHandler` | rows of an external manifest store | any store |
 
-No handler (None) is the store's own, as `ConditionalPut`.
+No handler (None) is the same as `ConditionalPut`.
+
+handler           the interface, and `ConditionalPut`
+rename            `RenameIfAbsent`
+lock              `CommitLock`
+external          `ExternalManifestHandler`
+manifest_store    the interface of external manifest stores
+exclusion         base class of the stores that handlers return
+slots             which names are claimed under which number
 """
 
 from lance_core.commit.handlers.external import ExternalManifestHandler

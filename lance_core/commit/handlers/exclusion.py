@@ -1,4 +1,4 @@
-"""What stores have in common whose put-if-absent is not the one of the store inside."""
+"""Base class of wrapped stores that define their own put-if-absent."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from lance_core.storage.wrappers.delegation import WrappedStore
 
 
 class ExclusiveStore(WrappedStore):
-    """A store whose other exclusive writes follow from `put_if_absent`, which a subclass defines.
+    """A wrapped store whose exclusive writes are all based on `put_if_absent`, which a subclass defines.
 
-    What is published is written afresh, so it has an e_tag of its own.
+    Publishing writes a new object, which has its own e_tag.
     """
 
     def __init__(self, inner: ObjectStore) -> None:
@@ -23,6 +23,6 @@ class ExclusiveStore(WrappedStore):
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
         """See `ObjectStore.put_if_absent`."""
 
-    publish = ObjectStore.publish  # not that of the store inside, which knows nothing of the handler
+    publish = ObjectStore.publish  # not the inner store's, which would bypass the handler
     rename_if_absent = ObjectStore.rename_if_absent
-    delete_if = ObjectStore.delete_if  # in two steps: the service inside may know no conditions
+    delete_if = ObjectStore.delete_if  # in two steps, because the inner store may not support conditions

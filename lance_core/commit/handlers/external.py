@@ -1,12 +1,12 @@
-"""The external manifest store of the Lance transaction specification: four steps, which readers finish if need be.
+"""Commits through an external manifest store, by the four steps of the Lance transaction specification.
 
-    stage         put `<final name>-<uuid>`; nobody looks there
-    commit        put the row (base_uri, version) -> staged path, if there is none      <- the commit point
+    stage         put `<final name>-<uuid>`, which no reader opens
+    commit        put the row (base_uri, version) -> staged path if there is none      <- the commit point
     finalise      put the same bytes under the final name
     update        replace the row by one with the final path, then delete the staged file
 
-A row with a staged path tells whoever meets it that the last two steps are to be done. No version is read, listed or
-built on before they are: a copy of the directory then holds all that was ever read from it.
+A reader or writer that finds a row with a staged path completes the last two steps. No version is read, listed or
+built on before that, so a copy of the directory holds every version that was ever read from it.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ _WORKERS = 16
 
 
 class ExternalManifestHandler(CommitHandler):
-    """Lets `manifests` decide who has a name, on a store that need not have any exclusive write.
+    """Claims names through rows of `manifests`, on an object store without exclusive writes.
 
-    Every writer of a table must use the same manifest store and, of several URIs that lead there, the same one (links
-    on a local disk excepted). Tables whose manifests are older than the store go on as they are: a version without a
-    row is what the object store has. The caller closes `manifests`.
+    Every writer of a table must use the same manifest store and the same URI of the object store (symbolic links on a
+    local disk are resolved). Versions older than the manifest store remain valid: a version without a row is what the
+    object store holds. The caller closes `manifests`.
     """
 
     def __init__(self, manifests: ManifestStore) -> None:
         self.manifests = manifests
 
     def over(self, store: ObjectStore) -> ObjectStore:
-        """`store`, whose manifests are committed in the manifest store; other exclusive names are, too."""
+        """`store`, with manifests and all other exclusive names committed in the manifest store."""
         return ExternalManifestStore(store, self.manifests)
 
 
 class ExternalManifestStore(ExclusiveStore):
-    """`inner` with its exclusive writes decided by `manifests`.
+    """`inner`, with exclusive writes decided by `manifests`.
 
-    Reading a manifest asks `manifests` first, listing asks for what is staged below; both finish what they meet, and
-    raise `ManifestNotSynchronized` if they cannot. Keys that are no manifests (tags, branches) are claimed by the same
-    steps, but read without asking: they appear when they are finalised.
+    Reading a manifest looks up its row first, and listing looks up staged rows. Both finalise staged versions that they
+    find, and raise `ManifestNotSynchronized` if they cannot. Other keys (tags, branches) are claimed by the same steps
+    but read directly: they are visible once they are finalised.
 
-    A row whose file is gone, removed by whoever cleaned up, holds nothing: the name is vacant, and is claimed by
-    replacing that very row. What is written is durable, whatever `durable` says: a row must not outlive its file.
+    A row whose file was removed by a clean-up counts as vacant, and is claimed by replacing that row. All writes are
+    durable regardless of `durable`, because a row must not outlive its file.
     """
 
     def __init__(self, inner: ObjectStore, manifests: ManifestStore) -> None:
@@ -98,15 +98,15 @@ class ExternalManifestStore(ExclusiveStore):
         slot = self._slot(path)
         e_tag, finished = self._put_if_absent(slot, data)
         if not finished and not slot.is_manifest:
-            raise OutcomeUnknown(f"{slot.uri}: claimed, but not to be seen yet")
+            raise OutcomeUnknown(f"{slot.uri}: claimed, but not visible yet")
         return e_tag
 
     def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:  # noqa: ARG002
         check_key(staged)
         slot = self._slot(target)
         e_tag, finished = self._put_if_absent(slot, data)
-        if not finished:  # who publishes tells others the final name, and they may not know the manifest store
-            raise OutcomeUnknown(f"{slot.uri}: claimed, but not to be seen yet")
+        if not finished:  # the caller hands the final name to clients that may not use the manifest store
+            raise OutcomeUnknown(f"{slot.uri}: claimed, but not visible yet")
         return e_tag
 
     def replace(self, path: str, data: bytes, *, if_match: str) -> str | None:
@@ -120,26 +120,26 @@ class ExternalManifestStore(ExclusiveStore):
             raise PreconditionFailed(f"{slot.uri}: expected e_tag {if_match}, found {found}")
         row = self._stage(slot, data)
         if not self._decide(slot, row, lambda: self._swap(there, row)):
-            raise PreconditionFailed(f"{slot.uri}: expected e_tag {if_match}, and somebody replaced it")
+            raise PreconditionFailed(f"{slot.uri}: expected e_tag {if_match}, but another writer replaced the object")
         e_tag, finished = self._conclude(slot, row, data)
         if not finished:
-            raise OutcomeUnknown(f"{slot.uri}: replaced, but not to be seen yet")
+            raise OutcomeUnknown(f"{slot.uri}: replaced, but not visible yet")
         return e_tag
 
     def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
         self._finalise_if_staged(target)
         if slot_number(source):
-            (origin or self).head(source)  # the stores' own copy asks nobody what is staged
+            (origin or self).head(source)  # finalises the source, which a copy inside the store would not do
         super().copy(source, target, origin=origin, durable=durable)
 
     def delete(self, path: str) -> None:
-        """See `ObjectStore.delete`. Of a version whose files are all gone it removes the row."""
+        """See `ObjectStore.delete`. Also removes the row of a manifest."""
         slot = self._slot(path)
         row = self._row(slot) if slot.is_manifest else None
         if row is not None and row.staged and (self._exists(path) or self._exists(_staged_key(slot, row))):
             self._synchronise(slot, row)
             row = row.finished()
-        # The file goes first: while it is there nobody claims the name, and without it the row holds nothing.
+        # The file is removed first: while it exists the name cannot be claimed, and a row without a file is vacant.
         self.inner.delete(path)
         if row is not None:
             self._attempt(slot, lambda: self._manifests.remove(row))
@@ -159,7 +159,7 @@ class ExternalManifestStore(ExclusiveStore):
                 self._attempt(slot, partial(self._synchronise, slot, row))
         return self.inner.list(prefix, start_after=start_after)
 
-    first = ObjectStore.first  # listing finishes what is staged
+    first = ObjectStore.first  # by listing, which finalises staged versions
 
     def close(self) -> None:
         if self._overlap is not None:
@@ -177,12 +177,12 @@ class ExternalManifestStore(ExclusiveStore):
         return find_slot(self._root, unquote(row.final_path.removeprefix(f"{self._root}/")))
 
     def _row(self, slot: Slot) -> ManifestRow | None:
-        """The row of a slot; None also when its version is committed under another name."""
+        """The row of a slot; None also if its version is committed under another name."""
         row = self._manifests.get(slot.base_uri, slot.number)
         return row if row is not None and row.final_path == slot.uri else None
 
     def _finalise_if_staged(self, path: str) -> None:
-        """Bring a committed version under its final name; nothing to do for other keys."""
+        """Finalise the version at `path` if it is committed but staged. Does nothing for other keys."""
         if slot_number(path):
             slot = self._slot(path)
             row = self._row(slot)
@@ -190,9 +190,9 @@ class ExternalManifestStore(ExclusiveStore):
                 self._synchronise(slot, row)
 
     def _put_if_absent(self, slot: Slot, data: bytes) -> tuple[str | None, bool]:
-        """Commit; the e_tag, and whether the name is there. Raises `AlreadyExists`, `OutcomeUnknown`."""
+        """Commit. Returns the e_tag, and whether the final name exists. Raises `AlreadyExists`, `OutcomeUnknown`."""
         if slot.is_manifest:
-            # Versions become visible upward: a table that shows 6 and not 5 makes stock writers fail.
+            # Versions become visible in ascending order: stock writers fail on a table with version 6 and not 5.
             for row in self._manifests.staged(slot.base_uri):
                 self._synchronise(self._slot_of(row), row)
         if self._exists(slot.key):
@@ -209,7 +209,7 @@ class ExternalManifestStore(ExclusiveStore):
         return row
 
     def _decide(self, slot: Slot, row: ManifestRow, write: Callable[[], bool]) -> bool:
-        """Write the row of a staged file. The file goes only when it is known that no row names it or ever will."""
+        """Write the row of a staged file. The file is removed only if no row names it, now or later."""
         try:
             won = write()
         except OutcomeUnknown:
@@ -222,15 +222,16 @@ class ExternalManifestStore(ExclusiveStore):
         return won
 
     def _reclaim(self, slot: Slot, row: ManifestRow) -> bool:
-        """Take a name whose row holds nothing: its file was there, and somebody removed it.
+        """Claim a name whose row has no file any more. Returns whether that succeeded.
 
-        A version whose only file was staged, and is gone, is a loss that nobody may pass over; a tag is not.
+        The row of a version whose only file was staged and is lost is never replaced, because the loss must be
+        reported. That of a tag or branch is.
         """
         there = self._manifests.get(slot.base_uri, slot.number)
         if there is None:
             return False
         if there.final_path != slot.uri:
-            raise StorageError(f"{slot.uri}: its version is committed already, under the name {there.final_path}")
+            raise StorageError(f"{slot.uri}: its version is already committed under the name {there.final_path}")
         if there.staged and (slot.is_manifest or self._exists(_staged_key(slot, there))):
             self._attempt(slot, lambda: self._synchronise(slot, there))
             return False
@@ -240,22 +241,22 @@ class ExternalManifestStore(ExclusiveStore):
         return self._manifests.put_if_absent(row) if there is None else self._manifests.replace(there, row)
 
     def _conclude(self, slot: Slot, row: ManifestRow, data: bytes) -> tuple[str | None, bool]:
-        """The last two steps by the writer. The commit stands, however they end."""
+        """Make the last two steps as the writer. The commit is valid even if they fail."""
         try:
             return self._finalise(slot, row, data), True
         except ManifestNotSynchronized as error:
-            logger.warning("%s; whoever reads it next tries again", error)
+            logger.warning("%s; the next read retries", error)
             return None, False
 
     def _synchronise(self, slot: Slot, row: ManifestRow) -> None:
-        """The last two steps by a reader, from the staged file. Raises `ManifestNotSynchronized`."""
+        """Make the last two steps as a reader, from the staged file. Raises `ManifestNotSynchronized`."""
         staged = _staged_key(slot, row)
         try:
             data = self.inner.get(staged)
         except NotFound as error:
             if self._was_finalised(slot, row):
                 return
-            raise _not_synchronised(row, "the staged file is gone") from error
+            raise _not_synchronised(row, "the staged file is missing") from error
         except StorageError as error:
             raise _not_synchronised(row, f"the staged file cannot be read: {error}") from error
         if len(data) != row.size:
@@ -263,7 +264,7 @@ class ExternalManifestStore(ExclusiveStore):
         self._finalise(slot, row, data)
 
     def _finalise(self, slot: Slot, row: ManifestRow, data: bytes) -> str | None:
-        """Put the final name, and once it is there, say so. Idempotent: everybody puts the same bytes."""
+        """Put the final name, then update the row. Idempotent: every caller puts the same bytes."""
         try:
             e_tag = put_with_retries(self.inner, slot.key, data)
         except StorageError as error:
@@ -276,7 +277,7 @@ class ExternalManifestStore(ExclusiveStore):
         self.inner.delete(_staged_key(slot, row))
 
     def _was_finalised(self, slot: Slot, row: ManifestRow) -> bool:
-        """Whether a version whose staged file is gone stands under its final name, or is no version any more."""
+        """Whether a version without a staged file has its final name, or was removed."""
         if self._manifests.get(row.base_uri, row.version) != row:
             return True
         try:
@@ -296,7 +297,7 @@ class ExternalManifestStore(ExclusiveStore):
         return True
 
     def _attempt(self, slot: Slot, tidy: Callable[[], object]) -> None:
-        """Do what may as well be done later, by whoever comes next."""
+        """Make an optional step; a failure is logged, and a later call makes the step."""
         try:
             tidy()
         except StorageError as error:
@@ -309,6 +310,6 @@ def _staged_key(slot: Slot, row: ManifestRow) -> str:
 
 def _not_synchronised(row: ManifestRow, reason: str) -> ManifestNotSynchronized:
     return ManifestNotSynchronized(
-        f"{row.final_path}: committed in the external manifest store, and not in the object store: {reason}. "
-        f"Reading works again once {row.path} can be copied there; removing the row gives the version up"
+        f"{row.final_path}: committed in the external manifest store, but not in the object store: {reason}. "
+        f"Reading works again once {row.path} can be copied there; removing the row abandons the version"
     )

@@ -1,4 +1,4 @@
-"""The port of commit handlers, and the one that uses what the store has."""
+"""The interface of commit handlers, and `ConditionalPut`, which uses the put-if-absent of the store."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from lance_core.storage.port import ObjectStore
 
 
 class CommitHandler(ABC):
-    """Gives stores their put-if-absent.
+    """Makes the exclusive writes of a store.
 
-    All writers of a table must use the same means: two of them exclude each other only through what both ask. Reading
-    needs no handler, except of versions that an external manifest store has and the object store has not yet.
+    All writers of a table must use the same handler; writers with different handlers do not exclude each other.
+    Reading needs a handler only if the table has an external manifest store.
     """
 
     @abstractmethod
     def over(self, store: ObjectStore) -> ObjectStore:
-        """`store` with the verbs `put_if_absent`, `publish`, `rename_if_absent` and `replace` by the handler's means.
+        """`store`, with `put_if_absent`, `publish`, `rename_if_absent` and `replace` made by this handler.
 
-        Closing the result closes `store`. Sends nothing.
+        Closing the result closes `store`. Makes no request.
         """
 
 
 def handle(store: ObjectStore, handler: CommitHandler | None) -> ObjectStore:
-    """`store` with names claimed by the handler's means; without one, by the store's own."""
+    """`store`, with names claimed by `handler`; without a handler, `store` itself."""
     return store if handler is None else handler.over(store)
 
 
 class ConditionalPut(CommitHandler):
-    """The store's own: a conditional PUT on S3, Azure and Google; a link of a complete file on a local disk."""
+    """The put-if-absent of the store: a conditional PUT on S3, Azure and Google, a hard link on a local disk."""
 
     def over(self, store: ObjectStore) -> ObjectStore:
         """`store` itself."""

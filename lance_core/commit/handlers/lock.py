@@ -1,4 +1,4 @@
-"""Claiming a name under a lock that the caller brings."""
+"""Claims a name under a lock given by the caller."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from lance_core.errors import AlreadyExists, CommitLockError, NotFound, OutcomeU
 from lance_core.storage.port import ObjectStore
 
 Lock = Callable[[int], AbstractContextManager[Any]]
-"""Called with the version to be committed; while the context lasts, no other holder of that version's lock may run."""
+"""Called with the version to be committed. The context manager must hold an exclusive lock of that version."""
 
 
 class CommitLock(CommitHandler):
-    """Looks whether the name is vacant and writes it, both while `lock(version)` is held.
+    """Checks that a name is vacant and writes it, both while `lock(version)` is held.
 
-    `lock` gets the version number only, as in stock Lance; for anything that is no manifest (a tag, a branch) it gets
-    0. It must exclude every other writer of the table for as long as the context lasts: one that expires must be longer
-    than a write can take, retries included.
+    As in stock Lance, `lock` gets only the version number; for a name that is not a manifest (a tag, a branch) it gets
+    0. It must exclude every other writer of the table while it is held. A lock that expires must last longer than a
+    write with all retries.
 
-    A lock that cannot be taken raises `CommitLockError`: nothing was written. One that fails when it is given back,
-    after the write, may have been lost before: that is `OutcomeUnknown`, and whoever claims a slot reads it (F1).
+    A lock that cannot be acquired raises `CommitLockError`: nothing was written. A lock whose release fails after the
+    write may have been lost before, which is `OutcomeUnknown`; the slot is then read (rule F1).
     """
 
     def __init__(self, lock: Lock) -> None:
@@ -61,7 +61,7 @@ class _LockedStore(ExclusiveStore):
         return self._hold(path, write)
 
     def _hold(self, path: str, write: Callable[[], str | None]) -> str | None:
-        """Make a write under the lock; its own error wins over what the lock says afterwards, or keeps back."""
+        """Make a write under the lock. An error of the write is raised even if the release fails or suppresses it."""
         version = slot_number(path)
         refusal: StorageError | None = None
         written = False
@@ -81,9 +81,9 @@ class _LockedStore(ExclusiveStore):
                 raise refusal from error
             if written:
                 raise OutcomeUnknown(
-                    f"{self.uri}/{path}: written, but its lock was not given back: {error!r}"
+                    f"{self.uri}/{path}: written, but its lock could not be released: {error!r}"
                 ) from error
             raise CommitLockError(f"{self.uri}/{path}: the lock of version {version} failed: {error!r}") from error
-        if refusal is not None:  # the lock swallowed it
+        if refusal is not None:  # suppressed by the lock's context manager
             raise refusal
         return answer

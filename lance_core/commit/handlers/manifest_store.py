@@ -1,4 +1,4 @@
-"""The port of external manifest stores: who committed a version, decided outside the object store."""
+"""The interface of external manifest stores, which decide outside the object store which manifest is a version."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 class ManifestRow:
     """Version `version` of the table or branch at `base_uri` is the manifest at the URI `path`, of `size` bytes.
 
-    While the path ends in '-' and `uuid` it is staged: the version is committed, and not yet under its final name. The
-    uuid stays when it is, so that no two commits ever have equal rows.
+    A path that ends in '-' and `uuid` is staged: the version is committed, but does not have its final name yet. The
+    uuid is kept in the finalised row, so that no two commits have equal rows.
     """
 
     base_uri: str
@@ -22,29 +22,29 @@ class ManifestRow:
 
     @property
     def staged(self) -> bool:
-        """Whether the object store does not show the version yet."""
+        """Whether the manifest does not have its final name yet."""
         return self.path.endswith(f"-{self.uuid}")
 
     @property
     def final_path(self) -> str:
-        """The path that it has once it is synchronised."""
+        """The path after finalisation."""
         return self.path.removesuffix(f"-{self.uuid}")
 
     def finished(self) -> ManifestRow:
-        """The row after synchronisation."""
+        """The row after finalisation."""
         return replace(self, path=self.final_path)
 
 
 class ManifestStore(ABC):
-    """Rows by (`base_uri`, `version`), of which there is one at most.
+    """A table of rows with the unique key (`base_uri`, `version`).
 
-    Every method is thread-safe, blocking, one atomic and durable step, and seen at once by every process. A write that
-    may or may not have been applied raises `OutcomeUnknown`; any other error (`StorageError`) means that it was not
-    and will not be.
+    Every method is thread-safe, blocking, atomic and durable, and its effect is immediately visible to every process.
+    A write that may or may not have been applied raises `OutcomeUnknown`; any other error (`StorageError`) means that
+    it was not and will not be applied.
     """
 
     local: bool
-    """True when a call costs microseconds: callers need no threads to hide its latency."""
+    """True if a call takes microseconds, so that callers need no threads to hide latency."""
 
     @abstractmethod
     def get(self, base_uri: str, version: int) -> ManifestRow | None:
@@ -54,7 +54,7 @@ class ManifestStore(ABC):
     def staged(self, base_uri: str, *, below: bool = False) -> list[ManifestRow]:
         """The staged rows of a table, ascending by version; with `below` those of all URIs below it too.
 
-        There is seldom one: it is what tells a reader whether the object store shows all versions, the latest included.
+        Usually there are none, which means that the object store shows all versions.
         """
 
     @abstractmethod
@@ -63,12 +63,12 @@ class ManifestStore(ABC):
 
     @abstractmethod
     def replace(self, old: ManifestRow, new: ManifestRow) -> bool:
-        """Put `new` in the place of `old`, which has the same key. False when the row there is not `old` (any more)."""
+        """Replace `old` by `new`, which has the same key. False if the stored row is not `old`."""
 
     @abstractmethod
     def remove(self, row: ManifestRow) -> bool:
-        """Remove a row. False when the row there is not this one (any more)."""
+        """Remove a row. False if the stored row is not `row`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Release connections. The store is not used afterwards."""
+        """Release connections. The store must not be used afterwards."""

@@ -1,4 +1,4 @@
-"""Claiming a name by an exclusive rename."""
+"""Claims a name by an exclusive rename."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lance_core.storage.port import ObjectStore
 class RenameIfAbsent(CommitHandler):
     """Writes `<name>-<uuid>`, then renames it to the name if that is vacant.
 
-    For stores whose `rename_if_absent` is a step of its own: local files, where it is a link. On a bucket that is a
-    conditional put again, so there is nothing to gain.
+    For stores with a native `rename_if_absent`, such as local files. On a bucket `rename_if_absent` is a conditional
+    put itself, so this handler has no advantage there.
     """
 
     def over(self, store: ObjectStore) -> ObjectStore:
-        """`store`, whose put-if-absent is its own exclusive rename."""
+        """`store`, with its exclusive rename as put-if-absent."""
         return _RenamingStore(store)
 
 

@@ -1,4 +1,4 @@
-"""Which names are claimed under which number."""
+"""Slots: the names that are claimed, each identified by a base URI and a number."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lance_core.storage.keys import quote_path
 from lance_core.storage.port import ObjectStore
 
 OTHER = 0
-"""The number of a name that is no manifest: versions begin with 1."""
+"""The number of a name that is not a manifest. Versions begin with 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A name to be claimed, as all writers know it, however they opened the store.
+    """A name to be claimed, identified in the same way by all writers, however they opened the store.
 
     A manifest is version `number` of the table or branch at `base_uri`. Any other key is `OTHER` of its own URI.
     """
@@ -33,7 +33,7 @@ class Slot:
 
 
 def slot_number(key: str) -> int:
-    """The version whose canonical manifest name `key` is; `OTHER` for every other key."""
+    """The version of which `key` is the canonical manifest name; `OTHER` for every other key."""
     directory, _, name = key.rpartition("/")
     if directory.rpartition("/")[2] != VERSIONS_DIRECTORY:
         return OTHER
@@ -42,7 +42,7 @@ def slot_number(key: str) -> int:
 
 
 def find_slot(root: str, key: str) -> Slot:
-    """The slot of a key in the store whose root is known as `root` (see `root_of`)."""
+    """The slot of a key in the store with the root URI `root` (see `root_of`)."""
     uri = uri_of(root, key)
     number = slot_number(key)
     base_uri = uri if number == OTHER else uri_of(root, key.rpartition("/")[0].rpartition("/")[0])
@@ -50,7 +50,7 @@ def find_slot(root: str, key: str) -> Slot:
 
 
 def root_of(store: ObjectStore) -> str:
-    """The URI that stands for a store's root in an external manifest store: a directory has one, links resolved."""
+    """The URI of a store's root in an external manifest store. Symbolic links of a local directory are resolved."""
     if not store.uri.startswith("file://"):
         return f"az://{store.uri.removeprefix('abfs://')}" if store.uri.startswith("abfs://") else store.uri
     directory = Path(unquote(urlsplit(store.uri).path) or "/").resolve()

@@ -1,4 +1,4 @@
-"""Whether a transaction may follow another one that was committed first.
+"""Conflict rules: whether a transaction may follow another one that was committed first.
 
 rules              the entry point: `judge` picks the rules of an operation
 verdicts           the possible verdicts

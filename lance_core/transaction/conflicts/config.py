@@ -1,4 +1,4 @@
-"""UpdateConfig against what was committed: by key, by field, or the whole map."""
+"""Conflict rules for UpdateConfig: maps are compared by key, field metadata by field."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _config_clash(ours: UpdateConfig, theirs: UpdateConfig) -> str | None:
 
 
 def map_clash(what: str, ours: MapUpdate | None, theirs: MapUpdate | None) -> str | None:
-    """Why two changes of one map do not commute; None if they do."""
+    """The reason why two changes of one map do not commute; None if they do."""
     if ours is None or theirs is None:
         return None
     if ours.replace or theirs.replace:

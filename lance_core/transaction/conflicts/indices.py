@@ -1,4 +1,4 @@
-"""CreateIndex against what was committed: by name, by field, and by the fragments that a new segment covers."""
+"""Conflict rules for CreateIndex: by index name, by indexed field, and by the fragments that a segment covers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lance_core.transaction.operations import CreateIndex, fragment_ids
 
 
 def judge_create_index(ours: CreateIndex, name: str, theirs: pb.Transaction, fields: Sequence[pb.Field]) -> Verdict:
-    """The verdict on a CreateIndex; `fields` is the schema that the indexed fields are in."""
+    """The verdict on a CreateIndex; `fields` is the schema with the indexed fields."""
     match name:
         case "overwrite" | "restore":
             return reset(name)
@@ -91,7 +91,7 @@ def _judge_replacement(ours: CreateIndex, replaced: set[int], fields: Sequence[p
 
 
 def _judge_columns(ours: CreateIndex, update: pb.Transaction.Update, fields: Sequence[pb.Field]) -> Verdict:
-    """A segment over a column that was rewritten meanwhile is good for the other fragments."""
+    """The verdict against an Update of columns: a segment over a rewritten column stays valid for other fragments."""
     for index in ours.new:
         stale = covered_fragments(index) & coverage(fragment_ids(update.updated_fragments))
         if stale and indexed_fields(fields, index) & set(update.fields_modified):

@@ -1,4 +1,4 @@
-"""Operations that lay data out anew without changing the schema, against what was committed."""
+"""Conflict rules for operations that replace data files under the same schema: DataReplacement and Rewrite."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lance_core.transaction.operations import DataReplacement, Rewrite, fragment
 def judge_data_replacement(
     ours: DataReplacement, name: str, theirs: pb.Transaction, fields: Sequence[pb.Field]
 ) -> Verdict:
-    """The verdict on a DataReplacement; `fields` is the schema that the replaced fields are in."""
+    """The verdict on a DataReplacement; `fields` is the schema with the replaced fields."""
     replaced = {group.fragment_id: set(group.new_file.fields) for group in ours.replacements}
     match name:
         case "overwrite" | "restore":
@@ -97,7 +97,7 @@ def _judge_project(replaced: dict[int, set[int]], theirs: pb.Transaction) -> Ver
 
 
 def judge_rewrite(ours: Rewrite, name: str, theirs: pb.Transaction) -> Verdict:
-    """The verdict on a Rewrite: it says nothing new, and whatever changed its old fragments would be lost."""
+    """The verdict on a Rewrite: it would lose any concurrent change of its old fragments."""
     old = frozenset(fragment.id for group in ours.groups for fragment in group.old_fragments)
     match name:
         case "overwrite" | "restore":

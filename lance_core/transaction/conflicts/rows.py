@@ -1,4 +1,4 @@
-"""Operations that bring, change or remove rows: Append, Overwrite, Delete and Update against what was committed."""
+"""Conflict rules for operations that add, change or remove rows: Append, Overwrite, Delete and Update."""
 
 from __future__ import annotations
 
@@ -34,11 +34,14 @@ from lance_core.transaction.operations import (
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The schema, and the rows behind a Delete or Update and the transaction that it is judged against.
+    """What a verdict may depend on besides the two transactions.
 
-    `our_rows` are the rows that ours deletes and that the version it read still had. `their_rows` are all rows that
-    the other's deletion files hold. Either is wanted for the fragments of `shared_fragments` only; a missing entry
-    means that the rows are not known. `fields` is the table's schema, which says what lies in an indexed field.
+    Rows are needed only for the fragments of `shared_fragments`. A missing entry means that the rows are unknown.
+
+    Attributes:
+        our_rows: By fragment id, the rows that the judged operation deletes and that its read version still had.
+        their_rows: By fragment id, all rows in the deletion files of the committed transaction.
+        fields: The table's schema.
     """
 
     our_rows: Mapping[int, BitMap] = field(default_factory=dict)
@@ -50,7 +53,7 @@ _NOTHING: frozenset[int] = frozenset()
 
 
 def shared_fragments(ours: Operation, theirs: pb.Transaction | None) -> frozenset[int]:
-    """Fragments in which both delete rows, so that only the rows can tell whether the two conflict."""
+    """Ids of the fragments in which both delete rows, so that a verdict needs the rows themselves."""
     if theirs is None or not isinstance(ours, (Delete, Update)):
         return _NOTHING
     match theirs.WhichOneof("operation"):
@@ -110,7 +113,7 @@ def judge_row_change(ours: Delete | Update, name: str, theirs: pb.Transaction, c
 
 
 def _judge_rewritten_rows(ours: Update, name: str, theirs: pb.Transaction) -> Verdict:
-    """What stands in the way of an Update but not of a Delete."""
+    """The verdict on an Update by the rules that do not apply to a Delete."""
     match name:
         case "append" if ours.inserted_keys is not None:
             return retryable("it added rows, which may have the keys that this update inserts")
@@ -173,7 +176,7 @@ def _judge_deletions(
     for fragment in sorted(shared):
         mine, other = context.our_rows.get(fragment), context.their_rows.get(fragment)
         if mine is None or other is None:
-            return retryable(f"it changed fragment {fragment}, and which rows can no longer be told")
+            return retryable(f"it changed fragment {fragment}, and the changed rows are unknown")
         common = mine & other
         if common:
             return retryable(f"it changed row {common.min()} of fragment {fragment} as well")
@@ -192,7 +195,7 @@ def _touched(ours: Delete | Update) -> frozenset[int]:
 def _key_clash(
     ours: pb.Transaction.KeyExistenceFilter | None, theirs: pb.Transaction.KeyExistenceFilter | None
 ) -> str | None:
-    """Why two sets of inserted keys may share one; None if they cannot, or if ours claims nothing."""
+    """The reason why two sets of inserted keys may share a key; None if they cannot, or if ours is absent."""
     if ours is None:
         return None
     if theirs is None:

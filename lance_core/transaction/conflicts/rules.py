@@ -1,18 +1,18 @@
-"""May our transaction follow one that was committed since the version that we read?
+"""Entry point of the conflict rules: may a transaction follow one that was committed after its read version?
 
-The rules are those of the table format's transaction specification as stock writers apply them, with row information
-always at hand for Delete and Update. Where stock writers commit what cannot be right, these rules are deliberate:
+The rules are those of the transaction specification of the table format as stock writers apply them, always with row
+information for Delete and Update. They deviate deliberately where stock writers lose or corrupt data:
 
 * a `replace` of the config against any other change of it conflicts (stock writers lose one of them);
 * metadata for a field that a Project dropped is incompatible (stock writers fail while building the manifest);
 * a CreateIndex over a schema change that dropped the indexed field is retryable (stock writers leave an index on
   nothing);
 * a Project over new metadata of a field is retryable (stock writers lose the metadata);
-* an operation that is not known, or a transaction that cannot be read, is incompatible with everything (stock writers
-  add base paths over it).
+* an unknown operation, or a transaction that cannot be read, is incompatible with everything (stock writers
+  commit added base paths after it).
 
-Two things are rebased: the deletions of a Delete or Update over those of others in the same fragments, and a
-CreateIndex over a rewrite of the indexed column, whose fragments the new segment then no longer covers.
+Two things are rebased. The deletions of a Delete or Update are merged with concurrent deletions in the same fragments.
+A CreateIndex over a column that was rewritten in some fragments no longer covers those fragments.
 """
 
 from __future__ import annotations
@@ -55,14 +55,20 @@ __all__ = ["Context", "Outcome", "Verdict", "judge", "shared_fragments"]
 
 
 def judge(ours: Operation, theirs: pb.Transaction | None, context: Context | None = None) -> Verdict:
-    """The verdict on `ours` against one committed transaction, both made on the same or an earlier version.
+    """Judge an operation against one transaction that was committed after its read version.
 
-    `theirs` is None when the version's transaction cannot be found.
+    Args:
+        ours: The operation to be committed.
+        theirs: The committed transaction; None if it cannot be found.
+        context: The rows and the schema that the verdict may depend on.
+
+    Returns:
+        The verdict on `ours`.
     """
     name = None if theirs is None else theirs.WhichOneof("operation")
     context = context or Context()
     if theirs is None or name is None or name in _OPAQUE:
-        return incompatible(f"its transaction is {_OPAQUE.get(name or '', 'of a kind that is not known')}")
+        return incompatible(f"its transaction is {_OPAQUE.get(name or '', 'of an unknown kind')}")
     match ours:
         case Append():
             return judge_append(name, theirs)
@@ -92,5 +98,5 @@ def judge(ours: Operation, theirs: pb.Transaction | None, context: Context | Non
 
 _OPAQUE = {
     "clone": "a Clone, which can only be a first version",
-    "composite_operation": "a composite operation, which is not understood",
+    "composite_operation": "a composite operation, which is not supported",
 }

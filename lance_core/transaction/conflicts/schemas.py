@@ -1,4 +1,4 @@
-"""Operations that replace the schema against what was committed."""
+"""Conflict rules for operations that replace the schema: Project and Merge."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lance_core.transaction.operations import Project, decode_config_update
 def judge_project(ours: Project, name: str, theirs: pb.Transaction) -> Verdict:
     """The verdict on a Project.
 
-    It brings the whole list of fields with it, so metadata that another wrote to a field since would be lost without
-    a word: that is retryable, where stock writers commit.
+    A Project replaces the whole list of fields, so it would silently undo a concurrent change of field metadata. That
+    is retryable here; stock writers commit it.
     """
     match name:
         case "overwrite" | "restore":
@@ -30,7 +30,7 @@ def judge_project(ours: Project, name: str, theirs: pb.Transaction) -> Verdict:
 
 
 def judge_merge(name: str, theirs: pb.Transaction) -> Verdict:
-    """The verdict on any Merge: it brings the whole list of fragments and of fields with it."""
+    """The verdict on a Merge, which replaces the whole lists of fragments and of fields."""
     match name:
         case "overwrite" | "restore":
             return reset(name)

@@ -1,4 +1,4 @@
-"""Operations on the table as a whole against what was committed: Restore, ReserveFragments and UpdateBases."""
+"""Conflict rules for operations on the table as a whole: Restore, ReserveFragments and UpdateBases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def judge_table_change(ours: Restore | ReserveFragments | UpdateBases, name: str
         case Restore():
             return _judge_restore(name, theirs)
         case ReserveFragments():
-            # The ids were reserved above a mark that the other may have moved to another table's.
+            # The ids were reserved above a high-water mark that the other operation may have replaced.
             return reset(name) if name in {"overwrite", "restore"} else COMPATIBLE
         case UpdateBases():
             return _judge_bases(ours, name, theirs)
@@ -28,7 +28,7 @@ def _judge_restore(name: str, theirs: pb.Transaction) -> Verdict:
         case "update_config":
             update = decode_config_update(theirs.update_config)
             if update.schema_metadata is not None or update.field_metadata:
-                return incompatible("it changed metadata of the schema, which the restored version has another of")
+                return incompatible("it changed metadata of the schema, which the restored version replaces")
     return COMPATIBLE
 
 
@@ -40,7 +40,7 @@ def _judge_bases(ours: UpdateBases, name: str, theirs: pb.Transaction) -> Verdic
 
 
 def base_clash(ours: Sequence[pb.BasePath], theirs: Sequence[pb.BasePath]) -> str | None:
-    """What two lists of base paths have in common: an id (0 is none yet), a name or a path; None if nothing."""
+    """The first id (0: not assigned yet), name or path that two lists of base paths share, in words; None if none."""
     for mine in ours:
         for other in theirs:
             if mine.id and mine.id == other.id:

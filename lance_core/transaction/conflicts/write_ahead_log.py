@@ -1,4 +1,4 @@
-"""The write-ahead log's state against what was committed: by the generations of its shards."""
+"""Conflict rules for UpdateMemWalState: the generations of the write-ahead log's shards are compared."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _INDEPENDENT = frozenset({"create_index", "update_config", "rewrite", "reserve_f
 
 
 def judge_log_state(ours: UpdateMemWalState, name: str, theirs: pb.Transaction) -> Verdict:
-    """The verdict on an UpdateMemWalState: rows may not have changed but by merging from the log."""
+    """The verdict on an UpdateMemWalState: rows may have changed only by merging from the log."""
     match name:
         case "update_mem_wal_state":
             return judge_sstables(ours.compacted_sstables, theirs.update_mem_wal_state.compacted_sstables)
         case "update":
             return judge_sstables(ours.compacted_sstables, theirs.update.compacted_sstables)
-    return COMPATIBLE if name in _INDEPENDENT else incompatible(f"it changed the table under the log ({name})")
+    return COMPATIBLE if name in _INDEPENDENT else incompatible(f"it changed rows or schema outside the log ({name})")
 
 
 def judge_sstables(ours: Iterable[pb.CompactedSsTable], theirs: Iterable[pb.CompactedSsTable]) -> Verdict:
-    """May ours be merged after theirs? Within a shard only a later generation, and that by doing it again."""
+    """The verdict on merging `ours` after `theirs`: in a shard only a later generation may follow, and it is redone."""
     committed = {entry.shard_id.uuid: entry.generation for entry in theirs}
     for entry in ours:
         generation = committed.get(entry.shard_id.uuid)

@@ -215,7 +215,7 @@ def test_what_cannot_be_synchronised_is_not_read(place: Place, read: str) -> Non
 def test_a_version_whose_staged_file_is_gone_is_not_read(place: Place, read: str) -> None:
     die(place, "after the row")
     place.staged()[0].unlink()
-    with pytest.raises(ManifestNotSynchronized, match="the staged file is gone"):
+    with pytest.raises(ManifestNotSynchronized, match="the staged file is missing"):
         READS[read](place.process().store)
 
 
@@ -254,7 +254,7 @@ def test_a_final_file_of_another_size_is_not_enough(place: Place) -> None:
     die(place, "after the row")
     place.staged()[0].unlink()
     place.final(3).write_bytes(b"somebody else's")
-    with pytest.raises(ManifestNotSynchronized, match="the staged file is gone"):
+    with pytest.raises(ManifestNotSynchronized, match="the staged file is missing"):
         place.process().open()
     assert [row.staged for row in place.manifests.rows] == [True]
 
@@ -298,7 +298,7 @@ def test_publishing_tells_that_the_final_name_is_not_there(place: Place) -> None
     data = place.final(2).read_bytes()
     process.objects.put("staged", data)
     refuse_final(process)
-    with pytest.raises(StorageError, match="not to be seen yet"):
+    with pytest.raises(StorageError, match="not visible yet"):
         process.store.publish("staged", manifest_path("u", 1), data)
     assert place.process().store.get(manifest_path("u", 1)) == data
 

@@ -128,7 +128,9 @@ def test_deleting_an_unfinished_version_leaves_nothing(place: Place) -> None:
 def test_a_version_has_one_name(place: Place) -> None:
     store = place.process().store
     store.put_if_absent(manifest_path("t", 3), b"x")
-    with pytest.raises(StorageError, match=r"3\.manifest: its version is committed already, under .*612\.manif"):
+    with pytest.raises(
+        StorageError, match=r"3\.manifest: its version is already committed under the name .*612\.manif"
+    ):
         store.put_if_absent("t/_versions/3.manifest", b"x")
     with pytest.raises(NotFound):
         store.get("t/_versions/3.manifest")
@@ -190,7 +192,7 @@ def test_of_two_replacements_one_wins(place: Place) -> None:
             place.process().store.replace(manifest_path("t", 3), b"theirs", if_match=e_tag)
 
     process.objects.before(overtake)
-    with pytest.raises(StorageError, match="somebody replaced it"):
+    with pytest.raises(StorageError, match="another writer replaced the object"):
         process.store.replace(manifest_path("t", 3), b"ours", if_match=e_tag)
     assert place.final(3).read_bytes() == b"theirs"
 

@@ -115,7 +115,7 @@ def _lost(version: int) -> Iterator[None]:
 
 def test_a_lock_that_was_lost_meanwhile_is_no_answer() -> None:
     store = CommitLock(_lost).over(MemoryStore())
-    with pytest.raises(OutcomeUnknown, match="written, but its lock was not given back"):
+    with pytest.raises(OutcomeUnknown, match="written, but its lock could not be released"):
         store.put_if_absent(SLOT, b"x")
 
 
