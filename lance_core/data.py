@@ -1,8 +1,7 @@
-"""The one module of the engine that calls pylance: it encodes, decodes and describes data. It never commits
-to a table.
+"""Encodes, decodes and describes rows through pylance. Never commits to a table.
 
-Private or undocumented parts of pylance are used in one place each: the schema conversion through `LanceSchema`, and
-the in-memory store of `LanceFileSession`.
+The only module of the engine that imports pylance. Private or undocumented parts of pylance are used in one place each:
+the schema conversion of `LanceSchema`, and the in-memory store of `LanceFileSession`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from lance_core.format.schema import check_depth
 from lance_core.proto import lance_table_pb2 as pb
 
 DATA_STORAGE_VERSION = "2.2"
-"""The file version of tables that we make."""
+"""The data file version of new tables."""
 
 _COMPRESSION = b"lance-encoding:compression"
 _DELETION_KINDS = {"array": pb.DeletionFile.ARROW_ARRAY, "bitmap": pb.DeletionFile.BITMAP}
@@ -37,10 +36,10 @@ _file_numbers = itertools.count()
 
 
 def encode_rows(table: pa.Table, version: str = DATA_STORAGE_VERSION) -> bytes:
-    """The bytes of a data file that holds `table`, made in memory and not compressed. Thread-safe.
+    """The bytes of an uncompressed data file that holds `table`, built in memory. Thread-safe.
 
-    Compression is left out because training a compressor costs ten times as much as writing a small file. Field
-    metadata that asks for a compression is kept. Raises `UnsupportedFeature` for a type that the format does not have.
+    Not compressed, because training a compressor costs ten times as much as writing a small file. Field metadata that
+    requests a compression is respected. Raises `UnsupportedFeature` for a type that the format does not have.
     """
     session = _memory_session()
     name = f"{next(_file_numbers)}.lance"
@@ -60,7 +59,7 @@ def encode_rows(table: pa.Table, version: str = DATA_STORAGE_VERSION) -> bytes:
 
 
 def read_rows(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """All rows of a data file, or some top-level columns of them. Raises `CorruptFile` when the bytes are none."""
+    """All rows of a data file, with the given top-level columns. Raises `CorruptFile` if it cannot be read."""
     with tempfile.NamedTemporaryFile(prefix="lance-", suffix=".lance") as file:
         file.write(data)
         file.flush()
@@ -74,7 +73,7 @@ def read_rows(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def schema_fields(schema: pa.Schema) -> list[pb.Field]:
-    """The fields of an Arrow schema as a new table stores them, in pre-order with ids from 0.
+    """The fields of an Arrow schema for a new table, in pre-order with ids from 0.
 
     Raises `UnsupportedFeature` for a type that the format does not have.
     """
@@ -90,8 +89,8 @@ def schema_fields(schema: pa.Schema) -> list[pb.Field]:
 def arrow_schema(fields: Iterable[pb.Field], metadata: Mapping[str, bytes] | None = None) -> pa.Schema:
     """The Arrow schema of stored fields; `metadata` is `Manifest.schema_metadata`.
 
-    Raises `UnsupportedFeature` for a logical type that this version of pylance does not know, `CorruptFile` for
-    fields that nest without end.
+    Raises `UnsupportedFeature` for a logical type that this version of pylance does not support, `CorruptFile` for
+    fields that are nested too deeply.
     """
     fields = list(fields)
     check_depth(fields)
@@ -106,10 +105,7 @@ def arrow_schema(fields: Iterable[pb.Field], metadata: Mapping[str, bytes] | Non
 
 
 def fragment_message(fragment: FragmentMetadata) -> pb.DataFragment:
-    """The message for a fragment that pylance describes.
-
-    Raises `UnsupportedFeature` when it has overlays, which this engine does not write.
-    """
+    """The protobuf message of a fragment of pylance. Raises `UnsupportedFeature` if it has data overlays."""
     if fragment.overlays:
         raise UnsupportedFeature(f"fragment {fragment.id} has {len(fragment.overlays)} data overlays, expected none")
     message = pb.DataFragment(
@@ -127,17 +123,17 @@ def fragment_message(fragment: FragmentMetadata) -> pb.DataFragment:
 
 
 def open_staged(uri: str, file: ManifestFile, storage_options: Mapping[str, str] | None = None) -> lance.LanceDataset:
-    """A dataset handle on a version that need not be published; `uri` is the root of its table or branch.
+    """A pylance handle on a version that need not be published; `uri` is the root of its table or branch.
 
-    It scans, filters, takes rows and stages new fragments. It does not see the indices. It must never commit: what
-    it would write has another number and another naming scheme than its directory, and makes the table unreadable.
+    It can scan, filter, take rows and stage new fragments. It has no indices. It must never commit: its commit would
+    have a wrong number and naming scheme, which makes the table unreadable.
     """
     options = None if storage_options is None else dict(storage_options)
     return lance.LanceDataset(uri, serialized_manifest=serialized_manifest(file), storage_options=options)
 
 
 def open_published(uri: str, version: int, storage_options: Mapping[str, str] | None = None) -> lance.LanceDataset:
-    """A dataset handle on a published version; `uri` is the root of its table or branch."""
+    """A pylance handle on a published version; `uri` is the root of its table or branch."""
     return lance.dataset(
         uri, version=version, storage_options=None if storage_options is None else dict(storage_options)
     )
@@ -151,11 +147,18 @@ def stage_fragments(
     storage_options: Mapping[str, str] | None = None,
     data_storage_version: str | None = None,
 ) -> list[pb.DataFragment]:
-    """Write data files below `uri` and describe them as new fragments, without committing anything.
+    """Write data files below `uri` without committing them. The files are not synced.
 
-    `data` is anything that pylance writes: a table, a reader, batches. `mode` is `create` or `overwrite` for field
-    ids from 0 as `schema_fields` numbers them, `append` for those of the table that is there. The files are not
-    synced, and nothing refers to them until a transaction does.
+    Args:
+        data: Anything that pylance writes: a table, a reader, batches.
+        uri: The root of the table or branch.
+        mode: `create` or `overwrite` for field ids from 0, as `schema_fields` assigns them; `append` for the field ids
+            of the existing table.
+        storage_options: Options of the store, by Lance's own keys.
+        data_storage_version: The data file version; by default pylance's choice.
+
+    Returns:
+        The new fragments, for a transaction.
     """
     fragments = write_fragments(
         data,
@@ -168,19 +171,19 @@ def stage_fragments(
 
 
 def plan_compaction(dataset: lance.LanceDataset, options: Mapping[str, Any]) -> list[str]:
-    """Tasks, each a group of neighbouring fragments to be rewritten together, as pylance's JSON. Writes nothing."""
+    """Compaction tasks as pylance's JSON, each for a group of neighbouring fragments. Writes nothing."""
     with _storage_errors(f"{dataset.uri}: compaction cannot be planned"):
         return [task.json() for task in Compaction.plan(dataset, dict(options)).tasks]
 
 
 def execute_compaction(dataset: lance.LanceDataset, task: str) -> str:
-    """Write the data files that a task asks for; its result, as pylance's JSON. Commits nothing."""
+    """Write the data files of a compaction task. Returns its result as pylance's JSON. Commits nothing."""
     with _storage_errors(f"{dataset.uri}: fragments cannot be compacted"):
         return str(CompactionTask.from_json(task).execute(dataset).json())
 
 
 def rewrite_group(result: str) -> pb.Transaction.Rewrite.RewriteGroup:
-    """The fragments that an executed task replaces, and those it replaces them by, which have no ids yet."""
+    """The old and new fragments of an executed task. The new ones have no ids yet."""
     executed = RewriteResult.from_json(result)
     return pb.Transaction.Rewrite.RewriteGroup(
         old_fragments=[fragment_message(fragment) for fragment in executed.original_fragments],
@@ -189,9 +192,9 @@ def rewrite_group(result: str) -> pb.Transaction.Rewrite.RewriteGroup:
 
 
 def commit_to_scratch(dataset: lance.LanceDataset, results: Sequence[str]) -> None:
-    """Let pylance commit executed tasks to a dataset that is nobody's table.
+    """Let pylance commit executed tasks to a temporary clone.
 
-    This is the one exception to the rule of this module: index segments cannot be moved to new fragments otherwise.
+    The only commit in this module, and never to a table: pylance rewrites index segments only as part of a commit.
     """
     with _storage_errors(f"{dataset.uri}: indices cannot be rewritten"):
         Compaction.commit(dataset, [RewriteResult.from_json(result) for result in results])
@@ -208,18 +211,18 @@ def _storage_errors(what: str) -> Iterator[None]:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Whether pylance refused its input. A panic in its native part, which is no `Exception`, counts as one."""
+    """Whether an exception is a failure inside pylance. A panic of its native code is not an `Exception`."""
     return isinstance(error, OSError | ValueError | RuntimeError) or type(error).__name__ == "PanicException"
 
 
 @cache
 def _memory_session() -> LanceFileSession:
-    """A store of its own in memory, shared by all encoders of this process."""
+    """An in-memory store, shared by all encoders of this process."""
     return LanceFileSession("memory://")
 
 
 def _uncompressed(field: pa.Field) -> pa.Field:
-    """The field with compression switched off in all its leaves, unless it says otherwise."""
+    """The field with compression disabled in all its leaves, unless their metadata requests one."""
     metadata = field.metadata or {}
     if _COMPRESSION not in metadata:
         field = field.with_metadata({**metadata, _COMPRESSION: b"none"})
@@ -260,7 +263,7 @@ def _deletion_file(deletion: Mapping[str, Any]) -> pb.DeletionFile:
 
 
 def _set_sequence(message: pb.DataFragment, name: str, sequence: Mapping[str, Any]) -> None:
-    """Fill one of the row sequences, which pylance gives as `{"inline": [bytes...]}` in either case of letters."""
+    """Set a row sequence from pylance's form `{"inline": [bytes...]}`, whose key may be capitalised."""
     for kind, value in sequence.items():
         if kind.lower() == "inline":
             setattr(message, f"inline_{name}", bytes(value))

@@ -1,8 +1,8 @@
-"""How much memory an Arrow IPC file asks for, found out before anything is read from it.
+"""The memory that an Arrow IPC file needs when it is decompressed, computed without decompressing it.
 
-A compressed buffer says how long it will be, and the library allocates that much before it looks further: some
-kilobytes may ask for gigabytes. So the frames are walked first, which are FlatBuffers: a table begins with the
-distance back to its vtable, which holds the place of every field, 0 for an absent one.
+A compressed buffer states its decompressed length, and the library allocates that much before it reads on: a few
+kilobytes may request gigabytes. The lengths are therefore read first, from the FlatBuffers frames. A FlatBuffers table
+begins with the distance back to its vtable, which holds the offset of every field, 0 for an absent one.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ _BUFFER = struct.Struct("<qq")
 
 
 def content_size(data: bytes) -> int:
-    """Bytes that the buffers of all record batches have, once they are decompressed.
+    """The decompressed size in bytes of the buffers of all record batches.
 
-    A batch that the footer names several times counts as often. Raises `CorruptFile` when the frames cannot be
-    followed.
+    A batch that the footer lists several times is counted as often. Raises `CorruptFile` for malformed frames.
     """
     try:
         return sum(_batch_size(data, offset, metadata) for offset, metadata in _blocks(data))
     except (struct.error, IndexError, OverflowError) as error:
-        raise CorruptFile(f"Arrow file of {len(data)} bytes: a frame leads out of it") from error
+        raise CorruptFile(f"Arrow file of {len(data)} bytes: an offset points outside the file") from error
 
 
 def _blocks(data: bytes) -> Iterator[tuple[int, int]]:
@@ -61,7 +60,7 @@ def _batch_size(data: bytes, begin: int, framed: int) -> int:
     if not header or not kind:
         return 0
     batch = header + _read(_U32, data, header)
-    if data[kind] != _RECORD_BATCH:  # a dictionary batch holds one
+    if data[kind] != _RECORD_BATCH:  # a dictionary batch contains a record batch
         inner = _field(data, batch, 1)
         if not inner:
             return 0
@@ -69,7 +68,7 @@ def _batch_size(data: bytes, begin: int, framed: int) -> int:
     buffers = _structs(data, _field(data, batch, 2), _BUFFER)
     if not _field(data, batch, 3):
         return sum(max(size, 0) for _, size in buffers)
-    # Compressed: each begins with its length, which is -1 for one that was left as it is.
+    # A compressed buffer begins with its decompressed length, which is -1 if it is not compressed.
     return sum(max(_read(_I64, data, body + offset), size) for offset, size in buffers if size > 0)
 
 
@@ -78,7 +77,7 @@ def _root(data: bytes, begin: int) -> int:
 
 
 def _field(data: bytes, table: int, number: int) -> int:
-    """Where a field of a table is; 0 when it is absent."""
+    """The position of a field of a table; 0 if it is absent."""
     vtable = table - _read(_I32, data, table)
     place = 4 + 2 * number
     if place >= _read(_U16, data, vtable):
@@ -88,7 +87,7 @@ def _field(data: bytes, table: int, number: int) -> int:
 
 
 def _structs(data: bytes, field: int, form: struct.Struct) -> Iterator[tuple[int, ...]]:
-    """The entries of a vector of structs; none when the field is absent."""
+    """The entries of a vector of structs; none if the field is absent."""
     if not field:
         return
     vector = field + _read(_U32, data, field)

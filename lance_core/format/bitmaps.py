@@ -1,4 +1,4 @@
-"""Roaring bitmaps as files and messages hold them: 32 bits, portable serialization."""
+"""Decodes 32-bit Roaring bitmaps in the portable serialization."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from lance_core.errors import CorruptFile
 
 
 def decode_bitmap(data: bytes, what: str) -> BitMap:
-    """The numbers in `data`, which must be one bitmap and nothing else.
+    """The numbers in `data`, which must be exactly one bitmap.
 
-    The library checks lengths and order while it reads, so bytes of any origin are safe. Run containers stay runs: a
-    megabyte can hold every number, and only who lists them needs memory. Raises `CorruptFile` saying `what` it is.
+    Untrusted bytes are safe: the library checks lengths and order while reading. Run containers are not expanded, so
+    the bitmap needs little memory even if it holds every number. Raises `CorruptFile`; `what` names the data in its
+    message.
     """
     try:
         numbers = BitMap.deserialize(data)

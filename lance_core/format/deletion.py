@@ -1,7 +1,7 @@
-"""Deletion files: the set of deleted row offsets of one fragment, in either of two encodings.
+"""Deletion files: the set of deleted row offsets of one fragment, in one of two encodings.
 
-A file holds the whole set, not a difference. Its name is made of the numbers in the `DeletionFile` message, so two
-sets of one fragment never meet in one file.
+A file holds the complete set. Its name consists of the numbers in the `DeletionFile` message, so two sets of one
+fragment never have the same name.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from lance_core.format.naming import deletion_path
 from lance_core.proto import lance_table_pb2 as pb
 
 ARROW_MAX_ROWS = 5_000
-"""Up to here stock writers prefer the Arrow form; above it a bitmap is much smaller."""
+"""Largest number of rows in the Arrow encoding, as in stock writers; above it a bitmap is much smaller."""
 
 LARGEST_ARROW_CONTENT = 64 << 20
-"""Bytes that an Arrow file may hold once decompressed: sixteen million rows, far beyond what anybody writes so."""
+"""Largest decompressed size of an Arrow file in bytes: sixteen million rows, far above what any writer uses it for."""
 
 _COLUMN = "row_id"
 _SCHEMA = pa.schema([pa.field(_COLUMN, pa.uint32(), nullable=False)])
@@ -30,10 +30,10 @@ _SCHEMA = pa.schema([pa.field(_COLUMN, pa.uint32(), nullable=False)])
 def encode_deletion_file(
     rows: BitMap, *, read_version: int, kind: pb.DeletionFile.Type | None = None
 ) -> tuple[pb.DeletionFile, bytes]:
-    """The message and the bytes of a new deletion file, under a fresh random id.
+    """The message and the bytes of a new deletion file, with a random id.
 
-    `rows` are physical offsets in the fragment. Without a `kind` small sets become Arrow files and large ones Roaring
-    bitmaps. Raises `ValueError` for an empty set, which is expressed by no file at all.
+    `rows` are physical offsets in the fragment. By default small sets become Arrow files and large ones Roaring
+    bitmaps. Raises `ValueError` for an empty set, which has no file.
     """
     if not rows:
         raise ValueError("deletion file without rows: expected at least one")
@@ -47,10 +47,10 @@ def encode_deletion_file(
 
 
 def decode_deletion_file(message: pb.DeletionFile, data: bytes, *, physical_rows: int = 0) -> BitMap:
-    """The deleted row offsets, of a fragment of `physical_rows` rows (0: not known).
+    """The deleted row offsets of a fragment of `physical_rows` rows (0: unknown).
 
-    Raises `CorruptFile` when the bytes are not such a file, hold another number of rows or a row that the fragment
-    does not have. Raises `UnsupportedFeature` for an unknown kind. Needs no more memory than the rows do.
+    Raises `CorruptFile` if the bytes are not such a file, hold another number of rows, or a row that the fragment does
+    not have. Raises `UnsupportedFeature` for an unknown kind. The memory needed is bounded by the number of rows.
     """
     if message.file_type == pb.DeletionFile.BITMAP:
         rows = decode_bitmap(data, f"deletion file {message.id}")
@@ -58,7 +58,7 @@ def decode_deletion_file(message: pb.DeletionFile, data: bytes, *, physical_rows
         rows = _decode_arrow(data)
     else:
         raise UnsupportedFeature(f"deletion file {message.id} has kind {message.file_type}, expected 0 or 1")
-    # Writers from before the count was recorded left it at zero.
+    # Old writers did not record the count and left it at zero.
     if message.num_deleted_rows not in {0, len(rows)}:
         raise CorruptFile(f"deletion file {message.id} holds {len(rows)} rows, expected {message.num_deleted_rows}")
     if physical_rows and rows and rows.max() >= physical_rows:
@@ -83,7 +83,7 @@ def _decode_arrow(data: bytes) -> BitMap:
     size = content_size(data)
     if size > LARGEST_ARROW_CONTENT:
         raise CorruptFile(
-            f"deletion file of {len(data)} bytes asks for {size}, expected at most {LARGEST_ARROW_CONTENT}"
+            f"deletion file of {len(data)} bytes decompresses to {size}, expected at most {LARGEST_ARROW_CONTENT}"
         )
     try:
         with pa.ipc.open_file(pa.BufferReader(data)) as reader:

@@ -1,4 +1,4 @@
-"""What a manifest asks of those who read or continue it: feature flags and fields that change the meaning of others."""
+"""Features that readers and writers of a table must support: feature flags, and fields that change others' meaning."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from lance_core.format.outline import AnyManifest, has_overlays
 
 
 class Feature(IntFlag):
-    """The bits of `reader_feature_flags` and `writer_feature_flags` that have a known meaning here."""
+    """The known bits of `reader_feature_flags` and `writer_feature_flags`."""
 
     DELETION_FILES = 1 << 0
     STABLE_ROW_IDS = 1 << 1
     V2_FORMAT = 1 << 2
-    """Set by early writers of the current data files; says nothing any more."""
+    """Set by early writers of the current data files; without meaning today."""
     TABLE_CONFIG = 1 << 3
     BASE_PATHS = 1 << 4
     NO_TRANSACTION_FILES = 1 << 5
 
 
 READABLE = 0x3F | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 11 | 1 << 14
-"""The reader bits with which stock readers of our time open a table. Bits 6, 9, 12, 13, 15 and all above are not."""
+"""The reader bits that current stock readers support: all below 16 except 6, 9, 12, 13 and 15."""
 
 WRITABLE = int(
     Feature.DELETION_FILES
@@ -30,13 +30,13 @@ WRITABLE = int(
     | Feature.BASE_PATHS
     | Feature.NO_TRANSACTION_FILES
 )
-"""The writer bits whose rules this engine keeps."""
+"""The writer bits whose rules this engine follows."""
 
 _UNWRITABLE_FIELDS = ("max_allocated_field_id", "clustering", "max_clustering_id")
 
 
 def check_readable(manifest: AnyManifest) -> None:
-    """Raise `UnsupportedFeature` unless every feature that readers must know is known."""
+    """Raise `UnsupportedFeature` if the table has a feature that readers must support and this engine does not."""
     if unknown := manifest.reader_feature_flags & ~READABLE:
         raise UnsupportedFeature(f"version {manifest.version} has reader feature bits {_bits(unknown)}, expected none")
     if manifest.HasField("fragment_tree"):
@@ -46,7 +46,7 @@ def check_readable(manifest: AnyManifest) -> None:
 def check_writable(manifest: AnyManifest, *, tolerated: int = 0) -> None:
     """Raise `UnsupportedFeature` unless this engine can build the next version on `manifest`.
 
-    `tolerated` are further writer bits that the caller sets on tables of its own and knows how to keep.
+    `tolerated` are further writer bits, which the caller sets on its own tables and supports itself.
     """
     check_readable(manifest)
     if unknown := manifest.writer_feature_flags & ~(WRITABLE | tolerated):

@@ -1,8 +1,8 @@
-"""The manifest file: up to three length-prefixed messages and a footer.
+"""Manifest files: up to three length-prefixed messages and a footer.
 
     [ u32 length | IndexSection ]    absent when the table has no index
     [ u32 length | Transaction  ]    the inline transaction
-    [ u32 length | Manifest     ]    begins at P
+    [ u32 length | Manifest     ]    at offset P
     i64 P | u16 major = 0 | u16 minor = 2 | "LANC"
 
 All integers are little-endian. There is no padding, and the file ends with the footer. The manifest holds the offsets
@@ -34,10 +34,10 @@ _SECTION_OFFSETS = ("index_section", "transaction_section", "transaction_section
 
 
 class Identity(NamedTuple):
-    """What distinguishes a manifest from every other one of the same number.
+    """The identity of a manifest among all manifests of the same version number.
 
-    `size` is in bytes, `sha256` the hexadecimal digest of the whole file. `transaction_uuid` is '' when the file
-    names no transaction.
+    `size` is in bytes, `sha256` is the hexadecimal digest of the file. `transaction_uuid` is '' if the file names no
+    transaction.
     """
 
     transaction_uuid: str
@@ -46,12 +46,15 @@ class Identity(NamedTuple):
 
 
 class ManifestFile:
-    """A manifest file. The messages are shared: copy one before changing it.
+    """A manifest file. The messages are shared: copy a message before changing it.
 
-    `outline` is the manifest with its fragments in whatever form they are at hand. `transaction` is None when it is not
-    inline, and its uuid then the one in the name of the transaction file, '' when the file names none; `indices` is
-    None when the table has no index. A file that was parsed lazily keeps its bytes, and decodes the fragments and
-    computes the hash when they are asked for.
+    A lazily parsed file keeps its bytes, and decodes the fragments and computes the hash on first access.
+
+    Attributes:
+        outline: The manifest, with encoded or decoded fragments.
+        transaction: The inline transaction, or None.
+        transaction_uuid: The uuid of the transaction: inline, or from the name of the transaction file, or ''.
+        indices: The index section; None if the table has no index.
     """
 
     __slots__ = (
@@ -79,7 +82,7 @@ class ManifestFile:
 
     @property
     def manifest(self) -> pb.Manifest:
-        """The manifest. Raises `CorruptFile` when a fragment of a file that was parsed lazily is none."""
+        """The manifest. Raises `CorruptFile` if a fragment of a lazily parsed file cannot be decoded."""
         if self._manifest is None:
             assert self._data is not None
             begin = _parse_footer(self._data)
@@ -89,7 +92,7 @@ class ManifestFile:
 
     @property
     def identity(self) -> Identity:
-        """What distinguishes this file."""
+        """The identity of this file."""
         if self._identity is None:
             assert self._data is not None
             self._identity = Identity(self.transaction_uuid, len(self._data), hashlib.sha256(self._data).hexdigest())
@@ -97,18 +100,18 @@ class ManifestFile:
 
     @property
     def highest_fragment_id(self) -> int:
-        """The largest id among the fragments; -1 when there is none. Raises `CorruptFile` when one is none."""
+        """The largest fragment id; -1 without fragments. Raises `CorruptFile` if a fragment cannot be decoded."""
         if self._highest_fragment_id is None:
             self._highest_fragment_id = highest_fragment_id(self.outline)
         return self._highest_fragment_id
 
     def note_highest_fragment_id(self, found: int) -> None:
-        """Spare this file the look at all its fragments, by who knows the highest id among them."""
+        """Store the largest fragment id, if it is known already, so that it need not be computed."""
         self._highest_fragment_id = found
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size of the file in bytes."""
         return len(self._data) if self._data is not None else self.identity.size
 
     @property
@@ -123,23 +126,23 @@ class ManifestFile:
 
     @property
     def timestamp_ns(self) -> int:
-        """Time of the commit in nanoseconds since the epoch; 0 if the writer left it out."""
+        """The commit time in nanoseconds since the epoch; 0 if the writer did not set it."""
         timestamp = self.outline.timestamp
         return timestamp.seconds * 1_000_000_000 + timestamp.nanos
 
     @property
     def operation(self) -> str | None:
-        """The field name of the inline transaction's operation, such as `append`. None if it is not known."""
+        """The field name of the inline transaction's operation, such as `append`; None if it is unknown."""
         return None if self.transaction is None else self.transaction.WhichOneof("operation")
 
     def with_transaction(self, transaction: pb.Transaction) -> ManifestFile:
-        """The same file, its transaction read from elsewhere."""
+        """The same file with a transaction that was read from a transaction file."""
         found = copy(self)
         found.transaction = transaction
         return found
 
     def decode_fully(self) -> ManifestFile:
-        """Decode and compute everything now, and let go of the bytes. Returns this file; raises as `manifest` does."""
+        """Decode and compute everything now, and release the bytes. Returns this file. Raises as `manifest` does."""
         self.outline = self.manifest
         _ = self.identity
         self._data = None
@@ -147,10 +150,10 @@ class ManifestFile:
 
 
 def parse_manifest_file(data: bytes, *, expected_version: int | None = None, lazily: bool = False) -> ManifestFile:
-    """Parse a whole manifest file; `lazily`, its fragments are left for when they are asked for.
+    """Parse a manifest file. With `lazily` its fragments are decoded on first access.
 
-    Raises `CorruptFile` when the frame does not add up to exactly these bytes, when a section lies outside it or is
-    not the message that it should be, and when the content is not `expected_version` (the number in the name).
+    Raises `CorruptFile` if the sections do not match the size of the file, if a section is outside the file or cannot
+    be decoded, or if the content is not `expected_version` (the number in the name).
     """
     begin = _parse_footer(data)
     kind: type[pb.Manifest | pb.ManifestOutline] = pb.ManifestOutline if lazily else pb.Manifest
@@ -171,11 +174,11 @@ def parse_manifest_file(data: bytes, *, expected_version: int | None = None, laz
 
 
 def leading_transaction(section: bytes) -> pb.Transaction | None:
-    """The transaction whose length prefix begins `section`, the front of a file or what follows its index section.
+    """The transaction at the start of `section`, the front of a file or the bytes after its index section.
 
-    None when that is not a transaction, of a known operation and with a uuid, or not all of it is there with the
-    length of the manifest after it: only the whole file tells then. No other section can be taken for one, for neither
-    an index section nor a manifest has fields of the numbers that operations have.
+    None if the section is not a transaction with a known operation and a uuid, or is cut off before the length of the
+    manifest that follows; the whole file must be read then. Other sections are never mistaken for
+    one, because index sections and manifests have no fields with the numbers of the operations.
     """
     end = end_of_section(section)
     if len(section) < end + _PREFIX.size:
@@ -188,16 +191,16 @@ def leading_transaction(section: bytes) -> pb.Transaction | None:
 
 
 def end_of_section(section: bytes) -> int:
-    """Where the section ends whose length prefix `section` begins with, counted from there."""
+    """The length of the section at the start of `section`, with its length prefix."""
     return _PREFIX.size + int(_PREFIX.unpack_from(section)[0]) if len(section) >= _PREFIX.size else _PREFIX.size
 
 
 def encode_manifest_file(
     manifest: AnyManifest, transaction: pb.Transaction | None, indices: pb.IndexSection | None = None
 ) -> bytes:
-    """Build a manifest file from its messages, none of which is changed. Equal messages give equal bytes.
+    """Build a manifest file from its messages, which are not changed. Equal messages give equal bytes.
 
-    The section offsets in `manifest` are replaced; an index section without entries is left out.
+    The section offsets of `manifest` are computed; an empty index section is left out.
     """
     return _frame(deepcopy(manifest), transaction, indices)
 
@@ -205,9 +208,9 @@ def encode_manifest_file(
 def build_manifest_file(
     manifest: AnyManifest, transaction: pb.Transaction, indices: pb.IndexSection | None = None
 ) -> tuple[bytes, ManifestFile]:
-    """The same bytes as `encode_manifest_file`, and what parsing them would give.
+    """The bytes of `encode_manifest_file`, and the result of parsing them.
 
-    Takes `manifest` over: its section offsets are set in place.
+    Takes ownership of `manifest` and sets its section offsets in place.
     """
     data = _frame(manifest, transaction, indices)
     written = indices if indices is not None and indices.indices else None
@@ -232,10 +235,10 @@ def _frame(framed: AnyManifest, transaction: pb.Transaction | None, indices: pb.
 
 
 def serialized_manifest(file: ManifestFile) -> bytes:
-    """The bare Manifest message, without the section offsets, which mean nothing outside the file.
+    """The Manifest message without section offsets, for `LanceDataset(uri, serialized_manifest=...)`.
 
-    This is what `LanceDataset(uri, serialized_manifest=...)` opens. It hides the indices: with their offset kept, the
-    reader would look for them in a canonical file that is not there yet.
+    The dataset has no indices: with their offset, the reader would look for them in the canonical manifest file, which
+    does not exist yet.
     """
     bare = pb.Manifest()
     bare.CopyFrom(file.manifest)
@@ -256,7 +259,7 @@ def _parse_footer(data: bytes) -> int:
 
 
 def _parse_section(data: bytes, what: str, begin: int, limit: int, kind: type[M], *, exact: bool = False) -> M:
-    """The message whose length prefix stands at `begin`; it ends at `limit` if `exact`, else at it or before."""
+    """The message with its length prefix at `begin`. It must end at `limit` if `exact`, otherwise at or before it."""
     content = begin + _PREFIX.size
     if not 0 <= begin <= limit - _PREFIX.size:
         raise CorruptFile(f"{what} begins at byte {begin}, expected one from 0 to {limit - _PREFIX.size}")
@@ -270,9 +273,9 @@ def _parse_section(data: bytes, what: str, begin: int, limit: int, kind: type[M]
 
 
 def _check_wire(manifest: AnyManifest) -> None:
-    """Raise `CorruptFile` when a known field is there in a form that it cannot have.
+    """Raise `CorruptFile` if a known field has a wrong wire type.
 
-    The library sets such fields aside with those that it does not know, so that what they hold would be lost.
+    The library treats such fields as unknown, so their content would be lost silently.
     """
     for message in (manifest, *manifest.fields):
         unknown_fields = UnknownFieldSet(message)

@@ -40,7 +40,7 @@ class NamingScheme(Enum):
     """`7.manifest`."""
 
     V2 = "V2"
-    """The number counted down from 2^64 - 1, in 20 digits: in byte order the newest version is the first key."""
+    """2^64 - 1 minus the number, in 20 digits: in byte order the newest version is the first key."""
 
 
 def manifest_name(version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
@@ -50,7 +50,7 @@ def manifest_name(version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
     return f"{version}.manifest" if scheme is NamingScheme.V1 else f"{_U64_MAX - version:020d}.manifest"
 
 
-@lru_cache(maxsize=1024)  # one name is met in every table
+@lru_cache(maxsize=1024)  # tables have the same few names
 def parse_manifest_name(name: str) -> tuple[int, NamingScheme] | None:
     """Inverse of `manifest_name`. None for every other name: staged and temporary files, the hint, detached ones."""
     match = _MANIFEST_NAME.fullmatch(name)
@@ -65,7 +65,7 @@ def parse_manifest_name(name: str) -> tuple[int, NamingScheme] | None:
 
 
 def parse_staged_name(name: str) -> tuple[int, NamingScheme] | None:
-    """What a staged name `<canonical name>-<suffix>` is meant to become. None for every other name."""
+    """The version and scheme of a staged name `<canonical name>-<suffix>`. None for every other name."""
     match = _STAGED_NAME.fullmatch(name)
     return None if match is None else parse_manifest_name(match[1])
 
@@ -80,7 +80,7 @@ def versions_directory(base: str) -> str:
     return join_key(base, VERSIONS_DIRECTORY)
 
 
-@lru_cache(maxsize=8192)  # a commit asks for the same few names several times
+@lru_cache(maxsize=8192)  # a commit uses the same few names several times
 def manifest_path(base: str, version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
     """The key of a committed version."""
     return join_key(base, VERSIONS_DIRECTORY, manifest_name(version, scheme))
@@ -127,7 +127,7 @@ def index_directory(base: str, uuid: bytes) -> str:
 def branch_base(table_location: str, branch: str | None) -> str:
     """The base of a branch: the table's root for main (None), else `tree/<branch>` below it.
 
-    Raises `ValueError` for a branch name that is no relative path.
+    Raises `ValueError` for a branch name that is not a relative path.
     """
     if branch is None or branch == MAIN_BRANCH:
         return table_location
@@ -137,14 +137,14 @@ def branch_base(table_location: str, branch: str | None) -> str:
 
 
 def readable_location_part(object_id: str) -> str:
-    """How an id, its components joined by '$', shows in the name of a table's directory.
+    """The form of an object id, with components joined by '$', in the name of a table's directory.
 
-    Plain ASCII, because stock clients split a dataset between two directories when its path holds anything else; at
-    most 160 characters.
+    Plain ASCII, because stock clients split a dataset between two directories if its path has other characters; at most
+    160 characters.
     """
     return _UNPLAIN.sub("_", object_id)[:_READABLE_PART]
 
 
 def new_table_location(object_id: str) -> str:
-    """A directory name that no table ever had: eight random hexadecimal digits and the id."""
+    """A fresh directory name for a table: eight random hexadecimal digits and the object id."""
     return f"{secrets.token_hex(4)}_{readable_location_part(object_id)}"

@@ -1,7 +1,7 @@
-"""A manifest whose fragments stay encoded, and what can be told of them all the same.
+"""Outlines: manifests whose fragments stay encoded, and functions on the fragments of both forms.
 
-Decoding, copying and encoding thousands of fragments is most of the work of a commit that looks into none of them. An
-outline carries their bytes from one version to the next as they are.
+Decoding, copying and encoding thousands of fragments would be most of the work of a commit that changes none of them.
+An outline carries their bytes unchanged from one version to the next.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from lance_core.errors import CorruptFile
 from lance_core.proto import lance_table_pb2 as pb
 
 AnyManifest: TypeAlias = pb.Manifest | pb.ManifestOutline
-"""Both have the same fields; only their `fragments` differ, messages here and bytes there."""
+"""Both have the same fields, except `fragments`: messages in a `Manifest`, bytes in a `ManifestOutline`."""
 
 
 def highest_fragment_id(manifest: AnyManifest) -> int:
-    """The largest id among the fragments; -1 when there is none. Raises `CorruptFile` as `fragments_of` does."""
+    """The largest fragment id; -1 without fragments. Raises `CorruptFile` as `fragments_of` does."""
     if not manifest.fragments:
         return -1
     if isinstance(manifest, pb.ManifestOutline):
@@ -29,11 +29,11 @@ def highest_fragment_id(manifest: AnyManifest) -> int:
 
 
 def ids_of_fragments(manifest: AnyManifest) -> Sequence[int]:
-    """The id of every fragment, not in their order. Raises `CorruptFile` as `fragments_of` does."""
+    """The id of every fragment, in any order. Raises `CorruptFile` as `fragments_of` does."""
     if isinstance(manifest, pb.Manifest):
         return [fragment.id for fragment in manifest.fragments]
     found = _columns(manifest).ids
-    # Id 0 is not written. A fragment that says its id twice is the only way to have too many.
+    # Id 0 is not encoded. Only a fragment that encodes its id twice makes the list too long.
     return [*found, *[0] * (len(manifest.fragments) - len(found))]
 
 
@@ -52,7 +52,7 @@ def has_overlays(manifest: AnyManifest) -> bool:
 
 
 def fragments_of(manifest: AnyManifest, start: int = 0) -> Sequence[pb.DataFragment]:
-    """The fragments from position `start` on, decoded if need be. Raises `CorruptFile` for one that is none."""
+    """The fragments from position `start`, decoded if needed. Raises `CorruptFile` if one cannot be decoded."""
     if isinstance(manifest, pb.Manifest):
         return manifest.fragments[start:] if start else manifest.fragments
     try:
@@ -62,18 +62,18 @@ def fragments_of(manifest: AnyManifest, start: int = 0) -> Sequence[pb.DataFragm
 
 
 def find_fragments(manifest: AnyManifest, wanted: AbstractSet[int]) -> dict[int, pb.DataFragment]:
-    """The fragments of these ids, by id; those that are not there are left out. Raises `CorruptFile`."""
+    """The fragments with the given ids, by id; missing ones are left out. Raises `CorruptFile`."""
     return {number: _message(manifest, place) for number, place in fragment_places(manifest, wanted).items()}
 
 
 def fragment_places(manifest: AnyManifest, wanted: AbstractSet[int]) -> dict[int, int]:
-    """Where in the list the fragments of these ids are; those that are not there are left out. Raises `CorruptFile`."""
+    """The list positions of the fragments with the given ids; missing ones are left out. Raises `CorruptFile`."""
     if not wanted:
         return {}
     if isinstance(manifest, pb.ManifestOutline):
         ids = list(_columns(manifest).ids)
         if len(ids) + 1 == len(manifest.fragments):
-            ids.insert(0, 0)  # in every well-made manifest the fragment that shows no id is the first
+            ids.insert(0, 0)  # in a well-formed manifest the fragment without an encoded id is the first
         if len(ids) == len(manifest.fragments):
             found = _places(ids, wanted)
             if all(_message(manifest, place).id == number for number, place in found.items()):
@@ -82,7 +82,7 @@ def fragment_places(manifest: AnyManifest, wanted: AbstractSet[int]) -> dict[int
 
 
 def put_fragment(manifest: AnyManifest, place: int, fragment: pb.DataFragment) -> None:
-    """Put a copy of `fragment` in the place of another."""
+    """Replace the fragment at position `place` by a copy of `fragment`."""
     if isinstance(manifest, pb.ManifestOutline):
         manifest.fragments[place] = fragment.SerializeToString(deterministic=True)
     else:
@@ -90,14 +90,14 @@ def put_fragment(manifest: AnyManifest, place: int, fragment: pb.DataFragment) -
 
 
 def encoded_fragments(manifest: AnyManifest, count: int) -> list[bytes]:
-    """The first fragments as they are encoded, which may differ between equal ones: it depends on the writer."""
+    """The first `count` fragments, encoded. Equal fragments of different writers may be encoded differently."""
     if isinstance(manifest, pb.ManifestOutline):
         return manifest.fragments[:count]
     return [fragment.SerializeToString(deterministic=True) for fragment in manifest.fragments[:count]]
 
 
 def add_fragments(manifest: AnyManifest, fragments: Iterable[pb.DataFragment]) -> None:
-    """Append copies of `fragments`, in the form that the manifest has them in."""
+    """Append copies of `fragments`, in the form of the manifest's fragments."""
     if isinstance(manifest, pb.ManifestOutline):
         manifest.fragments.extend(fragment.SerializeToString(deterministic=True) for fragment in fragments)
     else:

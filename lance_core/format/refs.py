@@ -1,6 +1,6 @@
-"""Tag and branch files: small JSON objects below `_refs/` of the table's root, also for what lies on branches.
+"""Reference files of tags and branches: small JSON objects below `_refs/` of the table's root.
 
-They are written as stock writers do, character for character; reading accepts what may be left out.
+They are written byte for byte like those of stock writers. Optional members may be missing when they are read.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class TagContents:
 
 @dataclass(frozen=True, slots=True)
 class BranchContents:
-    """Where a branch begins.
+    """The fork point of a branch.
 
-    `identifier` holds one (forked version, 32 hex digits) pair per ancestor, the root's first; it is None in files
-    from before it was recorded. `created_at` is in seconds since the epoch. `parent_branch` None is main.
+    `identifier` holds one pair (forked version, 32 hex digits) per ancestor, the root's first; None in files of old
+    writers. `created_at` is in seconds since the epoch. `parent_branch` is None for main.
     """
 
     parent_version: int
@@ -52,9 +52,9 @@ class BranchContents:
 
 
 def check_tag_name(name: str) -> str:
-    """`name`, if stock clients can create, list and open it. Raises `ValueError` otherwise.
+    """Return `name` if stock clients can create, list and open a tag of that name. Raises `ValueError` otherwise.
 
-    Letters outside ASCII are refused: stock clients create such a tag and then fail to list any.
+    Non-ASCII letters are refused: stock clients create such a tag and then fail to list all tags.
     """
     if _SEGMENT.fullmatch(name) is None:
         raise ValueError(f"tag {name!r}: expected letters, digits, '.', '-' and '_'")
@@ -64,7 +64,7 @@ def check_tag_name(name: str) -> str:
 
 
 def check_branch_name(name: str) -> str:
-    """`name`, if it can be a branch other than main. Raises `ValueError` otherwise."""
+    """Return `name` if it is a valid name of a branch other than main. Raises `ValueError` otherwise."""
     if name == MAIN_BRANCH:
         raise ValueError(f"branch {name!r} is the default branch: expected another name")
     if any(_SEGMENT.fullmatch(segment) is None for segment in name.split("/")):
@@ -85,7 +85,7 @@ def branch_path(table_location: str, name: str) -> str:
 
 
 def parse_ref_name(file_name: str) -> str | None:
-    """The tag or branch that a file name stands for. None for a name that is none of ours."""
+    """The name of the tag or branch of a reference file. None for every other file name."""
     if not file_name.endswith(_EXTENSION) or file_name == _EXTENSION:
         return None
     name = unquote(file_name.removesuffix(_EXTENSION)) if file_name.isascii() else None
@@ -93,7 +93,7 @@ def parse_ref_name(file_name: str) -> str | None:
 
 
 def format_timestamp(time_ns: int) -> str:
-    """Nanoseconds since the epoch as tags spell them: `2026-11-20T23:10:46.979468954Z`."""
+    """Nanoseconds since the epoch in the form used in tags: `2026-11-20T23:10:46.979468954Z`."""
     seconds, nanos = divmod(time_ns, 1_000_000_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanos:09d}Z"
 
@@ -157,12 +157,12 @@ def _encode(contents: Mapping[str, Any]) -> bytes:
 
 
 class _Reader:
-    """Typed access to the members of a ref file; raises `CorruptFile` on every misfit."""
+    """Typed access to the members of a reference file; raises `CorruptFile` for a member of another type."""
 
     def __init__(self, what: str, data: bytes) -> None:
         self._what = what
         try:
-            contents = json.loads(data.decode())  # from bytes it would take UTF-16 as well
+            contents = json.loads(data.decode())  # from bytes it would accept UTF-16 as well
         except (ValueError, RecursionError) as error:
             raise CorruptFile(f"{what} file is not JSON: {error}") from error
         if not isinstance(contents, dict):

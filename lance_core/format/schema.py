@@ -1,4 +1,4 @@
-"""What follows from the field tree alone: the columns of a data file."""
+"""The columns of a data file that follow from the schema fields."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from lance_core.errors import CorruptFile
 from lance_core.proto import lance_table_pb2 as pb
 
 TOP_LEVEL = -1
-"""`Field.parent_id` of a column."""
+"""`Field.parent_id` of a top-level field."""
 
 _PACKED_KEYS = ("packed", "lance-encoding:packed")
 
 
 MAX_DEPTH = 64
-"""Fields within fields; Arrow stops there too."""
+"""Largest nesting depth of fields, as in Arrow."""
 
 
 def check_depth(fields: Iterable[pb.Field]) -> None:
-    """Raise `CorruptFile` when fields, or the types within a type, nest deeper than `MAX_DEPTH`.
+    """Raise `CorruptFile` if fields, or the types within a type, are nested deeper than `MAX_DEPTH`.
 
-    What decodes a schema recurses; a hundred thousand levels, which fit into a few megabytes, end the process.
+    Decoding a schema is recursive: a hundred thousand levels, which fit into a few megabytes, crash the process.
     """
     depths: dict[int, int] = {}
     for field in fields:
@@ -30,9 +30,9 @@ def check_depth(fields: Iterable[pb.Field]) -> None:
 
 
 def data_file_message(path: str, fields: Sequence[pb.Field], *, size: int, version: str = "2.2") -> pb.DataFile:
-    """The description of a data file that holds all of `fields` and nothing else.
+    """The message for a data file that holds exactly `fields`.
 
-    `path` is relative to `data/`, `size` is in bytes, `version` is the file version `major.minor` that the table has.
+    `path` is relative to `data/`, `size` is in bytes, `version` is the data file version `major.minor` of the table.
     Raises `ValueError` for a version before 2.0.
     """
     major, minor = (int(part) for part in version.split("."))
@@ -60,8 +60,8 @@ def _group_by_parent(fields: Iterable[pb.Field]) -> Mapping[int, list[pb.Field]]
 def _stored_fields(children: Mapping[int, list[pb.Field]], parent: int, *, parents: bool) -> Iterator[int]:
     """The ids of the fields below `parent` that have a column of their own, in column order.
 
-    With `parents` (file version 2.0) every field has one, except what is inside a fixed-size list; without, only
-    leaves have. A packed struct is one column in every version.
+    With `parents` (file version 2.0) these are all fields, except those inside a fixed-size list; otherwise only the
+    leaves. A packed struct is one column in every version.
     """
     for field in children.get(parent, ()):
         leaf = field.id not in children or _is_packed(field)

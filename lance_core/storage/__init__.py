@@ -1,1 +1,14 @@
-"""Object stores: one port (`ObjectStore`), several back ends, and wrappers that count, delay and break."""
+"""Object stores: one interface, several back ends, and wrappers.
+
+port            `ObjectStore`, the interface, with the atomicity of each method
+opening         `open_store`: a store from a URI and options
+local           files below a directory
+memory          objects in the memory of this process
+fsspec_store    objects in a bucket
+services/       the requests of S3, Azure and Google, for `fsspec_store`
+wrappers/       stores that count or delay requests to another store
+keys            which keys a store accepts
+overlap         runs blocking calls in threads
+durability      fsync of files and directories, for `local`
+renaming        exclusive rename of files, for `local`
+"""

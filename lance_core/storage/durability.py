@@ -1,4 +1,4 @@
-"""Making files and the directories that name them survive a power loss."""
+"""Syncs files, and the directories that hold their names, to disk by fsync."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class _State(NamedTuple):
 
 
 class Durability:
-    """fsyncs below one root directory, and remembers which directories have not changed since.
+    """Runs fsync below one root directory, without repeating it for unchanged directories.
 
-    A directory is skipped only when inode, mtime and ctime are what they were before its last fsync, and that state was
-    already a second old then: file times advance in ticks, and two changes may share one.
+    A directory is skipped only if its inode, mtime and ctime are those before its last fsync, and were at least one
+    second old then: file times advance in ticks, and two changes may get the same time.
     """
 
     def __init__(self, root: str) -> None:
@@ -34,12 +34,12 @@ class Durability:
         self._overlap = Overlap(8, "fsync")
 
     def sync_way(self, directory: str) -> None:
-        """Make every name on the way from the root to `directory`, and the names in it, durable."""
+        """Sync `directory` and every directory above it, up to the root."""
         for step in self._way(directory):
             self._sync_directory(step)
 
     def sync_files(self, files: Iterable[str]) -> None:
-        """Make files and all names on the way to them durable, each directory once, in parallel when several."""
+        """Sync files and all directories above them, up to the root: each directory once, in parallel."""
         wanted = dict.fromkeys(files)
         directories: dict[str, None] = {}
         for file in wanted:
@@ -50,7 +50,7 @@ class Durability:
         self._overlap.map(self._sync_one, [(file, False) for file in wanted] + [(path, True) for path in changed])
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop the threads."""
         self._overlap.close()
 
     def _sync_one(self, item: tuple[str, bool]) -> None:
@@ -79,7 +79,7 @@ class Durability:
 
 
 def sync_file(path: str) -> None:
-    """Make the bytes of one file durable. Raises `OSError`; a path that is not a file is as good as missing."""
+    """Sync one file. Raises `OSError`; `FileNotFoundError` also for a path that is not a regular file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -90,7 +90,7 @@ def sync_file(path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Make the names in one directory durable. Raises `OSError`."""
+    """Sync one directory. Raises `OSError`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

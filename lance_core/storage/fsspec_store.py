@@ -77,7 +77,7 @@ class FsspecStore(ObjectStore):
                 path, lambda: self._bucket.write(key, data, if_match), writes=True, mismatch=PreconditionFailed
             )
         except PreconditionFailed:
-            # Some services answer a missing object like a changed one.
+            # Some services report a missing object like a changed one; `head` raises `NotFound` then.
             self.head(path)
             raise
 
@@ -104,7 +104,7 @@ class FsspecStore(ObjectStore):
         except NotFound:
             return
         except PreconditionFailed:
-            # Some services answer a missing object like a changed one.
+            # Some services report a missing object like a changed one.
             try:
                 self.head(path)
             except NotFound:
@@ -167,7 +167,7 @@ class FsspecStore(ObjectStore):
         bound = None if start_after is None else start_after.encode()
         for found in objects:
             path = found.key.removeprefix(self._base)
-            # Consoles mark folders by keys that end in a slash; those are no objects.
+            # Consoles mark folders by keys that end in a slash, which are not objects.
             if is_key(path) and (bound is None or bound < path.encode()):
                 yield ObjectMeta(path, found.size, found.e_tag, found.last_modified)
 

@@ -1,4 +1,4 @@
-"""Objects as files below one directory, by plain system calls."""
+"""Object store on the files below one directory, by plain system calls."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _SILENT = frozenset({errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errn
 class LocalStore(ObjectStore):
     """Files below `root`, which need not exist yet.
 
-    A key becomes a file in one step: the bytes go to a temporary file beside it, then `link` (vacant keys only) or
-    `rename` gives it its name. Temporary files are called `.<32 hex>.tmp`; no listing shows them, and a crash may
-    leave one behind. Directories appear with their first object and go with their last.
+    A write is atomic: the bytes go to a temporary file in the same directory, which gets its name by `link` (vacant
+    keys only) or `rename`. Temporary files are named `.<32 hex>.tmp`; listings hide them, and a crash may leave one
+    behind. Directories are created with their first object and removed with their last.
 
-    With `durability="fsync"` a durable write returns when its bytes and every name on the way from the root would
-    survive a power loss; with `"none"` the kernel decides, and `sync` does nothing.
+    With `durability="fsync"` a durable write returns after fsync of the file and of every directory above it, up to the
+    root. With `"none"` nothing is synced, and `sync` does nothing.
     """
 
     local = True
@@ -50,7 +50,7 @@ class LocalStore(ObjectStore):
     def __init__(self, root: str | os.PathLike[str], durability: Literal["fsync", "none"] = "fsync") -> None:
         if durability not in {"fsync", "none"}:
             raise ValueError(f"durability {durability!r}: expected 'fsync' or 'none'")
-        self._root = os.path.abspath(os.fspath(root))  # not realpath: clients keep symbolic links
+        self._root = os.path.abspath(os.fspath(root))  # not realpath, because clients keep symbolic links in URIs
         self._base = self._root.rstrip("/") + "/"
         self.uri = "file://" + quote_path(self._root.rstrip("/"))
         self._durability = Durability(self._root) if durability == "fsync" else None
@@ -105,7 +105,7 @@ class LocalStore(ObjectStore):
         try:
             os.link(temporary, file)
         except FileExistsError as error:
-            # A network file system may repeat a link whose answer was lost, and then find its own work.
+            # A network file system may resend a link whose answer was lost, and then find its own link.
             if not _same_file(temporary, file):
                 _unlink(temporary)
                 raise self._taken(path, file) from error
@@ -132,7 +132,7 @@ class LocalStore(ObjectStore):
         if found is None:
             raise NotFound(f"{self._base}{staged}: nothing to publish")
         if not stat.S_ISREG(found.st_mode) or found.st_size != len(data):
-            # The staged name no longer holds the bytes that the caller verified, so they are written afresh (N5).
+            # The staged file no longer holds the bytes that the caller verified, so they are written again (rule N5).
             return self.put_if_absent(target, data, durable=durable)
         synced = self._durability if durable else None
         try:
@@ -144,7 +144,7 @@ class LocalStore(ObjectStore):
             raise self._taken(target, file) from error
         except OSError as error:
             if error.errno in _NOT_LINKABLE:
-                # Kernels refuse links to other users' files (protected_hardlinks); some file systems have none.
+                # Kernels refuse links to files of other users (protected_hardlinks); some file systems have no links.
                 return self.put_if_absent(target, data, durable=durable)
             self._raise_write(target, error)
         self._sync_name(target, file, synced)
@@ -165,7 +165,7 @@ class LocalStore(ObjectStore):
             raise NotFound(f"{self._base}{source}: nothing to rename") from error
         except OSError as error:
             self._raise_write(target, error)
-        # A new link must be durable before the old one goes: a power loss could keep the removal and lose the link.
+        # The new link must be durable before the old one is removed: a power loss could otherwise lose both.
         self._sync_name(target, new, synced)
         if not moved and _same_file(old, new):
             _unlink(old)
@@ -243,7 +243,7 @@ class LocalStore(ObjectStore):
     def _target(self, path: str) -> str:
         check_key(path)
         if path.endswith(".tmp") and _TEMPORARY.fullmatch(path.rpartition("/")[2]):
-            raise StorageError(f"key {path!r}: names of this form are kept for temporary files")
+            raise StorageError(f"key {path!r}: names of this form are reserved for temporary files")
         return self._base + path
 
     def _read(self, path: str, offset: int, length: int | None) -> bytes:
@@ -280,7 +280,7 @@ class LocalStore(ObjectStore):
         return self._fill(path, file, lambda descriptor: _write_bytes(descriptor, data), synced)
 
     def _fill(self, path: str, file: str, fill: Callable[[int], None], synced: bool) -> tuple[str, str]:
-        """Make a temporary file beside `file`. Returns its name and the e_tag that it keeps under any name."""
+        """Create a temporary file beside `file`. Returns its name, and its e_tag, which a rename does not change."""
         temporary = f"{file[: file.rindex('/') + 1]}.{os.urandom(16).hex()}.tmp"
         try:
             descriptor = self._create(temporary)
@@ -306,7 +306,7 @@ class LocalStore(ObjectStore):
                 self._make_directory(os.path.dirname(temporary))
 
     def _give_name(self, call: Callable[[str, str], R], source: str, file: str) -> R:
-        """Link or rename a file, and create the directories on the way."""
+        """Link or rename a file, and create missing directories of its new name."""
         while True:
             try:
                 return call(source, file)
@@ -316,7 +316,7 @@ class LocalStore(ObjectStore):
                 self._make_directory(os.path.dirname(file))
 
     def _make_directory(self, directory: str) -> None:
-        """Create a directory and its missing parents. A concurrent `_prune` may remove them again at once."""
+        """Create a directory and its missing parents. A concurrent `_prune` may remove them again."""
         try:
             os.mkdir(directory)
         except FileExistsError:
@@ -330,7 +330,7 @@ class LocalStore(ObjectStore):
             sync_directory(os.path.dirname(directory))
 
     def _prune(self, file: str) -> None:
-        """Remove the directories that went empty with `file`: to stock Lance a directory `x.lance` is a table."""
+        """Remove the directories that are empty without `file`: stock Lance lists a directory `x.lance` as a table."""
         directory = os.path.dirname(file)
         while len(directory) > len(self._root):
             try:
@@ -360,7 +360,7 @@ class LocalStore(ObjectStore):
     def _walk(self, below: str, start_after: str | None) -> Iterator[ObjectMeta]:
         try:
             with os.scandir(self._base + below) as scan:
-                # Names that are not UTF-8 are no keys, and nobody can ask for them.
+                # Names that are not UTF-8 are not keys.
                 entries = [(_sort_key(entry), entry) for entry in scan if is_name(entry.name)]
         except OSError as error:
             if error.errno in _VACANT:
@@ -407,7 +407,7 @@ class LocalStore(ObjectStore):
 
 
 def _e_tag(found: os.stat_result) -> str:
-    """As the Rust object_store crate spells it for local files, so that e_tags of stock clients compare equal."""
+    """The e_tag as the Rust object_store crate builds it for local files, so that e_tags of stock clients are equal."""
     return f'"{found.st_ino:x}-{found.st_mtime_ns // 1000:x}-{found.st_size:x}"'
 
 
@@ -416,15 +416,15 @@ def _meta(path: str, found: os.stat_result) -> ObjectMeta:
 
 
 def _sort_key(entry: os.DirEntry[str]) -> str:
-    """Keys below a directory compare by its name and a slash: `a-b` comes before `a/b`.
+    """The sort key of an entry: a directory sorts by its name and a slash, so that `a-b` comes before `a/b`.
 
-    Text compares as its UTF-8 bytes do, which is the order that a listing promises.
+    Text is ordered like its UTF-8 bytes, which is the order of listings.
     """
     return entry.name + "/" if entry.is_dir(follow_symlinks=False) else entry.name
 
 
 def _in_order(entries: Sequence[tuple[str, T]]) -> Iterator[tuple[str, T]]:
-    """The entries by name. The first comes before the others are sorted: of many versions the newest is wanted."""
+    """The entries by name. The first is yielded before the others are sorted: often only the newest is needed."""
     if entries:
         yield min(entries, key=_name_of)
         yield from sorted(entries, key=_name_of)[1:]
@@ -449,10 +449,10 @@ def _write_bytes(descriptor: int, data: bytes) -> None:
 
 
 def _copy_bytes(source: int, target: int) -> None:
-    """Copy a file, inside the kernel where it can: some file systems then share the blocks."""
+    """Copy a file, inside the kernel where possible, so that file systems can share the blocks."""
     position = 0
     if sys.platform == "linux":
-        with suppress(OSError):  # between file systems, and on some; what is missing is copied below
+        with suppress(OSError):  # not supported everywhere; the remaining bytes are copied below
             while copied := os.copy_file_range(source, target, _COPIED_AT_ONCE, position):
                 position += copied
     while part := os.pread(source, _READ_AT_ONCE, position):

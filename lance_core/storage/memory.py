@@ -1,4 +1,4 @@
-"""Objects in this process's memory: for tests, and for catalogs that need not outlive it."""
+"""Object store in the memory of this process: for tests, and for catalogs that need not survive it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class _Object:
 
 
 class MemoryStore(ObjectStore):
-    """A dictionary behind one lock: every method is atomic, `replace` included.
+    """A dictionary behind one lock: every method is atomic, including `replace`.
 
-    Behaves like a remote store in what callers may rely on: no directories, a new e_tag for every write, durable when
-    answered. `clock` gives `last_modified`.
+    Behaves like a remote store: no directories, a new e_tag for every write, durable on return. `clock` returns the
+    time for `last_modified`.
     """
 
     local = True
@@ -127,7 +127,7 @@ class MemoryStore(ObjectStore):
         return path if not path or is_key(path) else None
 
     def close(self) -> None:
-        """Nothing to release: the objects live as long as the store."""
+        """Does nothing: the objects live as long as the store object."""
 
     def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
         return call_all(call, items)

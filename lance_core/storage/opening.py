@@ -1,4 +1,4 @@
-"""From a URI to a store."""
+"""Opens a store by URI."""
 
 from __future__ import annotations
 
@@ -35,12 +35,17 @@ def open_store(
     *,
     durability: Literal["fsync", "none"] = "fsync",
 ) -> ObjectStore:
-    """The store whose root is `uri`.
+    """The store with the root `uri`. Makes no request.
 
-    A plain path or `file:///path`; `memory://name` (one store per name and process); `s3://bucket/prefix`;
-    `az://container/prefix`, `abfs://container/prefix` or `abfss://container@account.dfs.core.windows.net/prefix`;
-    `gs://bucket/prefix`. `storage_options` are Lance's own keys; `durability` matters to local files only. Sends
-    nothing. Raises `StorageError` for a URI or options that lead to no store.
+    Args:
+        uri: A plain path or `file:///path`; `memory://name` (one store per name and process); `s3://bucket/prefix`;
+            `az://container/prefix`, `abfs://container/prefix` or
+            `abfss://container@account.dfs.core.windows.net/prefix`; `gs://bucket/prefix`.
+        storage_options: Options by Lance's own keys.
+        durability: Whether durable writes are synced; for local files only.
+
+    Raises:
+        StorageError: The URI or the options are not valid.
     """
     text = os.fspath(uri)
     if "://" not in text:
@@ -85,7 +90,7 @@ def _bucket(scheme: str, name: str, account: str | None, options: Options) -> Bu
         from lance_core.storage.services.s3 import S3Bucket
 
         if name.endswith("--x-s3"):
-            raise StorageError(f"s3://{name}: directory buckets list in no order, which finding the newest needs")
+            raise StorageError(f"s3://{name}: expected a bucket with ordered listings, found a directory bucket")
         return S3Bucket(name, s3_arguments(options), s3_write_arguments(options))
     if scheme == "gs":
         from lance_core.storage.services.gcs import GcsBucket

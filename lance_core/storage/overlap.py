@@ -1,4 +1,4 @@
-"""Overlapping blocking calls in threads, safe to nest."""
+"""Runs blocking calls in parallel threads. Calls may be nested."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 def call_all(call: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """`[call(item) for item in items]`, one after another; the first error is raised after all calls were made."""
+    """`[call(item) for item in items]`, sequentially; the first error is raised after all calls were made."""
     results: list[R] = []
     error: Exception | None = None
     for item in items:
@@ -27,9 +27,9 @@ def call_all(call: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 
 class Overlap:
-    """Up to `workers` threads, started when first needed, that take part in `map` beside the calling thread.
+    """A pool of up to `workers` threads, started on first use, that help the calling thread of `map`.
 
-    The caller works too, so a `map` inside a `map` always makes progress, however few threads are free.
+    The caller makes calls itself, so a nested `map` makes progress even if no thread is free.
     """
 
     def __init__(self, workers: int, name: str) -> None:
@@ -40,7 +40,7 @@ class Overlap:
         self._closed = False
 
     def map(self, call: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """`[call(item) for item in items]`. All calls are made even when one fails; then the first error, in order."""
+        """`[call(item) for item in items]`. All calls are made; then the first error, in order, is raised."""
         if len(items) < 2:
             return [call(item) for item in items]
         results: dict[int, R] = {}
@@ -74,7 +74,7 @@ class Overlap:
             return [self._pool.submit(work) for _ in range(min(wanted, self._workers))]
 
     def close(self) -> None:
-        """Let the threads finish what they do and end. A later `map` runs in its caller alone."""
+        """Wait for the threads to finish, and stop them. A later `map` runs in the calling thread alone."""
         with self._lock:
             self._closed = True
             pool, self._pool = self._pool, None

@@ -1,4 +1,4 @@
-"""The port that every byte passes: a handful of verbs with stated atomicity."""
+"""`ObjectStore`, the interface of all storage, with the atomicity and errors of each method."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from lance_core.storage.keys import check_key, quote_path
 T = TypeVar("T")
 R = TypeVar("R")
 Results: TypeAlias = list[R]
-"""A list, under a name that the method `list` does not hide."""
+"""An alias of `list`, which the method of that name hides in the class."""
 
 
 class ObjectMeta(NamedTuple):
-    """What a store says about one object.
+    """Metadata of one object.
 
-    `path` is the key, `size` is in bytes, `last_modified` is UTC by the store's own clock. `e_tag` is the store's
-    validator as the Lance clients spell it (quoted), or None where the store has none.
+    Attributes:
+        path: The key.
+        size: The size in bytes.
+        e_tag: The store's validator in the quoted form of the Lance clients; None if the store has none.
+        last_modified: The time of the last write in UTC, by the store's own clock.
     """
 
     path: str
@@ -45,20 +48,20 @@ class ObjectStore(ABC):
     """
 
     local: bool
-    """True when a call costs microseconds: callers need no threads to hide its latency."""
+    """True if a call takes microseconds, so that callers need no threads to hide latency."""
 
     unsynced: bool = False
-    """True when `sync` does nothing although it would have something to do: the kernel decides what survives."""
+    """True if `sync` does nothing although writes are not durable by themselves."""
 
     content_e_tags: bool
-    """True when the same bytes, published by `publish`, keep the e_tag that they had under their staged name."""
+    """True if `publish` keeps the e_tag that the bytes had under their staged name."""
 
     @abstractmethod
     def get(self, path: str) -> bytes:
-        """All bytes of an object, in one request, hit or miss. Raises `NotFound`."""
+        """All bytes of an object, in one request. Raises `NotFound`."""
 
     def find(self, path: str) -> bytes | None:
-        """All bytes of an object, in one request; None where there is none."""
+        """All bytes of an object, in one request; None if there is none."""
         try:
             return self.get(path)
         except NotFound:
@@ -70,10 +73,10 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def head(self, path: str) -> ObjectMeta:
-        """Metadata of an object. Raises `NotFound`. Never answered from a cache."""
+        """Metadata of an object, never from a cache. Raises `NotFound`."""
 
     def require(self, paths: Sequence[str]) -> None:
-        """Raise `NotFound` for the first of these objects that is not there; one parallel step."""
+        """Raise `NotFound` for the first of these objects that does not exist. One parallel step."""
         self.map(self.head, paths)
 
     def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
@@ -84,42 +87,47 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def put(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
-        """Write an object, atomically replacing what is there. Returns its e_tag.
+        """Write an object, atomically replacing an existing one. Returns its e_tag.
 
-        With `durable=False` a store that has the choice may return before the bytes survive a power loss; the
-        caller then owes a `sync` before anything durable refers to them.
+        With `durable=False` the store may return before the bytes survive a power loss. The caller must then call
+        `sync` before anything durable refers to them.
         """
 
     @abstractmethod
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
         """Write an object if the key is vacant: of all concurrent callers exactly one succeeds.
 
-        Readers see nothing or all of it. Returns the e_tag. Raises `AlreadyExists`, or `OutcomeUnknown`.
+        Atomic for readers. Returns the e_tag. Raises `AlreadyExists`, `OutcomeUnknown`.
         """
 
     @abstractmethod
     def replace(self, path: str, data: bytes, *, if_match: str) -> str | None:
-        """Replace an object whose e_tag is `if_match`. Raises `PreconditionFailed` (or `NotFound`), `OutcomeUnknown`.
+        """Replace an object whose e_tag is `if_match`. Raises `PreconditionFailed`, `NotFound`, `OutcomeUnknown`.
 
         On a local file system the comparison and the replacement are two steps.
         """
 
     def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:
-        """Give `data`, the bytes read from `staged`, the name `target` if that is vacant; `staged` stays.
+        """Give `data`, the bytes read from `staged`, the name `target` if that is vacant; `staged` is kept.
 
-        Never a store's copy (M2): a link on a local file system, put-if-absent of `data` elsewhere. Atomicity and
-        errors as `put_if_absent`. Raises `NotFound` where a link is made and `staged` is not there any more: somebody
-        has dealt with it, and what `target` held may have been removed since.
+        Never a copy inside the store (rule M2): a hard link on a local file system, `put_if_absent` of `data`
+        elsewhere. Atomicity and errors as `put_if_absent`. If a link is used, a missing `staged` raises `NotFound`:
+        another process has finished with it, and `target` may have been published and removed since.
         """
         check_key(staged)
         return self.put_if_absent(target, data, durable=durable)
 
     def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
-        """Move an object to a vacant key. Raises `AlreadyExists`, `NotFound` (source), `OutcomeUnknown`.
+        """Move an object to a vacant key: of all concurrent callers with one target exactly one succeeds.
 
-        Of all concurrent callers with one target exactly one succeeds. A crash may leave both names. What is removed
-        from `source` is what stands at `target` afterwards: raises `PreconditionFailed`, and removes nothing, when
-        `source` was replaced meanwhile (on a file system, what stands there at the moment of the rename is moved).
+        A crash may leave both names. On a local file system the object that is at `source` at the time of the rename
+        is moved.
+
+        Raises:
+            AlreadyExists: `target` is taken.
+            NotFound: `source` does not exist.
+            PreconditionFailed: `source` was replaced meanwhile; it is kept.
+            OutcomeUnknown: The object may have been moved, or `source` may not have been removed.
         """
         check_key(target)
         found = self.head(source)
@@ -132,28 +140,29 @@ class ObjectStore(ABC):
             raise OutcomeUnknown(f"{self.uri}/{source}: moved to {target}, but perhaps not removed") from error
 
     def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
-        """Make `target` a copy of another object, `source` of `origin` (by default this store), replacing what it held.
+        """Make `target` a copy of `source` in the store `origin` (by default this store), replacing its content.
 
-        Atomic for readers of `target`. Made by the store itself where both are of one kind and reached by the same
-        credentials, else the bytes pass through this process's memory. Raises `NotFound` (source), `OutcomeUnknown`,
-        after which it may be repeated. Never for promotion (M2): what is copied is what `source` holds by then.
+        Atomic for readers of `target`. The store makes the copy itself if both stores are of one kind and use the same
+        credentials; otherwise the bytes pass through this process. Never used for promotion (rule M2), because the copy
+        is of the content that `source` has when it is made. Raises `NotFound` (source), and `OutcomeUnknown`, after
+        which it may be repeated.
         """
         check_key(target)
         self.put(target, (origin or self).get(source), durable=durable)
 
     @property
     def innermost(self) -> ObjectStore:
-        """The store itself; of a wrapper, what it is around."""
+        """The store itself; of a wrapper, the innermost wrapped store."""
         return self
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Remove an object. A vacant key is success."""
+        """Remove an object. Succeeds if there is none."""
 
     def delete_if(self, path: str, *, if_match: str | None) -> None:
-        """Remove an object whose e_tag is `if_match`. A vacant key is success. Raises `PreconditionFailed`.
+        """Remove an object whose e_tag is `if_match` (None matches every object). Succeeds if there is none.
 
-        In one step where the service compares, in two elsewhere. None, where a store has no e_tags, matches all.
+        Atomic if the service has conditional deletes, otherwise in two steps. Raises `PreconditionFailed`.
         """
         try:
             found = self.head(path).e_tag
@@ -167,36 +176,36 @@ class ObjectStore(ABC):
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
         """All objects below the directory `prefix` (recursively), in byte order of their keys, never from a cache.
 
-        `prefix` is a directory key without a trailing slash, or '' for the root; a missing directory yields
-        nothing. `start_after` is a key: only greater ones are yielded, so the first of many is one request on
-        stores that list in order.
+        `prefix` is a directory key without a trailing slash, or '' for the root; a missing directory yields nothing.
+        `start_after` is a key: only greater keys are yielded. On stores with ordered listings the first objects take
+        one request.
         """
 
     def first(self, prefix: str) -> ObjectMeta | None:
-        """The first object below the directory `prefix`, as `list` has them; None where there is none.
+        """The first object below the directory `prefix`, in the order of `list`; None if there is none.
 
-        One request for one key where a service lists in order.
+        One request for one key if the service has ordered listings.
         """
         return next(iter(self.list(prefix)), None)
 
     @abstractmethod
     def sync(self, paths: Iterable[str]) -> None:
-        """Make objects written (by anybody) survive a power loss: their bytes and every directory on their way.
+        """Make objects of any writer durable: their bytes and every directory above them.
 
-        A missing path raises `NotFound`. Nothing to do on stores whose writes are durable when answered.
+        A missing path raises `NotFound`. Does nothing on stores whose writes are durable on return.
         """
 
     @abstractmethod
     def object_path(self, path: str) -> str:
-        """The key as Lance clients spell it on the wire: relative to the bucket or file system, no leading slash."""
+        """The key as Lance clients send it: relative to the bucket or file system, without a leading slash."""
 
     @abstractmethod
     def relative_path(self, object_path: str) -> str | None:
-        """Inverse of `object_path` (a leading slash is tolerated). None when it lies outside this root."""
+        """Inverse of `object_path` (a leading slash is accepted). None if the path is outside this root."""
 
     @abstractmethod
     def close(self) -> None:
-        """Release connections and threads. The store is not used afterwards."""
+        """Release connections and threads. The store must not be used afterwards."""
 
     def object_uri(self, path: str) -> str:
         """The full URI of a key, as pylance opens it."""
@@ -204,9 +213,9 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
-        """`[call(item) for item in items]`, overlapping the calls where that saves time.
+        """`[call(item) for item in items]`, in parallel where that saves time.
 
-        All calls are made even when one fails; then the first error, in order, is raised.
+        All calls are made even if one fails; then the first error, in order, is raised.
         """
 
     def gather(self, calls: Sequence[Callable[[], R]]) -> Results[R]:

@@ -1,4 +1,4 @@
-"""Renaming a file to a vacant name, in one step where the system can."""
+"""Atomic rename of a file to a vacant name, where the operating system supports it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _UNSUPPORTED: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 def rename_to_vacant(source: str, target: str) -> bool:
-    """Give a file another name in one step, if that name is vacant. False where the system has no such rename.
+    """Atomically rename a file to a vacant name. Returns False if the system has no such rename.
 
-    What moves is what stands at `source` at that moment. A journaling file system keeps one of the two names over a
-    power loss. Raises what `os.rename` raises, and `FileExistsError`.
+    On a journaling file system one of the two names survives a power loss. Raises as `os.rename` does, and
+    `FileExistsError` if `target` is taken.
     """
     renameat2 = getattr(_LIBC, "renameat2", None)
     if renameat2 is None:

@@ -1,4 +1,4 @@
-"""A store that breaks where the test says."""
+"""A store that fails at chosen writes."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WRITES = frozenset({"put", "put_if_absent", "replace", "publish", "rename_if_absent", "copy", "delete", "delete_if"})
-"""The verbs that change what a store holds."""
+"""The methods that change the content of a store."""
 
 
 class Crashed(BaseException):
-    """The process died at this call. Not an `Exception`: nothing in a dead process handles anything."""
+    """Simulated crash of the process at this call. Not an `Exception`, because a dead process handles no errors."""
 
 
 class Fault(Enum):
-    """What happens at a write."""
+    """The failure of a write."""
 
-    CRASH_BEFORE = "the process dies, the write is not made"
-    CRASH_AFTER = "the write is made, the process dies before it learns so"
+    CRASH_BEFORE = "the process crashes, the write is not made"
+    CRASH_AFTER = "the write is made, the process crashes before the answer"
     LOST_ANSWER = "the write is made, the caller gets OutcomeUnknown"
     LOST_REQUEST = "the write is never made, the caller gets OutcomeUnknown"
     DELAYED = "the caller gets OutcomeUnknown, the write is made by `deliver`"
@@ -37,7 +37,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write: the `number`-th since the store was made, from 0. `path` is the key that it changes."""
+    """One write. `number` counts from 0 since the store was created; `path` is the key that it changes."""
 
     number: int
     verb: str
@@ -52,18 +52,18 @@ class _FaultRule:
 
 
 class FaultStore(WrappedStore):
-    """Passes calls to `inner` and, at chosen writes, fails as stores and processes fail.
+    """Passes calls to `inner`, and simulates failures of stores and processes at chosen writes.
 
-    A crash is final: every later call, of any thread, raises `Crashed`. The next process is a new wrapper around the
-    same `inner`. `map` runs its items one after another, so that writes have the same numbers in every run.
+    After a crash every call of any thread raises `Crashed`. The next process is a new wrapper around the same `inner`.
+    `map` runs its items sequentially, so that writes have the same numbers in every run.
     """
 
     def __init__(self, inner: ObjectStore) -> None:
         super().__init__(inner)
         self.writes: list[Write] = []
-        """Every write asked for, in order, failed ones included."""
+        """Every requested write in order, including failed ones."""
         self.synced: list[tuple[int, str]] = []
-        """Every path given to `sync`, with the number of writes asked for before it."""
+        """Every path given to `sync`, with the number of writes requested before it."""
         self.crashed = False
         self._rules: list[_FaultRule] = []
         self._late: list[Callable[[], object]] = []
@@ -79,7 +79,7 @@ class FaultStore(WrappedStore):
         when: Callable[[Write], bool] = lambda _write: True,
         times: int = 1,
     ) -> None:
-        """Let `fault` happen at the write with number `nth`, or at the first `times` writes for which `when` holds."""
+        """Cause `fault` at the write with number `nth`, or at the first `times` writes for which `when` is true."""
 
         def matches(write: Write) -> bool:
             return (nth is None or write.number == nth) and when(write)
@@ -87,16 +87,16 @@ class FaultStore(WrappedStore):
         self._rules.append(_FaultRule(fault, matches, times))
 
     def before(self, hook: Callable[[str, str], None]) -> Callable[[], None]:
-        """Call `hook(verb, path)` before every call, reads included. Returns the function that takes it away.
+        """Call `hook(verb, path)` before every call, including reads. Returns a function that removes the hook.
 
-        The hook may let another actor act on `inner`, or on this store: its own calls trigger no hooks. What it raises
-        is raised from the call.
+        The hook may use `inner` or this store as a concurrent client; its own calls trigger no hooks. An exception of
+        the hook is raised from the call.
         """
         self._hooks.append(hook)
         return lambda: self._hooks.remove(hook)
 
     def deliver(self) -> list[StorageError | None]:
-        """Make the delayed writes, in order. Returns what the store answered to each: None is success."""
+        """Make the delayed writes in order. Returns the error of each; None is success."""
         with self._lock:
             late, self._late = self._late, []
         answers: list[StorageError | None] = []
@@ -147,7 +147,7 @@ class FaultStore(WrappedStore):
 
     def _live(self, verb: str, path: str) -> None:
         if self.crashed:
-            raise Crashed(f"{verb} {path}: the process is dead")
+            raise Crashed(f"{verb} {path}: the process has crashed")
 
     def _take(self, write: Write) -> Fault | None:
         for rule in self._rules:
@@ -161,12 +161,12 @@ class FaultStore(WrappedStore):
         match fault:
             case Fault.CRASH_BEFORE:
                 self.crashed = True
-                raise Crashed(f"{name}: died before it")
+                raise Crashed(f"{name}: crashed before it")
             case Fault.CRASH_AFTER:
                 with suppress(StorageError):
                     request()
                 self.crashed = True
-                raise Crashed(f"{name}: died after it")
+                raise Crashed(f"{name}: crashed after it")
             case Fault.LOST_ANSWER:
                 with suppress(StorageError):
                     request()

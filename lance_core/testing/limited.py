@@ -1,4 +1,4 @@
-"""Stores that lack what the object stores of today have."""
+"""Stores without exclusive writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lance_core.storage.wrappers.delegation import WrappedStore
 
 
 class PlainStore(WrappedStore):
-    """A store without any exclusive write: put, get, list and delete are all that it has."""
+    """A store that refuses all exclusive writes, and has put, get, list and delete."""
 
     def __init__(self, inner: ObjectStore) -> None:
         super().__init__(inner)
@@ -34,7 +34,7 @@ class PlainStore(WrappedStore):
 
 
 class OverwritingStore(WrappedStore):
-    """A store that takes a conditional write for a plain one, as services do that ignore the condition."""
+    """A store that ignores the condition of a conditional write, as some services do."""
 
     def __init__(self, inner: ObjectStore) -> None:
         super().__init__(inner)

@@ -1,4 +1,4 @@
-"""External manifest stores for tests: one in memory, and one that breaks where the test says."""
+"""External manifest stores for tests: one in memory, and one that fails at chosen calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class MemoryManifestStore(ManifestStore):
-    """Rows in this process's memory, behind one lock."""
+    """Rows in memory, behind one lock."""
 
     local = True
 
@@ -61,7 +61,7 @@ class MemoryManifestStore(ManifestStore):
             return True
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing."""
 
 
 @dataclass(slots=True)
@@ -73,9 +73,9 @@ class _ManifestFaultRule:
 
 
 class FaultyManifestStore(ManifestStore):
-    """Passes calls to `inner` and fails, at chosen writes, as databases and processes fail; see `FaultStore`.
+    """Passes calls to `inner`, and simulates failures of databases and processes at chosen calls; see `FaultStore`.
 
-    `unreachable` makes every call fail before it does anything.
+    While `unreachable` is true every call fails without an effect.
     """
 
     def __init__(self, inner: ManifestStore) -> None:
@@ -86,11 +86,11 @@ class FaultyManifestStore(ManifestStore):
         self._late: list[Callable[[], object]] = []
 
     def fail(self, fault: Fault, verb: str, *, after: int = 0, times: int = 1) -> None:
-        """Let `fault` happen at `times` calls of `verb`, once `after` of them have passed."""
+        """Cause `fault` at `times` calls of `verb`, after the first `after` calls of it."""
         self._faults.append(_ManifestFaultRule(fault, verb, after, times))
 
     def deliver(self) -> None:
-        """Make the delayed writes, in order."""
+        """Make the delayed writes in order."""
         late, self._late = self._late, []
         for request in late:
             request()
@@ -120,10 +120,10 @@ class FaultyManifestStore(ManifestStore):
             case None:
                 return request()
             case Fault.CRASH_BEFORE:
-                raise Crashed(f"{verb}: died before it")
+                raise Crashed(f"{verb}: crashed before it")
             case Fault.CRASH_AFTER:
                 request()
-                raise Crashed(f"{verb}: died after it")
+                raise Crashed(f"{verb}: crashed after it")
             case Fault.LOST_ANSWER:
                 request()
                 raise OutcomeUnknown(f"{verb}: the answer was lost")

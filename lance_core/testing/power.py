@@ -1,4 +1,4 @@
-"""A store that forgets, when the power fails, what nobody made durable."""
+"""A store that simulates a power loss: objects that are not durable are lost."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from lance_core.storage.wrappers.delegation import WrappedStore
 
 
 class PowerStore(WrappedStore):
-    """Remembers which keys of `inner` were made durable: by a durable write, or by `sync`.
+    """Tracks which keys of `inner` are durable: by a durable write, or by `sync`.
 
-    What `inner` holds at first counts as durable. Files that others write straight to the disk do not, until they are
-    synced: no Lance client does that. A removal is durable at once, which is the worst case (S1).
+    The initial content of `inner` counts as durable. Files that other clients write directly to the disk do not until
+    they are synced, because no Lance client syncs them. Removals are durable immediately, which is the worst case
+    (rule S1).
     """
 
     def __init__(self, inner: ObjectStore) -> None:

@@ -62,7 +62,7 @@ def test_what_is_referred_to_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"), [({"keep": 0}, "expected at least 1"), ({"older_than": timedelta(-1)}, "expected no negative")]
+    ("wrong", "said"), [({"keep": 0}, "expected at least 1"), ({"older_than": timedelta(-1)}, "expected a duration")]
 )
 def test_senseless_retention(wrong: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):

@@ -352,7 +352,7 @@ def test_what_cannot_be_compacted_is_said(tmp_path: Path) -> None:
     memory = MemoryStore()
     transaction = encode_transaction(Overwrite((), tuple(table.manifests()[1].manifest.fields)), read_version=0)
     commit_transaction(memory, "t", transaction)
-    with pytest.raises(UnsupportedFeature, match="expected a store that pylance reaches"):
+    with pytest.raises(UnsupportedFeature, match="expected a store that pylance can open"):
         compact_table(memory, "t")
 
 

@@ -35,9 +35,9 @@ _CODES = {
 
 
 class AzureBucket(Bucket):
-    """One container. `arguments` are adlfs's own, `page_size` is the most objects that a listing asks for at once.
+    """One container. `arguments` are those of adlfs, `page_size` is the largest number of objects in a listing page.
 
-    Listings are not taken as ordered: accounts with a hierarchical namespace list directory by directory.
+    Listings are treated as unordered: accounts with a hierarchical namespace list directory by directory.
     """
 
     ordered = False
@@ -83,7 +83,7 @@ class AzureBucket(Bucket):
         place = origin.url_of(source)
         answer = await target.start_copy_from_url(place, **_SINGLE_SEND)
         status, pause = answer["copy_status"], 0.05
-        while status == "pending":  # within one account a copy is made at once, as a rule
+        while status == "pending":  # polls; within one account a copy usually succeeds at once
             await asyncio.sleep(pause)
             pause = min(2 * pause, 5.0)
             status = (await target.get_blob_properties(**_SINGLE_SEND)).copy.status
@@ -91,7 +91,7 @@ class AzureBucket(Bucket):
             raise AzureError(f"copy of {place} ended as {status}")
 
     def url_of(self, key: str) -> str:
-        """Where the service finds an object, with the signature if that is how it is asked."""
+        """The URL of an object, with the SAS token if that is the credential."""
         url: str = self._container.get_blob_client(key).url
         return url
 

@@ -1,4 +1,4 @@
-"""The port between `FsspecStore` and a service: single requests, and what their failures mean."""
+"""`Bucket`, the interface between `FsspecStore` and a service: single requests, and what their failures mean."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import aiohttp
 
 
 class Failure(Enum):
-    """What a failed request tells about the object that it was for."""
+    """What a failed request means for its object."""
 
     MISSING = "the key holds nothing"
     MISMATCH = "a condition of the write did not hold: nothing was written"
@@ -34,29 +34,29 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Part of a listing. `token` asks for the next part; None at the end."""
+    """A page of a listing. `token` requests the next page; None at the end."""
 
     objects: tuple[Found, ...]
     token: str | None
 
 
 VACANT = "*"
-"""The condition of a write: the key holds nothing."""
+"""The condition of a write that requires a vacant key."""
 
 
 class Bucket(ABC):
-    """A bucket, reached through the clients of an fsspec file system.
+    """A bucket, accessed through the clients of an fsspec file system.
 
-    Each coroutine makes exactly one HTTP request: neither the SDK nor the HTTP client below it may send anything
-    twice. A conditional write that was applied, not answered and sent again would find its own object and be taken
-    for the loser. All run on the event loop of `file_system`.
+    Each coroutine makes exactly one HTTP request: neither the SDK nor the HTTP client may resend it. A conditional
+    write that was applied, not answered and resent would find its own object and report a conflict. All coroutines run
+    on the event loop of `file_system`.
     """
 
     file_system: Any
     service: object
-    """Equal for buckets of one service that are reached with the same credentials."""
+    """Equal for buckets of one service that are accessed with the same credentials."""
     ordered: bool
-    """Whether listings come in byte order of the keys and can begin after a key."""
+    """Whether listings are in byte order of the keys and can begin after a key."""
 
     @abstractmethod
     async def read(self, key: str, start: int | None, length: int | None) -> bytes:
@@ -64,7 +64,7 @@ class Bucket(ABC):
 
     @abstractmethod
     async def stat(self, key: str) -> Found:
-        """What a HEAD tells."""
+        """Metadata of an object, by a HEAD request."""
 
     @abstractmethod
     async def write(self, key: str, data: bytes, condition: str | None) -> str:
@@ -72,9 +72,9 @@ class Bucket(ABC):
 
     @abstractmethod
     async def copy(self, origin: Any, source: str, key: str) -> None:
-        """Copy an object of `origin`, a bucket with an equal `service`, by the service itself.
+        """Copy an object of `origin`, a bucket with an equal `service`, inside the service.
 
-        One request, or a few for what the service does not copy in one; all may be made again.
+        One request, or a few for an object too large for one; all are idempotent.
         """
 
     @abstractmethod
@@ -87,7 +87,7 @@ class Bucket(ABC):
 
     @abstractmethod
     def classify(self, error: Exception) -> Failure:
-        """What an exception of one of the coroutines means."""
+        """Classify an exception of one of the coroutines."""
 
     @abstractmethod
     async def disconnect(self) -> None:
@@ -95,7 +95,7 @@ class Bucket(ABC):
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception and what SDKs wrapped into it."""
+    """An exception and all exceptions that SDKs wrapped in it."""
     seen: set[int] = set()
     waiting = [error]
     while waiting:
@@ -109,7 +109,7 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def classify_connection(error: Exception) -> Failure:
-    """Tell a connection that was never made, when nothing was sent, from one that broke."""
+    """Distinguish a connection that was never made, so that nothing was sent, from one that broke."""
     for link in chain(error):
         if isinstance(link, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
             return Failure.REFUSED
@@ -119,7 +119,7 @@ def classify_connection(error: Exception) -> Failure:
 
 
 def classify_status(status: int) -> Failure:
-    """What an HTTP status means where the service gives it no other meaning."""
+    """Classify an HTTP status, unless the service defines another meaning."""
     if status == 404:
         return Failure.MISSING
     if status == 412:
@@ -127,13 +127,13 @@ def classify_status(status: int) -> Failure:
     if status == 429:
         return Failure.REPEAT
     if status == 501:
-        return Failure.REFUSED  # not implemented: how services answer a condition that they do not know
+        return Failure.REFUSED  # not implemented: the answer of services that do not support the condition
     return Failure.REFUSED if 400 <= status < 500 and status != 408 else Failure.SILENT
 
 
 def forbid_resending(session: aiohttp.ClientSession) -> None:
-    """Keep aiohttp from sending a PUT or DELETE again when a kept connection breaks before the answer.
+    """Stop aiohttp from resending a PUT or DELETE when a reused connection breaks before the answer.
 
-    It has no public switch. The storage tests break a connection and count what arrives.
+    There is no public option. The storage tests break a connection and count the requests that arrive.
     """
     session._retry_connection = False  # noqa: SLF001

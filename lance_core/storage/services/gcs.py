@@ -23,11 +23,11 @@ from lance_core.storage.services.bucket import (
 
 
 class GcsBucket(Bucket):
-    """One bucket. `arguments` are gcsfs's own.
+    """One bucket. `arguments` are those of gcsfs.
 
-    An e_tag is the generation in quotes: unlike the service's own it never comes back. Writes are POSTs, which the
-    HTTP client does not send twice. Tested against a stand-in that follows Google's documentation; no emulator at hand
-    knows preconditions.
+    The e_tag is the generation in quotes: unlike the e_tag of the service, it is never reused. Writes are POST
+    requests, which the HTTP client does not resend. Tested against a fake that follows Google's documentation, because
+    the available emulators do not support preconditions.
     """
 
     ordered = True
@@ -69,7 +69,7 @@ class GcsBucket(Bucket):
     async def copy(self, origin: Any, source: str, key: str) -> None:
         names = (origin.name, source, self.name, key)
         token: dict[str, str] = {}
-        while True:  # the service asks to be called again for what takes long
+        while True:  # a long copy takes several calls, each with the token of the one before
             answer = json.loads(await self._request("POST", "b/{}/o/{}/rewriteTo/b/{}/o/{}", *names, **token))
             if answer["done"]:
                 return
@@ -105,7 +105,7 @@ class GcsBucket(Bucket):
             await session.close()
 
     async def _request(self, method: str, path: str, *names: str, **options: Any) -> bytes:
-        # The method below the retrying decorator: a repeated conditional write would meet its own object.
+        # Bypasses the retrying decorator: a resent conditional write would find its own object.
         send = GCSFileSystem._request.__wrapped__  # noqa: SLF001
         _, _, _, content = await send(self.file_system, method, path, *names, **options)
         data: bytes = content

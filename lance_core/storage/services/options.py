@@ -1,7 +1,7 @@
-"""Lance's storage options in the words of s3fs, adlfs and gcsfs.
+"""Translates Lance's storage options into the arguments of s3fs, adlfs and gcsfs.
 
-The keys are those of the Rust object_store crate, with and without the name of the service in front. Options that only
-steer Lance's own client (timeouts, retries, proxies) are passed over.
+The keys are those of the Rust object_store crate, with and without the prefix of the service. Options of Lance's own
+client (timeouts, retries, proxies) are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lance_core.errors import StorageError
 
 
 class Options:
-    """Storage options, looked up by any of their names, whatever their case."""
+    """Storage options, looked up by any of their names, ignoring case."""
 
     def __init__(self, options: Mapping[str, str] | None) -> None:
         self._options = {name.lower(): value for name, value in (options or {}).items()}
@@ -24,14 +24,14 @@ class Options:
         return next((self._options[name] for name in names if self._options.get(name)), None)
 
     def flag(self, *names: str) -> bool:
-        """A yes-or-no option; absent is no."""
+        """A boolean option, False by default."""
         value = (self.text(*names) or "false").lower()
         if value not in {"true", "1", "yes", "on", "false", "0", "no", "off"}:
             raise StorageError(f"storage option {names[0]}: expected true or false, found {value!r}")
         return value in {"true", "1", "yes", "on"}
 
     def endpoint(self, *names: str) -> str | None:
-        """A URL. Like Lance's client, plain HTTP only with `allow_http`."""
+        """A URL. As in Lance's client, plain HTTP requires `allow_http`."""
         value = self.text(*names)
         if value is not None and value.startswith("http://") and not self.flag("allow_http", "aws_allow_http"):
             raise StorageError(f"storage option {names[0]} = {value}: plain HTTP needs allow_http=true")
@@ -58,7 +58,7 @@ def s3_arguments(options: Options) -> dict[str, Any]:
 
 
 def s3_write_arguments(options: Options) -> dict[str, str]:
-    """Arguments of every PutObject: server-side encryption."""
+    """Arguments of every PutObject request: server-side encryption."""
     arguments = {
         "ServerSideEncryption": options.text("aws_server_side_encryption", "server_side_encryption"),
         "SSEKMSKeyId": options.text("aws_sse_kms_key_id", "sse_kms_key_id"),
@@ -67,7 +67,7 @@ def s3_write_arguments(options: Options) -> dict[str, str]:
 
 
 def azure_arguments(options: Options, account: str | None) -> dict[str, Any]:
-    """Arguments of `AzureBlobFileSystem`. `account` is the one in the URI, if it names one."""
+    """Arguments of `AzureBlobFileSystem`. `account` is the account in the URI, if there is one."""
     name = options.text("azure_storage_account_name", "account_name") or account
     key = options.text("azure_storage_account_key", "azure_storage_access_key", "account_key", "access_key")
     sas = options.text("azure_storage_sas_token", "azure_storage_sas_key", "sas_token", "sas_key")

@@ -1,4 +1,4 @@
-"""S3 and what speaks its protocol, through s3fs."""
+"""S3 and compatible services, through s3fs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CODES = {
 
 
 LARGEST_COPY = 5 << 30
-"""Bytes that CopyObject copies at most; larger objects are copied in parts."""
+"""Largest object in bytes that CopyObject copies; larger objects are copied in parts."""
 
 
 class _SingleSendSession(AIOHTTPSession):  # type: ignore[misc]
@@ -49,7 +49,7 @@ class _SingleSendSession(AIOHTTPSession):  # type: ignore[misc]
 
 
 class S3Bucket(Bucket):
-    """One bucket. `arguments` are s3fs's own; `write_arguments` go with every PutObject (encryption)."""
+    """One bucket. `arguments` are those of s3fs; `write_arguments` are sent with every PutObject (encryption)."""
 
     ordered = True
 
@@ -115,7 +115,7 @@ class S3Bucket(Bucket):
             await self.copy_in_parts(place, found, key, LARGEST_COPY // 5)
 
     async def copy_in_parts(self, place: dict[str, str], found: Found, key: str, part_size: int) -> None:
-        """Copy an object that is too large for one request. Parts of a copy that fails are removed."""
+        """Copy an object that is too large for one request. Parts of a failed copy are removed."""
         client = await self._client()
         upload = {"Bucket": self.name, "Key": key}
         upload["UploadId"] = (await client.create_multipart_upload(**upload, **self._write_arguments))["UploadId"]

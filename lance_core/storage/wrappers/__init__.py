@@ -1,1 +1,6 @@
-"""Stores around a store: counting, delaying."""
+"""Wrappers around a store.
+
+delegation    `WrappedStore`, the base class: passes every call to the inner store
+counting      counts requests and round trips
+latency       delays every request
+"""

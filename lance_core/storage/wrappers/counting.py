@@ -1,4 +1,4 @@
-"""Counting what a piece of work asks of a store."""
+"""Counts requests and round trips to a store."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class Cost:
-    """Requests in all and by verb, and serial round trips.
+    """The number of requests, in total and by verb, and of sequential round trips.
 
-    A call outside `map` and `gather` is one round trip. One of those is as many as its slowest item made. `sync` is
-    neither a request nor a round trip: no remote store has it.
+    A call outside `map` and `gather` is one round trip. A `map` or `gather` counts as many as the item with the most
+    round trips. `sync` is neither a request nor a round trip, because remote stores have no such request.
     """
 
     requests: int = 0
@@ -31,7 +31,7 @@ class Cost:
 
 
 class _Lane:
-    """One item of a `map` over one store, with the steps that it made one after another."""
+    """One item of a `map` over one store, with the number of its sequential round trips."""
 
     __slots__ = ("steps", "store")
 
@@ -46,8 +46,8 @@ _lane: ContextVar[_Lane | None] = ContextVar("storage_lane", default=None)
 class CountingStore(WrappedStore):
     """Counts every call of every thread.
 
-    `cost` runs from the beginning or the last `reset`; `measure` counts a stretch of time. Round trips of threads that
-    do not wait for each other add up, so measure one actor at a time (and whoever works for it).
+    `cost` counts since the creation or the last `reset`; `measure` counts a block of code. Round trips of independent
+    threads are added up, so only one client should be measured at a time.
     """
 
     def __init__(self, inner: ObjectStore) -> None:
@@ -57,7 +57,7 @@ class CountingStore(WrappedStore):
         self.reset()
 
     def reset(self) -> None:
-        """Begin `cost` again from nothing."""
+        """Reset `cost` to zero."""
         with self._lock:
             self._measuring = [measured for measured in self._measuring if measured is not getattr(self, "cost", None)]
             self.cost = Cost()
@@ -65,7 +65,7 @@ class CountingStore(WrappedStore):
 
     @contextmanager
     def measure(self) -> Iterator[Cost]:
-        """The cost of what happens inside. Measures may nest and overlap."""
+        """The cost of the block. Measurements may be nested and may overlap."""
         cost = Cost()
         with self._lock:
             self._measuring.append(cost)

@@ -1,4 +1,4 @@
-"""What every wrapper shares: hand each call to the store inside."""
+"""Base class of wrappers: passes each call to the inner store."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ R = TypeVar("R")
 
 
 class WrappedStore(ObjectStore):
-    """Behaves as `inner`. A wrapper overrides `_call`, through which every request passes, and `map` where needed.
+    """Behaves like `inner`. A subclass overrides `_call`, through which every request passes, and `map` if needed.
 
-    `sync` does not pass through `_call`: no remote store has it.
+    `sync` does not pass through `_call`, because remote stores have no such request.
     """
 
     def __init__(self, inner: ObjectStore) -> None:

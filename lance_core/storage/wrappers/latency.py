@@ -1,4 +1,4 @@
-"""A store as far away as one wishes."""
+"""A store with added latency."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class LatencyStore(WrappedStore):
-    """Every request takes `seconds` longer; `map` overlaps as on a remote store. `sync` costs nothing extra."""
+    """Every request takes `seconds` longer; `map` runs in parallel as on a remote store. `sync` is not delayed."""
 
     def __init__(self, inner: ObjectStore, seconds: float, *, workers: int = 32) -> None:
         super().__init__(inner)
