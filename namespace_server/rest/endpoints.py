@@ -10,8 +10,9 @@ from typing import Any
 
 from lance_namespace.errors import InvalidInputError
 
+from namespace_server.directory.model.integers import is_int64
+
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
-_MAX_INTEGER = 2**63 - 1
 
 
 class Body(Enum):
@@ -80,7 +81,7 @@ def _parse_limit(name: str, text: str) -> int:
 
 
 def _check_limit(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not -_MAX_INTEGER <= value <= _MAX_INTEGER:
+    if not is_int64(value):
         raise InvalidInputError(f"{name}: expected a number, found {value!r}")
 
 

@@ -1,7 +1,7 @@
 """Give committed manifests their canonical names.
 
-The rows are the truth; promotion follows the flip and may be finished by anyone (M7). It goes upward per chain (M1),
-never uses a store's copy (M2), and believes a canonical name only when the bytes behind it are the row's (M3).
+The rows are the truth; promotion follows the flip, and any process may finish it (M7). It goes upward per chain (M1),
+never uses a store's copy (M2), and takes a canonical name for the row's only after comparing the bytes (M3).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _AT_ONCE: Final = 1.0
 
 
 class PromotionState(Enum):
-    """What is known of a row's manifest."""
+    """Whether a row's manifest has its canonical name."""
 
     PROMOTED = "promoted"
     UNPROMOTED = "unpromoted"
@@ -42,8 +42,10 @@ class PromotionState(Enum):
 
 
 class _Promotion(NamedTuple):
-    """What became of one row. `written` are the bytes that were given its canonical name by this call, if any, or by
-    another one that may have died before it looked behind them.
+    """The result for one row.
+
+    `written` are the bytes that got the canonical name, from this call or from another process that may have died
+    before it checked them (G21); None if the name was known to have them.
     """
 
     entry: VersionEntry
@@ -64,7 +66,7 @@ class NameRepair(Protocol):
 
 
 class Promoter:
-    """Promotes versions and remembers, while their records are open, which are done.
+    """Promotes versions, and remembers which are promoted while their records are open.
 
     Nothing here decides a batch: a failure leaves the version to the next attempt. Thread-safe.
     """
@@ -86,7 +88,7 @@ class Promoter:
         return _staged_at(entry, _open_path(entry, snapshot))
 
     def known_path(self, entry: VersionEntry, snapshot: CatalogSnapshot) -> str:
-        """Where the manifest is the row's: the canonical path if that was seen, else the staged one (M3)."""
+        """The path of the row's manifest: the canonical one if seen to be the row's, else the staged one (M3)."""
         if self.is_promoted(entry, snapshot):
             return entry.canonical_path
         return self.locate(entry, snapshot).staged_path or entry.canonical_path
@@ -94,8 +96,8 @@ class Promoter:
     def promote(self, entries: Sequence[VersionEntry], snapshot: CatalogSnapshot | None = None) -> None:
         """Promote versions: chains in parallel, each upward; a failure ends its chain for now (M1).
 
-        With a `snapshot` also what lies unpromoted below them, and staged paths come from its open records. Raises
-        nothing: what could not be done is logged, and `is_promoted` stays false.
+        With a `snapshot` the unpromoted versions below them are promoted too, and staged paths come from its open
+        records. Raises nothing: a version that could not be promoted is logged, and `is_promoted` stays false.
         """
         wanted = entries if snapshot is None else self._with_those_below(entries, snapshot)
         chains: defaultdict[tuple[str, str | None], list[VersionEntry]] = defaultdict(list)
@@ -104,7 +106,7 @@ class Promoter:
                 chains[entry.location, entry.branch].append(entry)
         began = {place_of(entry): self._reader.flipped_at(entry) for chain in chains.values() for entry in chain}
         promotions = self._store.map(self._promote_chain, list(chains.values()))
-        self._look_behind([chain for chain in promotions if self._may_be_late(chain, began)])
+        self._check_late([chain for chain in promotions if self._may_be_late(chain, began)])
 
     def _with_those_below(self, entries: Sequence[VersionEntry], snapshot: CatalogSnapshot) -> list[VersionEntry]:
         tops = {(entry.location, entry.branch): 0 for entry in entries}
@@ -127,7 +129,7 @@ class Promoter:
             place = place_of(entry)
             try:
                 promotion = self._promote_one(entry)
-            except LanceCoreError as error:  # a repair also looks at the catalog, and at what others wrote
+            except LanceCoreError as error:  # a repair also reads the catalog, and files of other writers
                 logger.warning("promotion of %s is left to the sweep: %s", entry.canonical_path, error)
                 return done
             if promotion.state is PromotionState.UNPROMOTED:
@@ -157,7 +159,7 @@ class Promoter:
         except AlreadyExists:
             promotion = self._compare(entry, data)
             return promotion._replace(written=data) if doubtful else promotion
-        except NotFound:  # the staged name is gone: promoted by others, and perhaps removed since, or a client took it
+        except NotFound:  # the staged name is gone: promoted by another process and perhaps removed since, or taken
             if self._is_gone(entry, data, self._versions_of(entry)):
                 return _Promotion(entry, PromotionState.GONE)
             return self._put(entry, data)
@@ -180,7 +182,7 @@ class Promoter:
     def _is_gone(self, entry: VersionEntry, data: bytes, found: Collection[int]) -> bool:
         """Whether a client's cleanup removed the version: its name is vacant below a higher one (M5).
 
-        A head is never gone: what stands above its vacant name was built on a foreign file, and is set aside.
+        A head is never gone: a file above its vacant name was built on a foreign file, and is set aside.
         """
         if not is_vacant_below_higher(entry.version, found):
             return False
@@ -195,14 +197,14 @@ class Promoter:
         return top is not None and top[0] == entry.version
 
     def _versions_of(self, entry: VersionEntry) -> set[int]:
-        """The canonical names of its chain."""
+        """The versions that have canonical names in the chain of a row."""
         return {location.version for location in list_versions(self._store, entry.base)}
 
     def _may_be_late(self, chain: Sequence[_Promotion], began: Mapping[Place, float]) -> bool:
-        """Whether what was written may have come after others had promoted, superseded and removed it (G21).
+        """Whether a written name may have been promoted, superseded and removed before by other processes (G21).
 
-        In a directory every write is looked behind, for it costs next to nothing. On a bucket it is those that did not
-        follow their flip at once: to remove a version that was superseded in the same second is no clean-up.
+        In a directory every write is checked, because that costs next to nothing. On a bucket those are that did not
+        follow their flip at once: no clean-up removes a version that was superseded in the same second.
         """
         now = elapsed_clock()
         return any(
@@ -211,17 +213,17 @@ class Promoter:
             for promotion in chain
         )
 
-    def _look_behind(self, chains: Sequence[Sequence[_Promotion]]) -> None:
-        """Take back what was written although it had been removed: it is superseded, and files of it are missing."""
+    def _check_late(self, chains: Sequence[Sequence[_Promotion]]) -> None:
+        """Take back names of versions that had been removed: superseded ones whose files are missing (G21)."""
         if not chains:
             return
         try:
             newest = self._table.refresh()
-            self._store.map(lambda chain: self._look_behind_chain(chain, newest), chains)
+            self._store.map(lambda chain: self._check_late_chain(chain, newest), chains)
         except LanceCoreError as error:
-            logger.warning("promotions are not looked behind: %s", error)
+            logger.warning("late promotions are not checked: %s", error)
 
-    def _look_behind_chain(self, chain: Sequence[_Promotion], newest: CatalogSnapshot) -> None:
+    def _check_late_chain(self, chain: Sequence[_Promotion], newest: CatalogSnapshot) -> None:
         top = chain[-1].entry
         if chain[-1].written is not None and not self._is_superseded(top, newest):
             return
@@ -235,14 +237,16 @@ class Promoter:
                 self._take_back(entry, data)
 
     def _take_back(self, entry: VersionEntry, data: bytes) -> None:
-        """Remove a version that had been removed, if that is still what stands under its name."""
+        """Remove a version that had been removed before, if its canonical file still has these bytes."""
         try:
             e_tag = self._store.head(entry.canonical_path).e_tag
         except NotFound:
             return
         if self._store.find(entry.canonical_path) == data:
             self._store.delete_if(entry.canonical_path, if_match=e_tag)
-            logger.warning("%s was removed before it was promoted here, and is again", entry.canonical_path)
+            logger.warning(
+                "%s had been removed before it was promoted here, and is removed again", entry.canonical_path
+            )
 
     def _is_superseded(self, entry: VersionEntry, newest: CatalogSnapshot) -> bool:
         table_id = newest.table_at(entry.location)
@@ -253,7 +257,7 @@ class Promoter:
         return self._store.find(following) is not None
 
     def _recover(self, entry: VersionEntry) -> bytes | None:
-        """The row's bytes from its staged name; None if they are there no more or are not the row's."""
+        """The row's bytes from its staged name; None if it is vacant or has other bytes."""
         if entry.staged_path is None:
             return None
         data = self._store.find(entry.staged_path)
@@ -263,7 +267,7 @@ class Promoter:
         return data
 
     def look(self, entry: VersionEntry) -> PromotionState:
-        """Judge a row whose staged file is of no help: promoted, waiting, or removed by a client's cleanup (M5)."""
+        """The state of a row that has no usable staged file, from its canonical name and those above it (M5)."""
         theirs = self._store.find(entry.canonical_path)
         if theirs is None:
             vacant = is_vacant_below_higher(entry.version, self._versions_of(entry))
@@ -277,10 +281,10 @@ class Promoter:
         return PromotionState.UNPROMOTED
 
     def finish_records(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[RecordEntry]:
-        """Promote what open records published, make that durable, then remove the staged names (S1, M2).
+        """Promote the versions of open records, make them durable, then remove the staged names (S1, M2).
 
-        Returns the records that may be closed. What has no row any more waits for nothing. Its staged name stays: of a
-        table that was dropped it may be the only one, and older catalog versions name it (G2).
+        Returns the records that may be closed. A version without a row is left out, and its staged name stays: of a
+        dropped table it may be the only name, and older catalog versions refer to it (G2).
         """
         published = [(record, open_versions(record, snapshot)) for record in records]
         self.promote([row for _, rows in published for row in rows])
@@ -292,7 +296,7 @@ class Promoter:
         return [record for record, _ in done]
 
     def _clears(self, record: RecordEntry, rows: Sequence[VersionEntry]) -> bool:
-        """Clear up behind one record; what cannot be done for it keeps no other one open."""
+        """Clear up behind one record; False, and a log entry, when that fails, for the other records go on."""
         try:
             self._clear(rows)
         except LanceCoreError as error:
@@ -305,7 +309,7 @@ class Promoter:
         self._store.map(self._store.delete, [row.staged_path for row in rows if row.staged_path])
 
     def _sync(self, paths: Sequence[str]) -> None:
-        """Make promoted manifests durable, those that a client's cleanup has left; it never removes a head."""
+        """Make promoted manifests durable, except those that a client's cleanup removed; it never removes a head."""
         try:
             self._store.sync(paths)
         except NotFound:
@@ -316,9 +320,9 @@ class Promoter:
                     logger.info("a promoted manifest is gone: %s", error)
 
     def forget_closed(self, snapshot: CatalogSnapshot) -> None:
-        """Drop what is remembered of records that other processes closed.
+        """Forget the versions of records that other processes closed.
 
-        What is dropped too early, because its record is newer than the snapshot, is only compared once more.
+        A version that is forgotten too early, because its record is newer than the snapshot, is compared once more.
         """
         still_open = {place_of(party) for record in snapshot.open_records() for party in record.participants}
         with self._lock:
@@ -326,7 +330,7 @@ class Promoter:
                 del self._promoted[place]
 
     def forget(self, records: Iterable[RecordEntry]) -> None:
-        """Drop what is remembered of records that are closed now."""
+        """Forget the versions of records that are closed now."""
         with self._lock:
             for record in records:
                 for party in record.participants:
@@ -361,6 +365,6 @@ def _staged_at(entry: VersionEntry, path: str | None) -> VersionEntry:
 
 
 def _is_out_of_place(entry: VersionEntry, found: Collection[int]) -> bool:
-    """Whether a version that was superseded stands alone: where its neighbours were removed, it was as well."""
+    """Whether a superseded version has canonical neighbours missing: then a clean-up may have removed it as well."""
     neighbours = {entry.version - 1, entry.version + 1} - {0}
     return max(found, default=0) > entry.version and not neighbours.issubset(found)

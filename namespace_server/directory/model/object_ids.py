@@ -13,6 +13,8 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote, unquote
 
+from namespace_server.directory.model.integers import MAX_INT64
+
 ObjectId = tuple[str, ...]
 ChainKey = tuple[ObjectId, str | None]
 """A table and one of its branches (None is main): what names a chain of versions."""
@@ -20,7 +22,6 @@ ChainKey = tuple[ObjectId, str | None]
 DELIMITER: Final = "$"
 RECORD_PREFIX: Final = "$transactions$"
 _MAX_DIGITS: Final = 20
-_VERSION_LIMIT: Final = 1 << 63
 
 
 def join(object_id: ObjectId) -> str:
@@ -66,4 +67,4 @@ def parse_version(digits: str) -> int | None:
     if not digits.isascii() or not digits.isdigit() or len(digits) > _MAX_DIGITS:
         return None
     version = int(digits)
-    return version if 0 < version < _VERSION_LIMIT else None
+    return version if 0 < version <= MAX_INT64 else None

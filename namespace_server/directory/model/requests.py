@@ -22,6 +22,7 @@ from lance_namespace.errors import InvalidInputError, LanceNamespaceError, Unsup
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model import identifiers
 from namespace_server.directory.model.errors import shown
+from namespace_server.directory.model.integers import MAX_INT64, is_int64
 from namespace_server.directory.model.limits import Limits, utf8_length
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
@@ -42,8 +43,7 @@ from namespace_server.directory.model.operations import (
 
 Request = Mapping[str, Any]
 T = TypeVar("T")
-_MAX_VERSION = 2**63 - 1
-_MAX_VERSION_DIGITS = len(str(_MAX_VERSION))
+_MAX_DIGITS = len(str(MAX_INT64))
 _MAX_PAGE = 2**31 - 1
 _WALKS = frozenset({".", ".."})
 _OBJECTS = (dict, Mapping)
@@ -114,7 +114,7 @@ def integer(request: Request, field: str, *, required: bool = False) -> int | No
     value = request.get(field)
     if value is None and not required:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not -_MAX_VERSION - 1 <= value <= _MAX_VERSION:
+    if not is_int64(value):
         raise InvalidInputError(f"{field}: expected a 64-bit integer, found {shown(value)}")
     return value
 
@@ -140,9 +140,9 @@ def page_position(request: Request, what: str) -> int | None:
     token = text(request, "page_token")
     if token is None:
         return None
-    if token.isascii() and token.isdigit() and len(token) <= _MAX_VERSION_DIGITS:
+    if token.isascii() and token.isdigit() and len(token) <= _MAX_DIGITS:
         number = int(token)
-        if number < _MAX_VERSION:
+        if number < MAX_INT64:
             return number
     raise InvalidInputError(f"page_token: expected {what}, found {shown(token)}")
 

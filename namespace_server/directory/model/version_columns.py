@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from namespace_server.directory.model.entries import NO_PROPERTIES, VersionEntry, digest_path
+from namespace_server.directory.model.integers import MAX_INT64
 from namespace_server.directory.model.object_ids import ObjectId
 
 NOT_STORED: Final = -1
@@ -209,7 +210,7 @@ def _fits(entry: VersionEntry) -> bool:
         and 0 <= entry.size <= _MAX_SIZE
         and is_digest(entry.sha256)
         and is_uuid(entry.transaction_uuid)
-        and entry.timestamp_ms < 1 << 63
+        and entry.timestamp_ms <= MAX_INT64
     )
 
 

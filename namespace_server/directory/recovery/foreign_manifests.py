@@ -1,7 +1,7 @@
-"""Files that others put under canonical names: set aside, committed again where that is possible, and reported (M6).
+"""Foreign manifests under canonical names: set aside, committed again where that is possible, and reported (M6).
 
-A file set aside lies at `_staging/foreign/<uuid>/<its path>`. It is dealt with once there is a record of state
-`foreign` with that uuid: so what a process that died had begun is finished by whoever looks next (invariant 13).
+A file set aside lies at `_staging/foreign/<uuid>/<its path>`. It is finished once there is a record of state `foreign`
+with that uuid. So the next sweep of any process finishes the work of a process that died (invariant 13).
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
 
-_LOOKING_INTERVAL = 60.0
-"""Seconds between two looks at what others have set aside, where a look is a request to a bucket."""
+_LISTING_INTERVAL = 60.0
+"""Seconds between two listings of the files set aside on a bucket, for those that other processes moved there."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A foreign file that was moved out of the way. `path` is where it stood; `uuid` names its record."""
+    """A file that was set aside. `path` is its former key; `uuid` names its record."""
 
     uuid: str
     path: str
 
     @property
     def kept_at(self) -> str:
-        """Where it lies now."""
+        """Its key now."""
         return f"{FOREIGN_FILES}/{self.uuid}/{self.path}"
 
     @property
@@ -57,7 +57,7 @@ class SetAside:
 
     @property
     def version(self) -> int:
-        """The number that its name claims."""
+        """The version that its name says, 0 for a name that says none."""
         named = parse_manifest_name(self.path.rpartition("/")[2])
         return 0 if named is None else named[0]
 
@@ -83,13 +83,17 @@ class ForeignManifests:
         self._compared: set[str] = set()
 
     def repair(self, entry: VersionEntry, ours: bytes, theirs: bytes | None) -> None:
-        """Put the row's manifest back in its place; what stood there, and what was built on it, is set aside.
+        """Give the row's manifest its canonical name; a foreign file there, and files built on it, are set aside.
 
-        `theirs` is None where nothing foreign has the name: what was built on something that had it is set aside.
+        `theirs` is None where no foreign file has the name of a head: then only files are set aside that were built on
+        a foreign file which had it.
 
-        Storage is looked at first, the newest catalog version after it. The usurped name comes last: as long as it is
-        not ours, the next process that finds it starts over. Raises `StorageError` when a step cannot be done, or was
-        overtaken.
+        Storage is read first, the newest catalog version after it. The usurped name is replaced last: while it is not
+        the row's, the next process that finds it starts over.
+
+        Raises:
+            NotFound: the row does not exist any more.
+            StorageError: a step failed, or the file changed meanwhile.
         """
         above = [
             (found, self._store.get(found.path))
@@ -104,7 +108,7 @@ class ForeignManifests:
             raise NotFound(f"row of {entry.canonical_path}, which holds a foreign file")
         self._pending = True
         if head.version == entry.version:
-            for found, data in reversed(_strangers(ours, theirs, above)):
+            for found, data in reversed(_not_built_on(ours, theirs, above)):
                 self._move(found, data)
         if theirs is None:
             return
@@ -115,23 +119,23 @@ class ForeignManifests:
         self._store.replace(entry.canonical_path, ours, if_match=meta.e_tag)
 
     def paths_aside(self) -> frozenset[str]:
-        """The names that files had which are set aside now."""
+        """The former keys of the files that are set aside now."""
         return frozenset(item.path for item in self._list_kept())
 
     def recommits(self) -> list[Batch]:
         """Batches that commit again, as head + 1 and with their own uuids, the transactions of files set aside.
 
-        `conclude` takes the verdicts. What cannot be committed again is reported here, and what turns out to be a
-        row's own manifest is put back (G22). A file that cannot be dealt with keeps no other one waiting.
+        `conclude` takes the verdicts. A file that cannot be committed again is reported here; a row's own manifest
+        is put back (G22). A file that fails is left for later and does not delay the others.
         """
         now = elapsed_clock()
-        if not (self._pending or self._sent or self._store.local or now - self._looked_at > _LOOKING_INTERVAL):
+        if not (self._pending or self._sent or self._store.local or now - self._looked_at > _LISTING_INTERVAL):
             return []
         self._pending, self._looked_at = False, now
-        self._sent.clear()  # what was never concluded is met again here
+        self._sent.clear()  # files without a conclusion are met again here
         try:
             kept = self._list_kept()
-            snapshot = self._table.refresh()  # after the files: one that is a row's has its row by then
+            snapshot = self._table.refresh()  # after the files: a row's own file has its row by then
         except LanceCoreError:
             self._pending = True
             raise
@@ -148,7 +152,7 @@ class ForeignManifests:
         return batches
 
     def conclude(self, batch_uuid: str, error: LanceNamespaceError | None) -> None:
-        """Report what became of a recommit: committed if there is no `error`. Silence is tried again (F1)."""
+        """Report the outcome of a recommit: committed if there is no `error`. Unknown outcomes are retried (F1)."""
         item = self._sent.pop(batch_uuid)
         if isinstance(error, ServiceUnavailableError | CatalogDamaged):
             self._pending = True
@@ -186,10 +190,10 @@ class ForeignManifests:
         data: bytes,
         snapshot: CatalogSnapshot,
     ) -> bool:
-        """Give a file that is a row's manifest the row's name, whatever its own one says (G22).
+        """Give a file that is a row's manifest the row's name, whatever its own name says (G22).
 
-        A repairer that was held while another one finished moves what stands under a name by then, and may die before
-        it sees that. Nothing is done about a version that was superseded and whose files are gone: that was removed.
+        A process that is held while another one finishes the repair moves the repaired file, and may die before it
+        notices. A superseded version whose files are gone is left aside: a clean-up removed it.
         """
         entry = None if place is None or file is None else snapshot.version_entry(*place, file.version)
         head = None if place is None else snapshot.head(*place)
@@ -214,8 +218,8 @@ class ForeignManifests:
     ) -> str | None:
         """Why the transaction of a file cannot be committed again.
 
-        One that read a foreign version names fragments by numbers that mean others in our chain. Only appends name
-        none; their files fit if the columns are the same.
+        A transaction that read a foreign version names fragments by ids that mean others in the row's chain. Only
+        appends name none; their files fit if the columns are the same.
         """
         if file is None:
             return "it is no manifest"
@@ -245,7 +249,7 @@ class ForeignManifests:
         )
 
     def _list_kept(self) -> list[SetAside]:
-        """Everything that was ever set aside, chain by chain, upward."""
+        """All files that are set aside, chain by chain, upward."""
         paths = (meta.path.removeprefix(f"{FOREIGN_FILES}/").partition("/") for meta in self._store.list(FOREIGN_FILES))
         return sorted((SetAside(uid, path) for uid, _, path in paths), key=lambda item: (item.base, item.version))
 
@@ -255,9 +259,9 @@ class ForeignManifests:
         _log(item)
 
     def _move(self, found: ManifestLocation, judged: bytes) -> None:
-        """Move a file aside; if it is another one by now, somebody repaired the name: move that back.
+        """Move a file aside; if its bytes are not those `judged`, another process repaired the name: move it back.
 
-        Whatever cannot be finished here is found among the files set aside (G22).
+        Work that cannot be finished here is found among the files set aside (G22).
         """
         item = SetAside(str(uuid.uuid4()), found.path)
         self._pending = True
@@ -281,28 +285,28 @@ def _log(item: SetAside) -> None:
     )
 
 
-def _strangers(
+def _not_built_on(
     ours: bytes, theirs: bytes | None, above: Iterable[tuple[ManifestLocation, bytes]]
 ) -> list[tuple[ManifestLocation, bytes]]:
     """Of canonical files above a usurped head, ascending, those that were not built on the head.
 
-    What might have been built on either was built on the usurper: that is what its writer saw.
+    A file that fits both the head and the usurper counts as built on the usurper, which its writer saw.
     """
     below = parse_manifest_file(ours)
     usurper = None if theirs is None else _parsed(theirs)
-    strangers: list[tuple[ManifestLocation, bytes]] = []
+    foreign: list[tuple[ManifestLocation, bytes]] = []
     for found, data in above:
         file = _parsed(data)
         if (
-            strangers
+            foreign
             or file is None
             or not _continues(below, file, found.version)
             or (usurper is not None and _continues(usurper, file, found.version))
         ):
-            strangers.append((found, data))
+            foreign.append((found, data))
         else:
             below, usurper = file, None
-    return strangers
+    return foreign
 
 
 def _place_of(
