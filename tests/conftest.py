@@ -18,9 +18,9 @@ SERVICES = {"azurite", "cluster", "moto_server", "unconditional_s3"}
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        assert isinstance(item, pytest.Function)
-        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        if not SERVICES.isdisjoint(item.fixturenames) or "postgresql" in parameters:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        used = set(getattr(item, "fixturenames", ()))
+        if used & SERVICES or ("new_database" in parameters and parameters["new_database"] == "postgresql"):
             item.add_marker("services")
         if item.path.is_relative_to(TESTS / "spark"):
             item.add_marker("spark")
