@@ -69,7 +69,7 @@ _COLUMNS: Final = ("object_id", "object_type", "location", "metadata")
 class BulkLoader:
     """Takes rows fragment by fragment, then makes the state.
 
-    Of several rows with one object id, which no catalog should have, the last one counts; the others become strays.
+    Of several rows with one object id, which is damage, the last one counts; the others become strays.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class BulkLoader:
         is_version = mask.to_numpy(zero_copy_only=False)
         count = int(is_version.sum())
         if count:
-            # To filter costs far less than to take: runs of rows are copied as they lie.
+            # `filter` costs far less than `take`: it copies runs of rows.
             versions = batch if count == batch.num_rows else batch.filter(mask)
             self._add_versions(versions["object_id"], versions["metadata"], serials[is_version])
         if count < batch.num_rows:
@@ -171,7 +171,7 @@ class BulkLoader:
             self._names.setdefault(parent, []).extend(names)
 
     def _drop_shadowed_tables(self) -> None:
-        """Of the tables and what else has their object ids, keep the rows with the highest serials."""
+        """Of rows with the object id of one table, keep the one with the highest serial."""
         tables = self._tables = dict(zip(self._paths, self._listed, strict=True))
         complete = len(tables) == len(self._listed)
         if not complete:
@@ -239,7 +239,7 @@ class BulkLoader:
         }
 
     def _group_versions(self) -> dict[ObjectId, list[Chain]]:
-        """The chains of each table; what belongs to no table becomes a stray."""
+        """The chains of each table; version rows without a table become strays."""
         found: dict[ObjectId, list[Chain]] = {}
         if not self._parsed:
             return found
@@ -270,7 +270,7 @@ class BulkLoader:
         return found
 
     def _find_chain(self, chain: str, base: str) -> tuple[ObjectId, str | None] | None:
-        """The table and branch whose versions have this object id and lie at this base (N1)."""
+        """The table and branch whose versions have this object id and base (N1)."""
         path = parse_id(chain)
         table = self._tables.get(path)
         if table is not None and base == table.location:

@@ -1,4 +1,4 @@
-"""Rows by the hundred thousand: from the text of `__manifest` to typed columns, without a step per row."""
+"""Parse version rows by the hundred thousand: from the text of `__manifest` to typed columns, vectorised."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def parse_versions(object_ids: pa.StringArray, metadata: pa.StringArray, serials
         return ParsedVersions(_no_columns(), nothing, nothing, empty, np.arange(count))
     parts = pc.split_pattern(object_ids, DELIMITER, max_splits=1, reverse=True)
     good = _numpy(pc.equal(pc.list_value_length(parts), 2))
-    if _CLIENT_METADATA in text.to_pybytes():  # in one pass over the bytes, which nearly always says no
+    if _CLIENT_METADATA in text.to_pybytes():  # one pass over all bytes, which nearly always finds none
         good &= ~_numpy(pc.match_substring(metadata, _CLIENT_METADATA.decode()))
     good &= _numpy(pc.match_substring(values["manifest_path"], "/_versions/"))
-    # Each step looks at the rows that are still good, so that none meets what it cannot read.
+    # Each step looks only at rows that passed the steps before, so it can parse all that it gets.
     kept = np.flatnonzero(good)
     if len(kept) < count:
         parts = parts.take(kept)
@@ -266,7 +266,7 @@ def _digests(column: pa.StringArray) -> tuple[NDArray[np.uint8], NDArray[np.bool
 def _staged(
     suffixes: pa.StringArray, paths: pa.StringArray
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.bool_]]:
-    """What is kept of staged paths, the flag that says what it is, and which rows are well."""
+    """Digests or uuids of staged paths, the flag that tells which, and which rows are well-formed."""
     octets, beside, well = _uuids(suffixes)
     elsewhere = np.flatnonzero(_numpy(paths.is_valid()) & ~beside)
     if len(elsewhere):

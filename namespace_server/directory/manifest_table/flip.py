@@ -36,7 +36,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state_editor import apply_changes
 
 COMPRESSED_ROWS: Final = 4_096
-"""Row files of so many rows are worth the time that it takes to compress them."""
+"""Row files are compressed from this many rows on; for fewer it takes more time than it saves."""
 
 _COMPRESSED: Final = {"lance-encoding:compression": "zstd"}
 _NANOSECONDS: Final = 1_000_000_000
@@ -66,7 +66,7 @@ class Flip:
 
     @property
     def has_records(self) -> bool:
-        """Whether it puts records of its own attempt, which tell a version that has it from one that has not (F2)."""
+        """Whether it puts records of its own attempt, by which a later version is seen to include it (F2)."""
         return any(True for _ in self._own_records())
 
     def is_part_of(self, snapshot: CatalogSnapshot) -> bool:
@@ -114,7 +114,7 @@ def prepare_flip(
     `strict` sets the fence against plain dataset writes, for good. `read` fetches the rows of a fragment that is to be
     merged and whose rows are not in memory, which is rare.
 
-    Raises `UnsupportedFeature` for a root that we can read but must not write, `ValueError` for an overlay.
+    Raises `UnsupportedFeature` for a root that this release can read but must not write, `ValueError` for an overlay.
     """
     disk = _disk_of(snapshot)
     rows = [encode_entry(entry) for entry in changes.puts.values()]
@@ -226,7 +226,7 @@ def _disk_of(snapshot: CatalogSnapshot) -> OnDisk:
 
 
 def _next_frame(disk: OnDisk, version: int, table_metadata: Mapping[str, str] | None, strict: bool) -> pb.Manifest:
-    disk.describe_row_file()  # refuses what we must not write
+    disk.describe_row_file()  # raises UnsupportedFeature
     frame = pb.Manifest()
     frame.CopyFrom(disk.frame)
     frame.version = version + 1

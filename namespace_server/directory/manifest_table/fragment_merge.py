@@ -29,7 +29,7 @@ MAX_SMALL_FRAGMENTS: Final = 31
 
 @dataclass(frozen=True, slots=True)
 class Rearrangement:
-    """What a flip does to the fragments, before anything is encoded.
+    """The effect of a flip on the fragments, before anything is encoded.
 
     Fragments from index `merged_from` on are replaced by the new one. `deleted` has the new deletions of those before
     it that lose rows but not all of them; `emptied` are the indices of those that lose all.
@@ -110,7 +110,7 @@ def choose_merge(live: Sequence[int], new_rows: int) -> int:
     """The index from which on fragments are merged into a new one of `new_rows` rows; `len(live)` for none.
 
     `live` are the row counts of the fragments, oldest first. They are kept in the order of their tiers: the new
-    fragment takes what is newest and of a lower tier than itself, and eight of one tier become one.
+    fragment takes the newest ones of lower tiers than its own, and eight of one tier become one.
     """
     first, total = len(live), new_rows
     while first and total + live[first - 1] <= ABSORBED_ROWS:

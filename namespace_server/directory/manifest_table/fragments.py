@@ -1,4 +1,4 @@
-"""Where the rows of `__manifest` lie: fragments, their deletions, and the serials of their rows.
+"""Fragments of `__manifest`: their files, their deletions, and the serials of their rows.
 
 Every row has a *serial*: rows are numbered as their fragments are first read, and keep their number when fragments are
 merged (see `fragment_merge`). Fragments stay in the order of their serials, so the row of a serial is found by two
@@ -21,7 +21,7 @@ from pyroaring import BitMap
 from lance_core.proto import lance_table_pb2 as pb
 
 KEPT_ROWS: Final = 8_192
-"""Fragments of up to so many rows keep them in memory, to be merged without reading them."""
+"""Fragments of at most this many rows keep them in memory, to be merged without reading them."""
 
 
 @dataclass(frozen=True, slots=True)

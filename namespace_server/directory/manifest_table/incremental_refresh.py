@@ -1,7 +1,10 @@
 """Lead a snapshot to another version of `__manifest`, reading as little as possible.
 
-Three ways, tried in this order. The changes stand in the transaction of the next version, as our flips write them. A
-few fragments changed, whoever changed them: their rows are compared. Otherwise everything is loaded.
+Three ways, tried in this order:
+
+1. take the changes from the transaction of the next version, where flips of this server write them;
+2. compare the rows of the fragments that differ, if these are few;
+3. load everything.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ from namespace_server.directory.model.state import CatalogState
 from namespace_server.directory.model.state_editor import apply_changes
 
 COMPARED_ROWS: Final = 20_000
-"""So many rows are compared one by one; more are loaded afresh, with the whole catalog."""
+"""The most rows that are compared one by one; for more the whole catalog is loaded."""
 
 NO_FILE: Final = "no file"
 _GROUP_BYTES: Final = 64 << 20
@@ -63,8 +66,8 @@ class IncrementalRefresh:
     ) -> CatalogSnapshot:
         """The snapshot of `file`, made from that of any other version.
 
-        Raises `UnsupportedFeature` for a version that we must not read, `CatalogDamaged` when files of it are gone or
-        damaged.
+        Raises `UnsupportedFeature` for a version that this release must not read, `CatalogDamaged` when files of it are
+        missing or damaged.
         """
         check_catalog_readable(file.manifest)
         found = None
@@ -106,7 +109,7 @@ class IncrementalRefresh:
     ) -> tuple[CatalogState, Layout] | None:
         """From the changes in the transaction.
 
-        They are believed only if they were made to this very base and explain every fragment.
+        They are taken only if they were made to this very base and account for every fragment.
         """
         inline = read_inline(file.transaction)
         if inline is None or file.transaction is None or file.operation != "update":
@@ -137,7 +140,7 @@ class IncrementalRefresh:
         if None in kept.values():
             return None
         layout = arrangement.next_layout(new, lambda at: kept[at] or pb.DataFragment(), len(rows))
-        if not _explains(layout, messages):
+        if not _accounts_for(layout, messages):
             return None
         addresses = {row.object_id: first + at for at, row in enumerate(rows)}
         return apply_changes(base.state, changes, addresses), layout
@@ -150,7 +153,7 @@ class IncrementalRefresh:
         try:
             return self._compare_rows(base.state, disk.layout, plan)
         except (CatalogDamaged, UnsupportedFeature):
-            # What the old version had may have been removed with it; the new one is read as a whole.
+            # Files of the old version may have been removed with it; the new one is loaded.
             return None
 
     def _compare_rows(
@@ -269,7 +272,7 @@ def _files(message: pb.DataFragment) -> tuple[int, int, tuple[str, ...]]:
     return message.id, message.physical_rows, tuple(file.path for file in message.files)
 
 
-def _explains(layout: Layout, messages: dict[int, pb.DataFragment]) -> bool:
+def _accounts_for(layout: Layout, messages: dict[int, pb.DataFragment]) -> bool:
     """Whether a layout has exactly these fragments, with as many deletions in each."""
     if len(layout.fragments) != len(messages):
         return False
@@ -283,10 +286,10 @@ def _explains(layout: Layout, messages: dict[int, pb.DataFragment]) -> bool:
 
 
 def _edit(state: CatalogState, removed: Sequence[str], appeared: Sequence[tuple[Row, int]]) -> CatalogState | None:
-    """The state with these rows gone and those there; None where only loading tells what counts.
+    """The state without the rows `removed` and with those that `appeared`; None where everything must be loaded.
 
-    That is: several rows with one object id, foreign spellings of version rows, and tables that appear where rows
-    without a table were.
+    That is for several rows with one object id, version rows in the spelling of other writers, and tables that appear
+    where rows without a table were.
     """
     gone = frozenset(removed)
     puts: dict[str, Entry] = {}

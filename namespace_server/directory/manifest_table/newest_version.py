@@ -1,8 +1,8 @@
 """Which version of `__manifest` is the newest.
 
-A vacant slot may be one that a clean-up has made free again, so that neither writing it nor finding it vacant says that
-the version before it is the newest (G7, G8). A listing says so. On a bucket that is one request. In a directory it
-costs as much as the directory has names, so there a proof that needs a bounded number of looks takes its place.
+A vacant slot may be one that a clean-up has freed. So neither writing it nor finding it vacant proves that the version
+before it is the newest (rules G7, G8). A listing proves it. On a bucket that is one request. In a directory its cost
+grows with the number of names, so a proof by a bounded number of look-ups takes its place there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def elapsed_clock() -> float:
 
 
 class NewestVersion:
-    """Finds the newest version of the dataset at key `root` of `store`, and proves of one that it is. Thread-safe."""
+    """Finds the newest version of the dataset at key `root` of `store`, or proves that one is. Thread-safe."""
 
     def __init__(self, store: ObjectStore, root: str) -> None:
         self._store = store

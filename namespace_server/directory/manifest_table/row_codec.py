@@ -60,7 +60,7 @@ def encode_entry(entry: Entry) -> Row:
 
 
 def decode_row(row: Row) -> Entry | None:
-    """The entry of a row, or None for a row that means nothing here.
+    """The entry of a row, or None for a row that is not recognised.
 
     A version row decodes if its metadata says where its manifest lies in the form that we write; for other writers'
     rows see `decode_version`.
@@ -142,7 +142,7 @@ def _encode_version(entry: VersionEntry) -> str:
     values["naming_scheme"] = entry.naming_scheme
     if entry.metadata:
         values["metadata"] = dict(entry.metadata)
-    # What stock clients do, and what would make a row a third longer if it were spelled out.
+    # Stock clients stage beside the canonical name; the whole path would make a row a third longer.
     suffix = "" if entry.staged_path is None else entry.staged_path.removeprefix(f"{values['manifest_path']}-")
     if suffix and suffix != entry.staged_path:
         values["staged_suffix"] = suffix

@@ -1,4 +1,4 @@
-"""`__manifest` as a Lance dataset: its columns, its manifests, and what a snapshot keeps of them."""
+"""`__manifest` as a Lance dataset: its columns, its table metadata, and the properties of its transactions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANAGED_KEY: Final = "table_version_management"
 WRITER_FLAGS_KEY: Final = "lance.namespace.manifest.writer_feature_flags"
 READER_FLAGS_KEY: Final = "lance.namespace.manifest.reader_feature_flags"
 FENCE: Final = 1 << 32
-"""Stock namespace clients that do not know this catalog flag read the root, and are told to upgrade when they write."""
+"""The catalog flag with which stock namespace clients read the root, and are told to upgrade when they write."""
 STRICT_FENCE: Final = 1 << 40
 """The bit of Lance's own writer flags that stops plain dataset writes too."""
 MANAGED_METADATA: Final[Mapping[str, str]] = {MANAGED_KEY: "true", WRITER_FLAGS_KEY: str(FENCE)}
@@ -55,7 +55,7 @@ ROW_SCHEMA: Final = pa.schema([pa.field(field.name, field.type, field.nullable) 
 
 
 class OnDisk(Disk):
-    """What the next flip needs of a version.
+    """The parts of a version of `__manifest` that the next flip needs.
 
     `frame` is its manifest without the fragments and without what belongs to one version only, `layout` says where
     its rows lie, `scheme` how its `_versions` directory names versions, `attempt` is the uuid of the transaction that
@@ -118,10 +118,10 @@ def first_frame() -> pb.Manifest:
 
 
 def row_file_of(frame: pb.Manifest) -> pb.DataFile:
-    """How a new row file is described in this dataset, its path and size left out.
+    """The description of a new row file in this dataset, without path and size.
 
     Raises `UnsupportedFeature` when the dataset does not have exactly the five columns of the directory format, or
-    has a feature that our flips would break.
+    has a feature that flips of this release would break.
     """
     check_writable(frame, tolerated=STRICT_FENCE)
     place = f"version {frame.version} of the catalog"
@@ -137,7 +137,7 @@ def row_file_of(frame: pb.Manifest) -> pb.DataFile:
 
 
 def check_catalog_readable(manifest: pb.Manifest) -> None:
-    """Raise `UnsupportedFeature` when it says that readers must know what we do not."""
+    """Raise `UnsupportedFeature` for a manifest whose reader flags this release does not know."""
     check_readable(manifest)
     flags = manifest.table_metadata.get(READER_FLAGS_KEY, "0")
     if flags != "0":

@@ -84,7 +84,7 @@ class Snapshots:
             try:
                 return self._lead_to(newest, listed_at)
             except CatalogDamaged as error:
-                # While a clean-up runs, what was the newest version may be superseded and gone by now.
+                # While a clean-up runs, the version that was listed as the newest may be superseded and removed by now.
                 listed_at, seen, newest = elapsed_clock(), newest, self._newest.find()
                 if error.found != NO_FILE or newest == seen:
                     raise
@@ -97,7 +97,7 @@ class Snapshots:
                 self._current = snapshot
 
     def at(self, version: int) -> CatalogSnapshot:
-        """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not, or no longer, there.
+        """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not there (any more).
 
         Raises `CatalogDamaged` and `CatalogTooNew` as `refresh` does.
         """
@@ -178,10 +178,10 @@ class Snapshots:
         return base, after, 0 if listed is None else listed[0]
 
     def _read_kept(self, newest: CatalogSnapshot, version: int) -> ManifestFile | None:
-        """The manifest of an earlier version; None if it, or what proves that it was committed, is not there.
+        """The manifest of an earlier version; None if it is not there, or its commit cannot be proved.
 
-        The next version names the attempt that made it. Without that it may be one that was written where a clean-up
-        had removed another one, by a process that died before it saw that (G7).
+        The next version names the attempt that made it. A version that is not named so may have been written where a
+        clean-up had removed another one, by a process that died before it noticed (G7).
         """
         data, after = self._store.map(partial(self._read_of, newest), (version, version + 1))
         if data is None or after is None:
@@ -192,7 +192,7 @@ class Snapshots:
         return file if made_to in {None, file.transaction_uuid} else None
 
     def _lead_to(self, newest: tuple[int, NamingScheme] | None, listed_at: float) -> CatalogSnapshot:
-        """The snapshot of what a listing showed to be the newest version."""
+        """The snapshot of the version that a listing showed to be the newest."""
         if newest is None:
             with self._lock:
                 if self._current is None or not self._current.version:
@@ -206,7 +206,7 @@ class Snapshots:
                     logger.error("catalog version %d was removed; the newest on storage is %d", known.version, version)
                 self._current = _confirmed(known, listed_at)
                 return self._current
-            # What was followed before may have been written where a clean-up had removed another version (G8).
+            # A version that was followed before may have been written where a clean-up had removed another one (G8).
             self._recent.clear()
         data = self._read(version, scheme)
         if data is None:
@@ -241,7 +241,7 @@ class Snapshots:
             raise CatalogDamaged(key, f"version {version} of the catalog", f"{len(data)} bytes: {error}") from error
 
     def _still_there(self, snapshot: CatalogSnapshot) -> bool:
-        """Whether the file of a version that is believed to be the newest is there; not asked of a bucket (G8)."""
+        """Whether the file of the newest known version is there; true without a look on a bucket (G8)."""
         return (
             not (self._store.local and snapshot.version)
             or self._current is not snapshot
@@ -259,7 +259,7 @@ class Snapshots:
             self._recent.popitem(last=False)
 
     def _next_key(self, snapshot: CatalogSnapshot) -> str:
-        """Where the version after a snapshot is looked for; every read does, so it is not spelt out each time."""
+        """The key of the version after a snapshot. Every read asks for it, so it is cached."""
         seen, key = self._next
         if seen is not snapshot:
             key = manifest_path(self._path, snapshot.version + 1, _scheme_of(snapshot))
@@ -278,7 +278,7 @@ def _scheme_of(snapshot: CatalogSnapshot) -> NamingScheme:
 
 
 def _is_manifest_of(snapshot: CatalogSnapshot, data: bytes) -> bool:
-    """Whether these are the bytes that a snapshot was made from."""
+    """Whether these bytes are the manifest that a snapshot was made from."""
     try:
         attempt = parse_manifest_file(data, lazily=True).transaction_uuid
     except CorruptFile:

@@ -128,7 +128,7 @@ class ManifestTable:
             raise CatalogTooNew(f"the catalog cannot be changed by this release: {error}") from error
 
     def stage(self, flip: Flip) -> None:
-        """Write what the flip makes reachable, durably, in one parallel step (S1). It may be repeated."""
+        """Write the files of a flip, durably, in one parallel step (S1). It may be repeated. Raises `StorageError`."""
         self._newest.mark(flip.version)
         writes = [partial(self._store.put, path, data, durable=False) for path, data in flip.files]
         if len(writes) == 1:
@@ -142,9 +142,9 @@ class ManifestTable:
         """Put the manifest of a staged flip, if its version is vacant: the commit point.
 
         Only an occupied slot is an answer (F1), and a slot that was won is a commit only if its version is the newest
-        afterwards, or the newest one holds the flip's records: it may have been vacant because a clean-up removed what
-        stood there (G7). Raises `StorageError` when the store refused the write before any answer was lost: nothing
-        was written, and nothing will be.
+        afterwards, or the newest one holds the flip's records: it may have been vacant because a clean-up removed its
+        version (G7). Raises `StorageError` when the store refused the write before any answer was lost: nothing was
+        written, and nothing will be.
         """
         began = elapsed_clock()
         outcome = claim_slot(self._store, flip.path, flip.manifest)
@@ -161,7 +161,7 @@ class ManifestTable:
         return self._committed(flip, asked_at) if proved else self._trace(flip, began, won=True)
 
     def _trace(self, flip: Flip, began: float, *, won: bool) -> FlipOutcome:
-        """What became of a flip whose version is, or may be, below the newest: that one tells."""
+        """The outcome of a flip whose version is, or may be, below the newest: by the records of the newest version."""
         try:
             newest = self._snapshots.refresh_by_listing()
         except LanceCoreError as error:
@@ -183,10 +183,11 @@ class ManifestTable:
         return Displaced(newest)
 
     def _withdraw(self, flip: Flip) -> None:
-        """Remove a version that is in no history, so that none is read that never was.
+        """Remove the file of a version that is in no history, so that it is never read.
 
-        Certain only of a flip whose own records the newest version lacks. By name: where a version once stood and was
-        superseded, none that counts is ever written again. The files that it names stay (G9).
+        Only a flip that has records of its own is known to be in no history, by the newest version without them. The
+        file is removed by name: no committed version is ever written where one was superseded. The files that it names
+        stay (G9).
         """
         if not flip.has_records:
             return
@@ -201,7 +202,7 @@ class ManifestTable:
         return Committed(snapshot)
 
     def discard(self, flip: Flip) -> None:
-        """Remove what a flip staged that is known to be lost, as far as the store lets us (G4)."""
+        """Remove the files of a flip that is known to be lost; a file that cannot be removed is left (G4)."""
         for path, _ in flip.files:
             try:
                 self._store.delete(path)

@@ -15,5 +15,6 @@ state             the maps that make up a snapshot; `state_editor` applies row c
 snapshot          the catalog at one version
 overlay           changes laid over a snapshot
 layered_map, sorted_names    the persistent collections underneath
+limits            bounds on what one request may hold
 errors            the namespace errors that the catalog raises
 """

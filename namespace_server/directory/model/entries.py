@@ -1,4 +1,4 @@
-"""What the catalog holds, as values: namespaces, tables, table versions and batch records, and changes of them."""
+"""The contents of the catalog as values: namespaces, tables, table versions, batch records, and changes of them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class VersionEntry:
 
     @property
     def identity(self) -> Identity:
-        """What the manifest must be to be this version."""
+        """The identity that a manifest must have to be this version."""
         return Identity(self.transaction_uuid, self.size, self.sha256)
 
     @property
@@ -114,7 +114,7 @@ class VersionEntry:
 
 
 class Participant(NamedTuple):
-    """A version that a batch published; its promotion is what an open record waits for.
+    """A version that a batch published; an open record waits for its promotion.
 
     In a tombstone it is a table that was removed: its head version, or 0, and no staged path.
     """
@@ -153,7 +153,7 @@ class RecordEntry:
 
     @property
     def key(self) -> RecordKey | None:
-        """By what a repeated request finds this record; None for a batch without idempotency key."""
+        """The key by which a repeated request finds this record; None for a batch without idempotency key."""
         return None if self.idempotency_key is None else (self.principal, self.idempotency_key)
 
 
@@ -163,7 +163,7 @@ def _canonical_path(location: str, branch: str | None, version: int, scheme: str
 
 
 def place_of(item: VersionEntry | Participant) -> Place:
-    """Where the manifest of a row, or of a record's participant, belongs."""
+    """The place of the manifest of a row, or of a record's participant."""
     return (item.location, item.branch, item.version)
 
 

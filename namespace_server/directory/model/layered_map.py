@@ -1,4 +1,4 @@
-"""An immutable map for what is loaded at once and then changes little by little: a dictionary, and changes over it."""
+"""An immutable map for entries that are loaded at once and then change one by one: a dictionary under the changes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The operations that a batch is made of, as plain values.
 
 Every change of the catalog is a batch: the single calls of the namespace API are batches of one operation. An
-operation holds what was asked for, checked for form only; whether it can be done is decided by `batch.plan`
+operation holds what was asked for, checked for form only; whether it can be done is decided by `planner.plan_batch`
 against a snapshot.
 """
 

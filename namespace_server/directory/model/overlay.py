@@ -1,4 +1,4 @@
-"""Changes laid over a snapshot, applied only when somebody looks at what they concern."""
+"""Changes laid over a snapshot, applied lazily: only when the part that they concern is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Overlay:
     """A snapshot (`base`) and the changes that are planned on top of it, in order (`steps`).
 
     `tables` are the tables whose versions the changes concern; None when they concern more than versions. Most batches
-    write tables that nobody else in their group writes: they are planned on the snapshot as it is.
+    write tables that no other batch of their group writes: they are planned on the snapshot as it is.
 
     New tables (`declare`) are found in a dictionary until other changes follow: a batch of many is applied at once.
     """

@@ -24,7 +24,7 @@ ROOT: Final = NamespaceEntry(())
 
 
 class Disk:
-    """How a snapshot lies on disk. Only the code that reads and writes `__manifest` knows more."""
+    """The physical side of a snapshot; opaque here, known to the package `manifest_table` alone."""
 
     __slots__ = ()
 
@@ -33,10 +33,10 @@ class CatalogSnapshot:
     """Everything in the catalog at one version. Immutable; every method is pure and takes microseconds.
 
     `version` is that of `__manifest`, 0 before there is one. `timestamp_ms` is the time of its commit. `managed` says
-    that the catalog, not the directory, is the truth about table versions. `listed_at` is `time.monotonic()` of the
-    last time this snapshot, or one that it was led to from step by step, was seen to be the newest by listing (F6).
+    that the catalog, not the directory, is the truth about table versions. `listed_at` is the time, by `elapsed_clock`,
+    at which this snapshot, or one that it was led on from, was last proved to be the newest (F6).
 
-    `apply` gives an overlay: what the catalog would be after some changes, at the same version.
+    `apply` gives an overlay: the catalog as it would be after some changes, at the same version.
     """
 
     __slots__ = ("_state", "disk", "listed_at", "managed", "overlay", "timestamp_ms", "version")
@@ -142,7 +142,7 @@ class CatalogSnapshot:
                     yield table_id, chain.branch
 
     def object_ids(self, table_id: ObjectId) -> Iterator[str]:
-        """The object ids of a table and of all its versions on all branches: what goes when it is dropped (N3)."""
+        """The object ids of a table and of all its versions on all branches: the rows that a drop removes (N3)."""
         stored = self._state.tables.get(table_id)
         if stored is None:
             return
@@ -187,7 +187,7 @@ class CatalogSnapshot:
         return None if found is None else found[1]
 
     def facts(self, object_id: ObjectId) -> tuple[object, ...]:
-        """All that is said of one id: its namespace or table with all its versions, and the names directly below it.
+        """All facts about one id: its namespace or table with all its versions, and the names directly below it.
 
         Each is the same object in two snapshots, or None in both, if nothing of it was changed between them.
         """
@@ -195,7 +195,7 @@ class CatalogSnapshot:
         return self.managed, *(stored.get(object_id) for stored in (state.namespaces, state.tables, state.children))
 
     def apply(self, changes: Changes) -> CatalogSnapshot:
-        """The overlay after these changes, at the same version; what the next batch of a group is planned on.
+        """The overlay after these changes, at the same version; the next batch of a group is planned on it.
 
         A version row of a table that does not exist, or that lies outside its location (N1), stays invisible.
         """
@@ -205,7 +205,7 @@ class CatalogSnapshot:
         )
 
     def entries(self) -> Iterator[Entry]:
-        """Everything that has a row and means something here, in no particular order."""
+        """All recognised rows, in no particular order."""
         state = self._state
         yield from (namespace.entry for namespace in state.namespaces.values())
         for table_id, table in state.tables.items():

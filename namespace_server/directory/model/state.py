@@ -1,4 +1,4 @@
-"""The maps that make up a catalog snapshot, and what they hold."""
+"""The maps that make up a catalog snapshot, and their values."""
 
 from __future__ import annotations
 
@@ -139,9 +139,9 @@ class CatalogState(NamedTuple):
     """Location of a table that was removed -> uuid of its tombstone (G15)."""
     open_records: Map[str, None] = Map()
     open_places: Map[Place, tuple[str, str | None]] = Map()
-    """What open records published: batch uuid and staged path. Of two records for one place the later one counts."""
+    """Versions that open records published: batch uuid and staged path. Of two records for a place the later counts."""
     strays: Map[str, tuple[int, ...]] = Map()
-    """Rows that mean nothing here, or are shadowed: object id -> serials. They stay on disk until the id is put."""
+    """Unrecognised or shadowed rows: object id -> serials. They stay on disk until the id is put."""
     detached: frozenset[ObjectId] = frozenset()
     """Parents that have children and are no namespace: other writers do not check for one."""
 
@@ -170,7 +170,7 @@ class CatalogState(NamedTuple):
         return found if serial is None or serial == NOT_STORED else (*found, serial)
 
     def resolve(self, object_id: str) -> StoredNamespace | StoredTable | StoredRecord | VersionKey | None:
-        """What an object id names. Of the readings of an id with digits at its end, the one that exists."""
+        """The object that an id names. Of the readings of an id that ends in digits, the one that exists."""
         if object_id.startswith(RECORD_PREFIX):
             record: StoredRecord | None = self.records.get(object_id[len(RECORD_PREFIX) :])
             if record is not None:

@@ -68,7 +68,7 @@ class _Editor:
         self.touched: set[ObjectId] = set()
 
     def remove(self, object_ids: Iterable[str]) -> None:
-        """Remove rows, versions before their tables: what a table leaves behind becomes strays."""
+        """Remove rows, versions before their tables: the remaining version rows of a table become strays."""
         versions: defaultdict[tuple[ObjectId, str | None], set[int]] = defaultdict(set)
         tables: list[StoredTable] = []
         for object_id in object_ids:
@@ -159,7 +159,7 @@ class _Editor:
         self.strays = self.strays.set(object_id, (*self.strays.get(object_id, ()), serial))
 
     def _vacate(self, path: ObjectId) -> None:
-        """An object id names one row: what had it before goes."""
+        """Remove the object that had an id before: an object id names one row."""
         if path in self.tables:
             self._remove_table(path)
         elif path in self.namespaces:
@@ -257,7 +257,7 @@ class _Editor:
         self._forget_record(record)
 
     def _forget_record(self, record: RecordEntry) -> None:
-        """Take a record out of what leads to it."""
+        """Take a record out of the maps that lead to it."""
         if record.key is not None and self.keys.get(record.key) == record.batch_uuid:
             self.keys = self.keys.delete(record.key)
         if record.request_hash and self.requests.get(record.request_hash) == record.batch_uuid:
@@ -273,7 +273,7 @@ class _Editor:
             self.closed.append(record)
 
     def _open_places(self) -> Map[Place, tuple[str, str | None]]:
-        """What open records published, in one step for all records that were opened and closed."""
+        """The next `open_places`, in one step for all records that were opened and closed."""
         with self.before.open_places.mutate() as places:
             for record in self.closed:
                 for place in map(place_of, record.participants):

@@ -25,7 +25,7 @@ HAS_TRANSACTION: Final = 2
 HAS_HASH: Final = 4
 NAMED_V1: Final = 8
 STAGED_BESIDE: Final = 16
-"""The staged path is the canonical one, '-' and a uuid: what stock clients do."""
+"""The staged path is the canonical one, '-' and a uuid, as stock clients choose it."""
 STAGED_ELSEWHERE: Final = 32
 """The staged path is known by its digest only."""
 
@@ -48,7 +48,7 @@ class VersionColumns:
     """Where each e_tag ends in `e_tags`; it begins where the one before ends."""
     e_tags: bytes
     odd: Mapping[int, VersionEntry] = field(default_factory=dict)
-    """Rows that hold what columns cannot (client metadata, foreign spellings), as values."""
+    """Rows with values that columns cannot hold (client metadata, foreign spellings), as entries."""
 
     def select(self, rows: NDArray[np.int64]) -> VersionColumns:
         """These rows, in this order."""
@@ -78,7 +78,7 @@ class VersionColumns:
         return ends, b"" if data is None else data[: int(ends[-1])].to_pybytes()
 
     def narrowed(self) -> VersionColumns:
-        """The same, with four bytes for numbers that always were small enough for it."""
+        """The same, with four bytes for numbers that fit."""
         return replace(
             self,
             versions=_narrow(self.versions),

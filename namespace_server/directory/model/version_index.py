@@ -165,7 +165,7 @@ class Chain:
         return Chain(self.branch, segments, newer, serials)
 
     def with_entries(self, entries: Sequence[VersionEntry], serials: Sequence[int]) -> Chain:
-        """The chain with these entries, ascending; each replaces what has its number."""
+        """The chain with these entries, ascending; each replaces the entry of its version."""
         top = self.newer[-1].version if self.newer else 0
         if self.segments:
             block, _, stop, _ = self.segments[-1]
