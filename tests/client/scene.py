@@ -1,4 +1,4 @@
-"""A namespace with tables in it, and stock pylance as the second opinion on every one of them."""
+"""A namespace with tables that stock pylance validates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.float64())])
 
 
 def rows(*ids: int, v: float | None = None) -> pa.Table:
-    """Rows with these ids; `v` is the id again, or the number given."""
+    """Rows with these ids. `v` is the id if no value is given."""
     return pa.table({"id": list(ids), "v": [float(n) if v is None else v for n in ids]}, schema=SCHEMA)
 
 
@@ -28,7 +28,7 @@ class Scene:
     target: Any
 
     def make(self, name: str = "t", *ids: int) -> None:
-        """A table with these rows, each group of ten a fragment of its own."""
+        """Create a table with these rows, ten rows in a fragment."""
         with self.catalog.begin() as tx:
             tx.create(name, rows(*ids[:10]) if ids else None, schema=SCHEMA)
         for start in range(10, len(ids), 10):
@@ -41,7 +41,7 @@ class Scene:
         return state.uri
 
     def open(self, name: str = "t", **options: Any) -> lance.LanceDataset:
-        """The table as stock pylance finds it, which must be in order."""
+        """Open the table with stock pylance and validate it."""
         dataset = lance.dataset(self.uri(name), **options)
         dataset.validate()
         return dataset
@@ -63,7 +63,7 @@ class Scene:
         return self.catalog.access.state().version
 
     def stock(self) -> Any:
-        """The catalog as stock clients reach it."""
+        """A namespace of a stock client for the same catalog."""
         if isinstance(self.target, str) and self.target.startswith("http"):
             return RestNamespace(uri=self.target)
         return self.catalog._owned or self.target

@@ -1,4 +1,4 @@
-"""Tables in a bucket: the storage options reach everything that reads and writes there."""
+"""Tables in a bucket: all reads and writes use the storage options."""
 
 # ruff: noqa: PT012 - leaving the block is what raises
 

@@ -1,4 +1,4 @@
-"""What is sent for the steps of one table: one transaction that can be rebased, or the steps behind an assertion."""
+"""Composition of the steps of one table: one transaction, or all steps with an assertion of the base version."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sent(scene: Scene, block: Block, **options: str) -> tuple[BatchOperation, ..
 
 
 def kinds(operations: tuple[BatchOperation, ...]) -> list[str | None]:
-    """Every operation in a word: the transaction's kind, or what else it is."""
+    """The kind of every operation."""
     words: list[str | None] = []
     for operation in operations:
         match operation:
@@ -79,7 +79,7 @@ def test_row_changes_become_one_transaction(local: Scene, name: str) -> None:
     assert local.version() == 3
 
 
-def test_the_one_transaction_is_the_difference_to_the_begin(local: Scene) -> None:
+def test_the_composed_transaction_is_the_difference_to_the_base_version(local: Scene) -> None:
     local.make("t", *range(20))
 
     def block(tx: MultiTableTransaction) -> None:
@@ -94,7 +94,7 @@ def test_the_one_transaction_is_the_difference_to_the_begin(local: Scene) -> Non
     assert list(update.removed_fragment_ids) == [1]
     assert [(fragment.id, fragment.deletion_file.num_deleted_rows) for fragment in update.updated_fragments] == [(0, 3)]
     assert [fragment.physical_rows for fragment in update.new_fragments] == [2], (
-        "what the block added and removed again"
+        "rows that the block added and removed again"
     )
     assert not any(fragment.HasField("deletion_file") for fragment in update.new_fragments)
 
@@ -152,7 +152,7 @@ GUARDED: dict[str, tuple[Block, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", GUARDED)
-def test_other_sequences_go_behind_an_assertion(local: Scene, name: str) -> None:
+def test_other_sequences_assert_the_base_version(local: Scene, name: str) -> None:
     block, steps = GUARDED[name]
     local.make("t", *range(20))
 
@@ -168,7 +168,7 @@ def test_a_new_table_needs_no_assertion(local: Scene) -> None:
     assert kinds(sent(local, block)) == ["declare", "overwrite", "delete"]
 
 
-def test_serializable_asserts_what_was_read_and_what_was_written(local: Scene) -> None:
+def test_serializable_asserts_tables_that_were_read_or_written(local: Scene) -> None:
     local.make("read", 1)
     local.make("written", 1)
     local.make("neither", 1)
@@ -185,7 +185,7 @@ def test_serializable_asserts_what_was_read_and_what_was_written(local: Scene) -
     assert kinds(operations) == ["assert 1", "assert 1", "append", "declare", "overwrite"]
 
 
-def test_an_overwrite_is_guarded_by_what_the_block_read_before_it(local: Scene) -> None:
+def test_an_overwrite_after_a_read_is_guarded(local: Scene) -> None:
     local.make("t", 1)
 
     def reading_first(tx: MultiTableTransaction) -> None:
@@ -200,8 +200,8 @@ def test_an_overwrite_is_guarded_by_what_the_block_read_before_it(local: Scene) 
     assert kinds(sent(local, reading_after)) == ["overwrite"]
 
 
-def test_row_ids_that_are_not_given_out_yet_are_not_sent(local: Scene) -> None:
-    """On a table with stable row ids a row that the block added has an id only here; another's row may get it."""
+def test_local_row_ids_are_not_sent(local: Scene) -> None:
+    """With stable row ids, a row that the block added has a local id, which a concurrent commit may assign, too."""
     lance.write_dataset(
         rows(1, 2), namespace_client=local.stock(), table_id=["ml", "t"], mode="create", enable_stable_row_ids=True
     )

@@ -1,4 +1,4 @@
-"""What pylance wrote and did not commit, as transactions: committed by the engine and read by pylance."""
+"""Uncommitted results of pylance as transactions, committed by the engine and read by pylance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA = pa.schema(
 
 
 class Table:
-    """One table on disk; `commit` does what the server does for one `commit_transaction`."""
+    """A table on disk. `commit` commits a transaction as the server does."""
 
     def __init__(self, path: Path) -> None:
         self.uri = path.as_uri()
@@ -77,7 +77,7 @@ def test_a_new_table_without_rows(table: Table) -> None:
     assert table.ids() == []
 
 
-def test_an_append_is_rebased_over_what_others_appended(table: Table) -> None:
+def test_an_append_is_rebased_over_other_appends(table: Table) -> None:
     table.commit(transaction_message(overwrite_operation(SCHEMA, table.write(1, new=True)), 0, None))
     ours = transaction_message(append_operation(table.write(2)), 1, None)
     lance.write_dataset(table.rows(3), table.uri, mode="append")
@@ -118,7 +118,7 @@ def test_an_upsert_is_rebased_over_changes_of_other_rows(table: Table) -> None:
     assert table.ids() == [2, 3]
 
 
-def test_an_upsert_of_a_row_that_another_changed_is_refused(table: Table) -> None:
+def test_an_upsert_of_a_concurrently_changed_row_is_refused(table: Table) -> None:
     table.commit(transaction_message(overwrite_operation(SCHEMA, table.write(1, 2, 3, new=True)), 0, None))
     ours = upsert(table, 1, 2)
     table.open().update({"tags": "make_array('theirs')"}, where="id = 2")

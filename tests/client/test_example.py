@@ -1,4 +1,4 @@
-"""The example of a training set, by either way to a catalog."""
+"""The example of a training set, over both backends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.client.scene import Scene
 from tests.server.servers import REPOSITORY
 
 
-def test_features_labels_and_embeddings_move_together(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_features_labels_and_embeddings_change_together(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     target = scene.target if isinstance(scene.target, str) else scene.target.catalog.store.uri
     runpy.run_path(str(REPOSITORY / "examples" / "training_set.py"))["main"](target)
 

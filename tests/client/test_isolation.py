@@ -1,4 +1,4 @@
-"""What a transaction sees while others commit, and what becomes of it when they did."""
+"""Isolation: reads during concurrent commits, rebase and conflicts."""
 
 # ruff: noqa: PT012 - leaving the block is what raises
 
@@ -38,7 +38,7 @@ def test_all_reads_are_as_of_the_begin(scene: Scene) -> None:
     assert tx.result.catalog_version == tx.catalog_version == other.result.catalog_version - 1
 
 
-def test_what_the_block_wrote_shows_on_top_of_the_begin(scene: Scene) -> None:
+def test_reads_show_the_begin_with_the_changes_of_the_block(scene: Scene) -> None:
     scene.make("t", *range(5))
     with scene.catalog.begin() as tx:
         tx.delete("t", "id = 0")
@@ -85,7 +85,7 @@ def test_a_conflict_on_one_table_rejects_all(scene: Scene) -> None:
     assert scene.catalog.access.table((scene.namespace, "c")) is None
 
 
-SILENT: dict[str, tuple[Change, Change, dict[int, float]]] = {
+REBASED: dict[str, tuple[Change, Change, dict[int, float]]] = {
     "both append": (
         lambda tx: tx.append("t", rows(10)),
         lambda tx: tx.append("t", rows(11)),
@@ -119,9 +119,9 @@ SILENT: dict[str, tuple[Change, Change, dict[int, float]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SILENT)
-def test_what_does_not_meet_is_rebased_without_a_word(scene: Scene, name: str) -> None:
-    ours, theirs, expected = SILENT[name]
+@pytest.mark.parametrize("name", REBASED)
+def test_changes_that_do_not_conflict_are_rebased(scene: Scene, name: str) -> None:
+    ours, theirs, expected = REBASED[name]
     scene.make("t", 1, 2)
     with scene.catalog.begin() as tx:
         ours(tx)
@@ -204,7 +204,7 @@ RETRYABLE: dict[str, tuple[Change, Change, str]] = {
 
 
 @pytest.mark.parametrize("name", RETRYABLE)
-def test_a_conflict_says_what_to_do_again(scene: Scene, name: str) -> None:
+def test_a_conflict_names_the_calls_to_repeat(scene: Scene, name: str) -> None:
     ours, theirs, call = RETRYABLE[name]
     scene.make("t", 1, 2)
     with pytest.raises(RetryableConflict) as caught, scene.catalog.begin() as tx:
@@ -223,7 +223,7 @@ def test_a_conflict_says_what_to_do_again(scene: Scene, name: str) -> None:
     assert scene.catalog_version() == other.result.catalog_version
 
 
-def test_a_conflict_says_why_any_commit_was_in_the_way(scene: Scene) -> None:
+def test_a_conflict_explains_the_assertion_of_a_version(scene: Scene) -> None:
     scene.make("t", 1)
     with pytest.raises(RetryableConflict) as caught, scene.catalog.begin() as tx:
         tx.append("t", rows(2, 3))
@@ -243,7 +243,7 @@ INCOMPATIBLE: dict[str, tuple[Change, Change]] = {
 
 
 @pytest.mark.parametrize("name", INCOMPATIBLE)
-def test_lost_ground_is_another_conflict(scene: Scene, name: str) -> None:
+def test_irreconcilable_changes_are_incompatible_conflicts(scene: Scene, name: str) -> None:
     ours, theirs = INCOMPATIBLE[name]
     scene.make("t", 1, 2)
     with pytest.raises(IncompatibleConflict) as caught, scene.catalog.begin() as tx:
@@ -255,7 +255,7 @@ def test_lost_ground_is_another_conflict(scene: Scene, name: str) -> None:
     assert caught.value.conflicts[0].reason.startswith("incompatible")
 
 
-def test_a_table_that_was_dropped_meanwhile(scene: Scene) -> None:
+def test_a_concurrently_dropped_table_is_an_incompatible_conflict(scene: Scene) -> None:
     scene.make("t", 1)
     namespace = scene.stock()
     with pytest.raises(IncompatibleConflict, match="does not exist"), scene.catalog.begin() as tx:
@@ -272,7 +272,7 @@ ANOTHER: dict[str, Change] = {
 
 @pytest.mark.parametrize("isolation", ["snapshot", "serializable"])
 @pytest.mark.parametrize("name", ANOTHER)
-def test_another_table_of_the_same_name_and_version_is_left_alone(scene: Scene, name: str, isolation: str) -> None:
+def test_a_table_created_again_under_the_same_name_is_not_changed(scene: Scene, name: str, isolation: str) -> None:
     scene.make("t", 1)
     tx = scene.catalog.begin(isolation=isolation)
     with pytest.raises(IncompatibleConflict, match="the table of that name is at"), tx:
@@ -284,7 +284,7 @@ def test_another_table_of_the_same_name_and_version_is_left_alone(scene: Scene, 
     assert scene.open().schema == SCHEMA
 
 
-def test_what_was_read_of_a_table_is_not_asserted_of_another(scene: Scene) -> None:
+def test_reads_of_a_dropped_table_are_not_asserted_of_its_successor(scene: Scene) -> None:
     scene.make("t", 1)
     scene.make("u", 1)
     with pytest.raises(IncompatibleConflict), scene.catalog.begin(isolation="serializable") as tx:
@@ -295,7 +295,7 @@ def test_what_was_read_of_a_table_is_not_asserted_of_another(scene: Scene) -> No
     assert scene.ids("u") == [1]
 
 
-def test_a_refusal_that_is_no_conflict(scene: Scene) -> None:
+def test_a_rejection_without_a_conflict(scene: Scene) -> None:
     with pytest.raises(CommitRejected, match="namespace") as caught, scene.catalog.begin() as tx:
         tx.create(("no such namespace", "t"), rows(1))
     assert not isinstance(caught.value, (RetryableConflict, IncompatibleConflict))
@@ -325,7 +325,7 @@ def test_snapshot_isolation_permits_write_skew(scene: Scene) -> None:
     assert scene.values("left") | scene.values("right") == {1: -1.0}
 
 
-def test_serializable_does_not(scene: Scene) -> None:
+def test_serializable_isolation_refuses_write_skew(scene: Scene) -> None:
     with pytest.raises(RetryableConflict) as caught:
         _skew(scene, "serializable")
 
@@ -344,7 +344,7 @@ def test_serializable_refuses_any_change_of_what_it_wrote(scene: Scene) -> None:
             other.append("t", rows(3))
 
 
-def test_serializable_lets_others_change_what_it_did_not_touch(scene: Scene) -> None:
+def test_serializable_permits_changes_of_other_tables(scene: Scene) -> None:
     scene.make("a", 1)
     scene.make("b", 1)
     with scene.catalog.begin(isolation="serializable") as tx:
@@ -356,7 +356,7 @@ def test_serializable_lets_others_change_what_it_did_not_touch(scene: Scene) -> 
 
 
 def test_a_serializable_reader_has_nothing_to_send(scene: Scene) -> None:
-    """Its reads are of one catalog version: it comes before whoever committed meanwhile."""
+    """Its reads are of one catalog version, so it is ordered before the concurrent commits."""
     scene.make("t", 1)
     with scene.catalog.begin(isolation="serializable") as tx:
         assert seen(tx) == [1]
@@ -366,7 +366,7 @@ def test_a_serializable_reader_has_nothing_to_send(scene: Scene) -> None:
     assert tx.result.transaction_id is None
 
 
-def test_another_isolation_is_unknown(scene: Scene) -> None:
+def test_an_unknown_isolation_is_refused(scene: Scene) -> None:
     with pytest.raises(InvalidCall, match="expected snapshot or serializable"):
         scene.catalog.begin(isolation="chaos")
 
@@ -375,7 +375,7 @@ def test_another_isolation_is_unknown(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["snapshot", "serializable"])
-def test_a_new_key_is_inserted_once(scene: Scene, isolation: str) -> None:
+def test_concurrent_merges_insert_a_new_key_once(scene: Scene, isolation: str) -> None:
     scene.make("t", 1)
     with pytest.raises(RetryableConflict), scene.catalog.begin(isolation=isolation) as tx:
         tx.merge("t", rows(7, v=1.0), on="id")
@@ -397,8 +397,8 @@ def test_merges_of_one_transaction_claim_their_keys_together(scene: Scene) -> No
             cleaning.delete("t", f"id = {key}")
 
 
-def test_an_append_beside_a_merge_is_not_hidden_from_others_merges(scene: Scene) -> None:
-    """As one Update the two would claim the merged keys only, and the key that was appended could be doubled."""
+def test_an_append_with_a_merge_conflicts_with_a_merge_of_the_appended_key(scene: Scene) -> None:
+    """One Update would claim the merged keys only, so that the appended key could be inserted twice."""
     scene.make("t", 1)
     with pytest.raises(RetryableConflict), scene.catalog.begin() as late:
         late.merge("t", rows(5, v=0.0), on="id")
@@ -409,7 +409,7 @@ def test_an_append_beside_a_merge_is_not_hidden_from_others_merges(scene: Scene)
     assert scene.values() == {1: 1.0, 5: 5.0, 6: 6.0}
 
 
-def test_a_merge_of_very_many_keys_asks_for_an_unchanged_table(scene: Scene) -> None:
+def test_a_merge_of_very_many_keys_asserts_the_version(scene: Scene) -> None:
     scene.make("t", 1)
     many = rows(*range(2, MAX_CLAIMED_KEYS + 4))
     with pytest.raises(RetryableConflict, match="expected version 1 to be the head"), scene.catalog.begin() as tx:
@@ -432,7 +432,7 @@ def test_a_merge_that_inserts_nothing_claims_no_key(scene: Scene) -> None:
     assert scene.values() == {1: 0.0, 2: 2.0, 3: 3.0}
 
 
-def test_stock_pylance_follows_a_merge_with_claimed_keys(scene: Scene) -> None:
+def test_stock_pylance_commits_after_a_merge_with_claimed_keys(scene: Scene) -> None:
     scene.make("t", 1)
     stale = scene.open()
     merging = scene.open()

@@ -1,4 +1,4 @@
-"""Any sequence of row changes, beside any sequence of another transaction, against two dictionaries."""
+"""Model test: random changes of two concurrent transactions, compared with two dictionaries."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-def test_what_is_committed_is_both_or_one_of_them(
+def test_concurrent_transactions_commit_both_or_one(
     models: Scene, ours: list[Call], theirs: list[Call], stable: bool
 ) -> None:
     name = f"t{secrets.token_hex(4)}"
@@ -70,7 +70,7 @@ def test_what_is_committed_is_both_or_one_of_them(
                     _do(second, name, other, call)
     except CommitConflict:
         committed = False
-        assert theirs, "nobody was there to conflict with"
+        assert theirs, "a conflict without a concurrent transaction"
 
     event(f"committed {committed}, beside others {bool(theirs)}")
     found = _rows(models.open(name).to_table())
@@ -85,14 +85,14 @@ def test_what_is_committed_is_both_or_one_of_them(
 
 
 def _merged(begin: Rows, mine: Rows, other: Rows) -> Rows:
-    """Other's rows with what ours changed."""
+    """The rows of the other transaction with the changes of ours."""
     changed = {number for number in {*begin, *mine} if begin.get(number) != mine.get(number)}
     merged = {number: value for number, value in other.items() if number not in changed}
     return merged | {number: value for number, value in mine.items() if number in changed}
 
 
 def _do(tx: MultiTableTransaction, name: str, model: Rows, call: Call) -> None:
-    """One call, on the table and on the dictionary."""
+    """Apply one call to the table and to the dictionary."""
     kind, first, count, value = call
     span = range(first, first + count)
     where = f"id >= {first} and id < {first + count}"

@@ -1,4 +1,4 @@
-"""What each call does, alone and with others on one table: visible inside at once, outside when it is committed."""
+"""Calls of a transaction, alone and in pairs: visible inside at once, outside after the commit."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_one_call_is_one_transaction_of_its_kind(scene: Scene, name: str) -> Non
     assert scene.operation() == operation
     assert scene.version() == 3
     assert scene.committed().transaction_properties["__lance_commit_message"] == f"to {name}"
-    [told] = tx.result.tables
-    assert (told.version, told.rebased, told.new) == (3, False, False)
+    [table] = tx.result.tables
+    assert (table.version, table.rebased, table.new) == (3, False, False)
     assert tx.result.catalog_version == scene.catalog_version()
 
 
@@ -57,14 +57,14 @@ REFUSED = {
     ("drop columns", "upsert"),
     ("index", "index"),
 }
-"""The second one makes no sense after the first."""
+"""Pairs whose second call is refused after the first."""
 
 
 @pytest.mark.parametrize(
     ("first", "second"), [pair for pair in itertools.product(CHANGES, CHANGES) if pair not in REFUSED]
 )
 def test_two_calls_on_one_table(scene: Scene, first: str, second: str) -> None:
-    """The second one works on what the first one left; stock pylance reads the result, and continues on it."""
+    """The second call applies to the result of the first. Stock pylance reads the table and commits to it."""
     scene.make("t", *range(20))
 
     with scene.catalog.begin() as tx:
@@ -78,7 +78,7 @@ def test_two_calls_on_one_table(scene: Scene, first: str, second: str) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), sorted(REFUSED))
-def test_a_refused_call_leaves_the_one_before_it(scene: Scene, first: str, second: str) -> None:
+def test_a_refused_call_keeps_the_call_before_it(scene: Scene, first: str, second: str) -> None:
     scene.make("t", *range(20))
 
     with scene.catalog.begin() as tx:
@@ -193,7 +193,7 @@ def test_a_vector_index(scene: Scene) -> None:
     assert nearest.column("_distance").to_pylist() == [0.0]
 
 
-def test_an_index_is_replaced_only_when_it_is_said(scene: Scene) -> None:
+def test_an_index_is_replaced_only_with_replace(scene: Scene) -> None:
     scene.make("t", 1, 2)
     with scene.catalog.begin() as tx:
         tx.create_index("t", "id", "BTREE")
@@ -220,7 +220,7 @@ def test_merges_with_conditions(scene: Scene) -> None:
     assert scene.values() == {1: 1.0, 2: 9.0, 4: 4.0}
 
 
-def test_compaction_takes_the_indices_along(scene: Scene) -> None:
+def test_compaction_rewrites_indices(scene: Scene) -> None:
     scene.make("t", *range(20))
     with scene.catalog.begin() as tx:
         tx.create_index("t", "id", "BTREE")
@@ -239,7 +239,7 @@ def test_compaction_takes_the_indices_along(scene: Scene) -> None:
     assert dataset.describe_indices()[0].num_rows_indexed == 19
 
 
-def test_there_may_be_nothing_to_compact(scene: Scene) -> None:
+def test_a_compaction_without_candidates_changes_nothing(scene: Scene) -> None:
     scene.make("t", *range(10))
     with scene.catalog.begin() as tx:
         assert tx.compact("t") == CompactionCounts(0, 0)
@@ -285,7 +285,7 @@ def test_columns_that_rows_do_not_name_keep_their_values(scene: Scene) -> None:
         pytest.param(pa.dataset.dataset(rows(5)), id="dataset"),
     ],
 )
-def test_rows_may_come_as_anything(scene: Scene, data: object) -> None:
+def test_rows_of_every_supported_type(scene: Scene, data: object) -> None:
     scene.make("t", 1)
     with scene.catalog.begin() as tx:
         tx.create("made", data)
@@ -320,7 +320,7 @@ def test_the_file_format_of_the_table_is_kept(scene: Scene, version: str) -> Non
 
 
 def test_blobs_are_merged_and_not_updated(scene: Scene) -> None:
-    """What a scan gives for a blob is where it lies, which must not be written in the place of its bytes."""
+    """A scan returns the position of a blob, which must not be written instead of its bytes."""
     blob = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     schema = pa.schema([("id", pa.int64()), blob])
     lance.write_dataset(
@@ -340,7 +340,7 @@ def test_blobs_are_merged_and_not_updated(scene: Scene) -> None:
     assert [blob.readall() for blob in blobs] == [b"two", b"three"]
 
 
-def test_what_changes_nothing_is_not_sent(scene: Scene) -> None:
+def test_calls_without_effect_are_not_sent(scene: Scene) -> None:
     scene.make("t", 1, 2)
     before = scene.catalog_version()
     with scene.catalog.begin() as tx:
@@ -384,7 +384,7 @@ def test_columns_for_a_table_without_rows(scene: Scene) -> None:
     assert scene.open().to_table().to_pylist() == [{"id": 1, "v": 1.0, "w": 2.0}]
 
 
-def test_a_dropped_column_makes_room_for_one_of_its_name(scene: Scene) -> None:
+def test_a_dropped_column_name_can_be_used_again(scene: Scene) -> None:
     scene.make("t", 1, 2)
     with scene.catalog.begin() as tx:
         tx.drop_columns("t", ["v"])
@@ -394,8 +394,8 @@ def test_a_dropped_column_makes_room_for_one_of_its_name(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_row_ids_follow_their_rows(scene: Scene, stable_row_ids: bool) -> None:
-    """On a table of stock pylance's, which may have stable row ids."""
+def test_rows_keep_their_stable_row_ids(scene: Scene, stable_row_ids: bool) -> None:
+    """On a table made by stock pylance, with and without stable row ids."""
     lance.write_dataset(
         rows(*range(10)),
         namespace_client=scene.stock(),
@@ -421,7 +421,7 @@ def test_row_ids_follow_their_rows(scene: Scene, stable_row_ids: bool) -> None:
 
 
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_rows_of_ones_own_are_changed_again(scene: Scene, stable_row_ids: bool) -> None:
+def test_rows_written_by_the_block_are_changed_again(scene: Scene, stable_row_ids: bool) -> None:
     lance.write_dataset(
         rows(*range(10)),
         namespace_client=scene.stock(),
@@ -438,7 +438,7 @@ def test_rows_of_ones_own_are_changed_again(scene: Scene, stable_row_ids: bool) 
     assert scene.values() == {**{n: float(n) for n in range(9)}, 9: 0.5, 11: 75.0, 12: 75.0}
 
 
-def test_a_branch_is_changed_apart_from_its_table(scene: Scene) -> None:
+def test_a_branch_is_changed_independently_of_its_table(scene: Scene) -> None:
     scene.make("t", 1, 2)
     lance.dataset(namespace_client=scene.stock(), table_id=[scene.namespace, "t"]).create_branch("dev")
 
@@ -458,7 +458,7 @@ def test_a_branch_is_changed_apart_from_its_table(scene: Scene) -> None:
     assert [(table.branch, table.version) for table in tx.result.tables] == [("dev", 4), (None, 2)]
 
 
-def test_earlier_states_are_read_by_tag_and_version_and_restored(scene: Scene) -> None:
+def test_earlier_versions_are_read_and_restored_by_tag_and_number(scene: Scene) -> None:
     scene.make("t", 1, 2)
     scene.open().tags.create("release", 1)
     with scene.catalog.begin() as tx:
@@ -478,7 +478,7 @@ def test_earlier_states_are_read_by_tag_and_version_and_restored(scene: Scene) -
     assert scene.ids() == [1, 2, 3]
 
 
-def test_the_reader_knows_its_table(scene: Scene) -> None:
+def test_a_reader_has_version_schema_and_counts(scene: Scene) -> None:
     scene.make("t", *range(12))
     with scene.catalog.begin() as tx:
         reader = tx.table("t")
@@ -492,8 +492,8 @@ def test_the_reader_knows_its_table(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("changed", [False, True])
-def test_the_handle_of_pylance_is_for_reading(scene: Scene, changed: bool) -> None:
-    """What it would commit goes around the catalog, or makes the table unreadable."""
+def test_the_pylance_handle_is_read_only(scene: Scene, changed: bool) -> None:
+    """A commit through the handle would bypass the catalog or make the table unreadable."""
     scene.make("t", 1, 2)
     with scene.catalog.begin() as tx:
         if changed:
@@ -541,8 +541,8 @@ def test_the_handle_of_pylance_is_for_reading(scene: Scene, changed: bool) -> No
         (lambda tx: tx.append("", rows(1)), "expected a name"),
     ],
 )
-def test_a_call_that_makes_no_sense_is_refused_at_once(scene: Scene, change: Change, reason: str) -> None:
-    """And changes nothing: the block may go on."""
+def test_an_invalid_call_is_refused_at_once(scene: Scene, change: Change, reason: str) -> None:
+    """It changes nothing, and the block goes on."""
     scene.make("t", 1)
     with scene.catalog.begin() as tx:
         with pytest.raises(InvalidCall, match=reason):
@@ -564,7 +564,7 @@ def test_a_call_that_makes_no_sense_is_refused_at_once(scene: Scene, change: Cha
         lambda tx: tx.create_index("t", "id", "NO_SUCH_INDEX"),
     ],
 )
-def test_what_pylance_refuses_is_told_with_the_call(scene: Scene, change: Change) -> None:
+def test_errors_of_pylance_name_the_call(scene: Scene, change: Change) -> None:
     scene.make("t", 1)
     with scene.catalog.begin() as tx:
         with pytest.raises((ValueError, OSError, TypeError)) as refused:

@@ -1,4 +1,4 @@
-"""Blocks that are run again until they commit."""
+"""Retries of blocks until they commit."""
 
 # ruff: noqa: PT012 - leaving the block is what raises
 
@@ -42,7 +42,7 @@ def _count_up(tx: MultiTableTransaction) -> int:
 
 
 def _check_count(scene: Scene, total: int) -> None:
-    """No update is lost, and both tables say the same."""
+    """Check that no update is lost and that both tables agree."""
     assert scene.open("counter").to_table().to_pylist() == [{"id": 1, "n": total}]
     assert sorted(scene.open("log").to_table().column("n").to_pylist()) == list(range(total))
 
@@ -62,7 +62,7 @@ def test_four_threads_lose_no_update(scene: Scene, isolation: Literal["snapshot"
         try:
             for _ in range(ROUNDS):
                 scene.catalog.run(_count_up, attempts=60, isolation=isolation)
-        except BaseException as error:  # noqa: BLE001 - told by the test
+        except BaseException as error:  # noqa: BLE001 - asserted by the test
             failures.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(WRITERS)]
@@ -87,8 +87,8 @@ def test_four_processes_lose_no_update(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("scene", ["http"], indirect=True)
-def test_writers_that_are_killed_leave_all_or_nothing(scene: Scene) -> None:
-    """Whatever they were at: both tables say the same, and the next writer goes on from there."""
+def test_killed_writers_leave_all_or_nothing(scene: Scene) -> None:
+    """Both tables agree after a kill at any time, and the next writer commits."""
     _make(scene)
     command = [sys.executable, "-c", WRITER, scene.target, scene.namespace, "100000"]
     writers = [subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.DEVNULL) for _ in range(2)]
@@ -110,14 +110,14 @@ def test_writers_that_are_killed_leave_all_or_nothing(scene: Scene) -> None:
 
 
 def _total(scene: Scene) -> int:
-    """The count, which at every moment both tables agree about."""
+    """The count, on which both tables agree at any time."""
     with scene.catalog.begin() as tx:
         [n] = tx.table("counter").to_table().column("n").to_pylist()
         assert tx.table("log").count_rows() == n
     return int(n)
 
 
-def test_every_attempt_reads_a_fresh_snapshot(scene: Scene) -> None:
+def test_every_attempt_reads_a_new_snapshot(scene: Scene) -> None:
     scene.make("t", 1)
     snapshots: list[int] = []
     for attempt in scene.catalog.retrying():
@@ -134,7 +134,7 @@ def test_every_attempt_reads_a_fresh_snapshot(scene: Scene) -> None:
     assert tx.result.tables[0].version == 4
 
 
-def test_attempts_end(scene: Scene) -> None:
+def test_the_last_conflict_is_raised_after_all_attempts(scene: Scene) -> None:
     scene.make("t", 1)
     runs = 0
     with pytest.raises(RetryableConflict):
@@ -149,7 +149,7 @@ def test_attempts_end(scene: Scene) -> None:
     assert scene.values() == {1: 3.0}
 
 
-def test_other_exceptions_end_it_at_once(scene: Scene) -> None:
+def test_other_exceptions_are_not_retried(scene: Scene) -> None:
     scene.make("t", 1)
     runs: list[int] = []
 
@@ -165,7 +165,7 @@ def test_other_exceptions_end_it_at_once(scene: Scene) -> None:
     assert scene.ids() == [1]
 
 
-def test_an_interruption_is_not_swallowed(scene: Scene) -> None:
+def test_an_interrupt_is_raised(scene: Scene) -> None:
     with pytest.raises(KeyboardInterrupt):
         for attempt in scene.catalog.retrying():
             with attempt as tx:
@@ -175,13 +175,13 @@ def test_an_interruption_is_not_swallowed(scene: Scene) -> None:
     assert scene.catalog.access.table((scene.namespace, "t")) is None
 
 
-def test_run_gives_what_the_committed_call_returned(scene: Scene) -> None:
+def test_run_returns_the_value_of_the_committed_call(scene: Scene) -> None:
     _make(scene)
     assert [scene.catalog.run(_count_up, message="count") for _ in range(3)] == [0, 1, 2]
     _check_count(scene, 3)
 
 
-def test_the_same_new_table_is_met_on_the_next_attempt(scene: Scene) -> None:
+def test_the_next_attempt_sees_a_concurrently_created_table(scene: Scene) -> None:
     for attempt in scene.catalog.retrying():
         with attempt as tx:
             if tx.exists("t"):
@@ -196,8 +196,8 @@ def test_the_same_new_table_is_met_on_the_next_attempt(scene: Scene) -> None:
         tx.create("t", rows(3))
 
 
-def test_a_reader_from_outside_the_block_is_not_read_empty(scene: Scene) -> None:
-    """The next attempt would commit without its rows."""
+def test_a_used_reader_from_outside_the_block_is_refused(scene: Scene) -> None:
+    """The next attempt would commit without the rows of the reader."""
     scene.make("t", 1)
     reader = rows(2, 3).to_reader()
     with pytest.raises(InvalidCall, match="make it inside the block"):

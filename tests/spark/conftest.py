@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this room."""
+"""Fixtures: one Spark session, a server, and a proxy that loses responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.server.servers import ServerProcess
 
 @pytest.fixture(scope="session")
 def java() -> str:
-    """The Java that Spark runs on."""
+    """Path of the Java command. Skips the test if there is none."""
     found = shutil.which("java")
     if found is None:
         pytest.skip("needs Java")
@@ -39,13 +39,13 @@ def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark
 
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
-    """Where a table could be; nothing is there yet."""
+    """Location of a table that does not exist yet."""
     return (tmp_path / "table").as_uri()
 
 
 @pytest.fixture(scope="session")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server on a local root of its own."""
+    """URL of a server on a new local root."""
     home = tmp_path_factory.mktemp("server")
     with ServerProcess(home / "catalog", log=home / "server.log") as server:
         yield server.url
@@ -53,7 +53,7 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def bucket(moto_server: Emulator, tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """A server on a root in a bucket: its URL, and the storage options for who reads and writes there."""
+    """URL of a server on a root in a bucket, and the storage options of that bucket."""
     storage = {f"LANCE_NAMESPACE_STORAGE__{name.upper()}": value for name, value in moto_server.storage_options.items()}
     with ServerProcess(moto_server.new_root(), log=tmp_path / "server.log", environment=storage) as server:
         yield server.url, moto_server.storage_options
@@ -67,7 +67,7 @@ def catalog(server_url: str) -> Iterator[CatalogServer]:
 
 @pytest.fixture
 def namespace(catalog: CatalogServer) -> list[str]:
-    """A namespace that no other test uses."""
+    """A new namespace."""
     name = [f"t{secrets.token_hex(4)}"]
     catalog.ensure_namespace(name)
     return name

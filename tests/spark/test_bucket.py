@@ -1,4 +1,4 @@
-"""The same path with every byte in a bucket."""
+"""Graph writes and reads with all data in a bucket."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def data_files(store: ObjectStore) -> set[str]:
     return {meta.path for meta in store.list("") if meta.path.split("/")[-2] in ("data", "_deletions")}
 
 
-def test_a_graph_is_published_changed_and_abandoned_in_a_bucket(
+def test_a_graph_is_written_changed_and_discarded_in_a_bucket(
     spark: SparkSession, bucket: tuple[str, dict[str, str]]
 ) -> None:
     url, options = bucket

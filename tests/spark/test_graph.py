@@ -14,11 +14,11 @@ from spark_catalog.graph import Edge, Graph, Node, parse_properties
         Edge("person", "person", src="a", dst="b", key=("a", "b", "since")),
     ],
 )
-def test_a_declaration_survives_as_table_properties(declared: Node | Edge) -> None:
+def test_a_declaration_is_stored_and_parsed_as_table_properties(declared: Node | Edge) -> None:
     assert parse_properties("t", declared.properties() | {"owner": "x"}) == declared
 
 
-def test_a_table_of_no_graph_has_no_declaration() -> None:
+def test_a_table_without_graph_properties_has_no_declaration() -> None:
     assert parse_properties("t", {"owner": "x"}) is None
 
 

@@ -1,4 +1,4 @@
-"""GraphWrite against a real server: what becomes visible, and when nothing does."""
+"""GraphWrite with a real server: commits, failures, checks, lost responses and reads."""
 
 # ruff: noqa: PT012 - leaving the block is what raises
 
@@ -41,7 +41,7 @@ GRAPH = Graph(nodes={"person": Node("id")}, edges={"knows": Edge("person", "pers
 
 
 class Social:
-    """A small graph in a namespace of its own."""
+    """A small graph in a new namespace."""
 
     def __init__(self, spark: SparkSession, catalog: CatalogServer, namespace: list[str]) -> None:
         self.spark = spark
@@ -59,7 +59,7 @@ class Social:
         return self.spark.createDataFrame(list(pairs), "a long, b long").coalesce(1)
 
     def load(self) -> int | None:
-        """Three people in a row; the catalog version that has them."""
+        """Write three people and two pairs; the catalog version that holds them."""
         with self.write() as tx:
             tx.append("person", self.people(1, 2, 3))
             tx.append("knows", self.pairs((1, 2), (2, 3)))
@@ -72,7 +72,7 @@ class Social:
         return dataset
 
     def pinned(self, catalog_version: int | None = None) -> dict[str, int | None]:
-        """The versions of this namespace's tables. (The catalog's own version also counts its housekeeping.)"""
+        """The versions of the tables. Maintenance changes the catalog version, too, so it is not compared."""
         tables = self.catalog.pins(catalog_version).tables
         return {name: state.version for name, state in tables_in(tables, self.namespace).items()}
 
@@ -83,7 +83,7 @@ class Social:
         return sorted((row["a"], row["b"]) for row in self.open("knows").to_table().to_pylist())
 
     def files(self) -> set[Path]:
-        """Data and deletion files in this namespace's tables, whether the catalog knows them or not."""
+        """All data and deletion files of the namespace, committed or not."""
         root = Path(urlsplit(self.catalog.state().root).path)
         found = root.glob(f"*_{self.namespace[0]}$*/*/*")
         return {path for path in found if path.parent.name in ("data", "_deletions")}
@@ -94,12 +94,12 @@ def social(spark: SparkSession, catalog: CatalogServer, namespace: list[str]) ->
     return Social(spark, catalog, namespace)
 
 
-# -- published
+# -- commits
 
 
 def test_new_tables_appear_together(social: Social) -> None:
-    told: list[StagedTable] = []
-    with social.write(message="first", progress=told.append) as tx:
+    reports: list[StagedTable] = []
+    with social.write(message="first", progress=reports.append) as tx:
         tx.append("person", social.people(1, 2, 3))
         tx.append("knows", social.pairs((1, 2)))
         assert social.pinned() == {}
@@ -112,7 +112,7 @@ def test_new_tables_appear_together(social: Social) -> None:
         "knows": (1, 1, True, False),
     }
     assert set(result.milliseconds) == {"stage", "check", "publish"}
-    assert sorted((table.name, table.rows, table.files) for table in told) == [("knows", 1, 1), ("person", 3, 1)]
+    assert sorted((table.name, table.rows, table.files) for table in reports) == [("knows", 1, 1), ("person", 3, 1)]
     assert social.people_now() == {1: "p1", 2: "p2", 3: "p3"}
     assert social.open("person").read_transaction(1).transaction_properties == {"__lance_commit_message": "first"}
     assert not social.open("person").schema.field("id").nullable
@@ -182,6 +182,16 @@ def test_a_table_that_was_only_declared_gets_its_first_version(social: Social) -
     assert social.people_now() == {1: "p1"}
 
 
+def test_several_appends_are_one_transaction_of_the_table(social: Social) -> None:
+    social.load()
+    with social.write() as tx:
+        tx.append("person", social.people(4))
+        tx.append("person", social.people(5))
+    assert (tx.result.tables["person"].version, tx.result.tables["person"].rows) == (2, 2)
+    assert len(social.open("person").read_transaction(2).operation.fragments) == 2
+    assert sorted(social.people_now()) == [1, 2, 3, 4, 5]
+
+
 def test_a_competing_stock_writer_is_rebased_over(social: Social) -> None:
     social.load()
     stock = RestNamespace(uri=social.catalog.url)
@@ -201,7 +211,7 @@ def test_a_competing_stock_writer_is_rebased_over(social: Social) -> None:
     assert social.pairs_now() == [(1, 2), (1, 3), (2, 3), (3, 1)]
 
 
-# -- nothing visible
+# -- failures that leave nothing visible
 
 
 def test_an_exception_in_the_block_leaves_nothing(social: Social) -> None:
@@ -217,7 +227,7 @@ def test_an_exception_in_the_block_leaves_nothing(social: Social) -> None:
     assert not list(Path(urlsplit(social.catalog.state().root).path).glob(f"*_{social.namespace[0]}$visits"))
 
 
-def test_a_failing_job_takes_the_others_with_it(social: Social) -> None:
+def test_a_failing_job_discards_the_files_of_all_jobs(social: Social) -> None:
     social.load()
     before, files = social.pinned(), social.files()
     broken = social.people(5).withColumn("name", F.raise_error(F.lit("bad record")))
@@ -247,6 +257,7 @@ def test_a_conflict_on_the_same_row_is_typed_and_the_block_can_run_again(social:
         files = social.files()
     assert caught.value.code == 14
     assert caught.value.failures[0]["id"] == [*social.namespace, "person"]
+    assert caught.value.conflicts[0].redo == ("upsert on id",)
     assert social.people_now()[2] == "first2"
     assert social.pairs_now() == [(1, 2), (2, 3)]
     assert social.files() <= files
@@ -254,6 +265,17 @@ def test_a_conflict_on_the_same_row_is_typed_and_the_block_can_run_again(social:
         again.upsert("person", social.people(2, name="late"), on="id")
         again.append("knows", social.pairs((1, 3)))
     assert social.people_now()[2] == "late2"
+
+
+def test_a_refused_write_is_not_sent_again(social: Social) -> None:
+    """Its files are deleted, so a second request must not be applied."""
+    social.load()
+    with pytest.raises(GraphConflict), social.write() as tx:
+        tx.delete("person", "id = 2")
+        with social.write() as first:
+            first.delete("person", "id = 2")
+    with pytest.raises(InvalidWrite, match="nothing to send again"):
+        tx.resend()
 
 
 def test_serializable_is_refused_where_snapshot_is_rebased(social: Social) -> None:
@@ -268,7 +290,7 @@ def test_serializable_is_refused_where_snapshot_is_rebased(social: Social) -> No
     assert social.pairs_now() == [(1, 2), (2, 3), (9, 1)]
 
 
-def test_a_namespace_that_is_not_there_is_refused_by_the_server(social: Social) -> None:
+def test_a_missing_namespace_is_refused_by_the_server(social: Social) -> None:
     elsewhere = GraphWrite(social.spark, social.catalog, namespace=[social.namespace[0], "nowhere"])
     with pytest.raises(WriteRejected) as caught, elsewhere as tx:
         tx.append("person", social.people(1))
@@ -276,9 +298,9 @@ def test_a_namespace_that_is_not_there_is_refused_by_the_server(social: Social) 
     assert social.files() == set()
 
 
-def test_a_table_dropped_and_made_again_does_not_get_rows_of_the_old_one(social: Social) -> None:
+def test_a_table_created_again_does_not_get_rows_of_the_dropped_one(social: Social) -> None:
     social.load()
-    with pytest.raises(WriteRejected), social.write() as tx:
+    with pytest.raises(GraphConflict, match="the table of that name is at"), social.write() as tx:
         tx.append("person", social.people(4))
         RestNamespace(uri=social.catalog.url).drop_table(DropTableRequest(id=[*social.namespace, "person"]))
         with social.write() as again:
@@ -299,14 +321,14 @@ def test_a_repeated_key_is_refused_with_count_and_samples(social: Social) -> Non
     assert social.files() == set()
 
 
-def test_check_none_lets_everything_through(social: Social) -> None:
+def test_check_none_checks_nothing(social: Social) -> None:
     with social.write(check="none") as tx:
         tx.append("person", social.people(1, 1))
         tx.append("knows", social.pairs((1, 77)))
     assert tx.result.tables["person"].rows == 2
 
 
-def test_full_refuses_an_appended_key_that_the_table_holds(social: Social) -> None:
+def test_full_refuses_an_appended_key_that_is_stored(social: Social) -> None:
     social.load()
     with pytest.raises(GraphCheckFailed, match="holds already") as caught, social.write(check="full") as tx:
         tx.append("person", social.people(3, 4))
@@ -336,10 +358,10 @@ def test_full_refuses_to_delete_a_node_that_edges_need(social: Social) -> None:
     assert social.pairs_now() == [(1, 2)]
 
 
-# -- lost answers
+# -- lost responses
 
 
-def test_a_lost_answer_is_asked_for_again_and_applied_once(social: Social, proxy: LossyProxy) -> None:
+def test_a_batch_with_a_lost_response_is_sent_again_and_applied_once(social: Social, proxy: LossyProxy) -> None:
     social.load()
     proxy.lose = 1
     with social.write(proxy.url) as tx:
@@ -369,16 +391,16 @@ def test_an_unknown_outcome_deletes_nothing_and_can_be_sent_again(
         tx.resend()
 
 
-def test_a_server_that_was_never_reached_is_no_unknown_outcome(social: Social, proxy: LossyProxy) -> None:
+def test_a_write_that_was_never_sent_has_no_unknown_outcome(social: Social, proxy: LossyProxy) -> None:
     social.load()
     files = social.files()
     with CatalogServer(proxy.url, retries=0) as server, pytest.raises(ServerUnreachable), social.write(server) as tx:
         tx.append("person", social.people(4))
-        server._backend._client.get_httpx_client().base_url = "http://127.0.0.1:9"  # the discard port: nobody listens
+        server._backend._client.get_httpx_client().base_url = "http://127.0.0.1:9"  # the discard port: no listener
     assert social.files() == files
 
 
-# -- calls that make no sense
+# -- invalid calls
 
 
 def test_a_second_change_of_a_table_must_be_an_append(social: Social) -> None:
@@ -396,17 +418,33 @@ def test_columns_are_compared_before_any_job_runs(social: Social) -> None:
         tx.overwrite("person", social.people(1).drop("id"))
 
 
+def test_a_refused_first_call_leaves_the_table_free_for_another(social: Social) -> None:
+    with social.write() as tx:
+        with pytest.raises(InvalidWrite, match="the declared key is"):
+            tx.upsert("person", social.people(1), on="name")
+        with pytest.raises(InvalidWrite, match="expected columns among"):
+            tx.upsert("visits", social.pairs((1, 2)), on="nosuch")
+        tx.append("person", social.people(1))
+    assert {name: table.new for name, table in tx.result.tables.items()} == {"person": True}
+    assert social.pinned() == {"person": 1}
+
+
+def test_an_unknown_isolation_is_refused(social: Social) -> None:
+    with pytest.raises(InvalidWrite, match="expected snapshot or serializable"):
+        social.write(isolation="chaos")
+
+
 @pytest.mark.parametrize(
     ("on", "message"),
     [("nosuch", r"expected columns among \['id', 'name'\]"), ("name", r"the declared key is \['id'\]")],
 )
-def test_an_upsert_goes_by_the_key(social: Social, on: str, message: str) -> None:
+def test_an_upsert_requires_the_declared_key(social: Social, on: str, message: str) -> None:
     social.load()
     with pytest.raises(InvalidWrite, match=message), social.write() as tx:
         tx.upsert("person", social.people(1), on=on)
 
 
-def test_a_table_that_is_not_there_has_nothing_to_delete(social: Social) -> None:
+def test_delete_of_a_missing_table_is_refused(social: Social) -> None:
     with pytest.raises(InvalidWrite, match="person: no version of it to delete from"), social.write() as tx:
         tx.delete("person", "id = 1")
 
@@ -450,7 +488,7 @@ def test_a_graph_is_read_as_of_a_catalog_version(social: Social) -> None:
     assert sorted(map(tuple, now.edges["knows"].collect())) == [(2, 3)]
 
 
-def test_a_table_is_read_in_part_and_stays_what_it_was(social: Social) -> None:
+def test_a_read_table_keeps_its_version_and_columns(social: Social) -> None:
     social.load()
     names = read_table(social.spark, social.catalog, [*social.namespace, "person"], columns=["name"])
     with social.write() as tx:
@@ -459,7 +497,7 @@ def test_a_table_is_read_in_part_and_stays_what_it_was(social: Social) -> None:
     assert sorted(row.name for row in names.collect()) == ["p1", "p2", "p3"]
 
 
-def test_reading_what_is_not_there_is_refused(social: Social) -> None:
+def test_reads_of_missing_tables_and_columns_are_refused(social: Social) -> None:
     social.load()
     with pytest.raises(InvalidWrite, match="nosuch: no version of it in catalog version"):
         read_table(social.spark, social.catalog, [*social.namespace, "nosuch"])

@@ -1,4 +1,4 @@
-"""Pinned tables as DataFrames, without a catalog."""
+"""Tables of fixed versions as DataFrames, without a catalog."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def test_every_stored_type_has_a_spark_type(
     assert frame.toArrow()["x"].to_pylist() == [seen, None]
 
 
-def test_only_the_columns_asked_for_are_read(spark: SparkSession, uri: str) -> None:
+def test_only_the_given_columns_are_read(spark: SparkSession, uri: str) -> None:
     lance.write_dataset(pa.table({"a": [1], "b": [2], "c": [3]}), uri)
     assert PinnedTable(uri, 1).frame(spark, ["c", "a"]).collect() == [(3, 1)]
     with pytest.raises(InvalidWrite, match="expected columns among"):
         PinnedTable(uri, 1).frame(spark, ["d"])
 
 
-def test_a_predicate_and_deleted_rows_are_left_out(spark: SparkSession, uri: str) -> None:
+def test_filtered_and_deleted_rows_are_left_out(spark: SparkSession, uri: str) -> None:
     lance.write_dataset(pa.table({"a": pa.array([1, 2, 3, None, 5])}), uri, max_rows_per_file=2)
     lance.dataset(uri).delete("a = 2")
     kept = PinnedTable(uri, 2).frame(spark, ["a"], "(a > 4) IS NOT TRUE")
@@ -66,7 +66,7 @@ def test_a_table_without_fragments_is_empty(spark: SparkSession, uri: str) -> No
     assert PinnedTable(uri, 1).frame(spark).collect() == []
 
 
-def test_data_files_are_read_before_any_version_holds_them(spark: SparkSession, uri: str) -> None:
+def test_data_files_are_read_before_they_are_committed(spark: SparkSession, uri: str) -> None:
     rows = pa.table({"a": pa.array([1, 2, 3], pa.uint32()), "b": ["x", "y", "z"]})
     fragments = lance.fragment.write_fragments(rows, uri, mode="overwrite", max_rows_per_file=2)
     files = [f"data/{file.path}" for fragment in fragments for file in fragment.files]

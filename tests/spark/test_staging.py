@@ -45,7 +45,7 @@ def data_files(uri: str) -> set[str]:
     return {f"data/{file.name}" for file in data.iterdir()} if data.exists() else set()
 
 
-def test_stages_files_of_a_new_table_that_nobody_sees(spark: SparkSession, uri: str) -> None:
+def test_staged_files_of_a_new_table_are_not_visible(spark: SparkSession, uri: str) -> None:
     df = spark.range(0, 1000, 1, 3).selectExpr("id", "concat('n', id) AS name")
     staged = stage(df, StageTarget("t", uri, SCHEMA))
     assert staged.rows == 1000
@@ -57,7 +57,7 @@ def test_stages_files_of_a_new_table_that_nobody_sees(spark: SparkSession, uri: 
     assert rows_of(uri) == [{"id": n, "name": f"n{n}"} for n in range(1000)]
 
 
-def test_stages_an_append_in_the_stored_schema(spark: SparkSession, uri: str) -> None:
+def test_an_append_is_staged_in_the_stored_schema(spark: SparkSession, uri: str) -> None:
     create(uri, [{"id": 1, "name": "a"}], data_storage_version="2.1")
     narrow = spark.createDataFrame([("b", 2)], "name string, id int")  # other order, other width
     staged = stage(narrow, StageTarget("t", uri, SCHEMA, read_version=1))
@@ -66,7 +66,7 @@ def test_stages_an_append_in_the_stored_schema(spark: SparkSession, uri: str) ->
     assert rows_of(uri) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
 
 
-def test_time_stamps_keep_their_instant_whatever_the_session_zone(spark: SparkSession, uri: str) -> None:
+def test_timestamps_do_not_depend_on_the_session_time_zone(spark: SparkSession, uri: str) -> None:
     schema = pa.schema([("at", pa.timestamp("us", tz="UTC"))])
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
@@ -89,14 +89,14 @@ def test_empty_partitions_report_nothing(spark: SparkSession, uri: str) -> None:
     assert stage(df.where("id > 5"), StageTarget("t", uri, SCHEMA)).fragments == ()
 
 
-def test_refuses_null_where_none_may_be(spark: SparkSession, uri: str) -> None:
+def test_a_null_in_a_not_nullable_column_is_refused(spark: SparkSession, uri: str) -> None:
     df = spark.createDataFrame([(1, "a"), (None, "b")], "id long, name string").coalesce(1)
     with pytest.raises(PythonException) as caught:
         stage(df, StageTarget("t", uri, SCHEMA))
     assert last_line(caught.value).endswith("t.id: 1 nulls among 2 rows, expected none")
 
 
-def test_refuses_null_in_a_required_column() -> None:
+def test_a_null_in_a_required_column_is_refused() -> None:
     batch = pa.RecordBatch.from_pylist([{"id": 1, "name": None}], schema=SCHEMA)
     target = StageTarget("t", "memory://t", SCHEMA, required=("name",))
     with pytest.raises(InvalidWrite, match=r"t\.name: 1 nulls among 1 rows"):
@@ -110,21 +110,21 @@ def test_a_refusal_in_a_later_batch_keeps_its_type(uri: str) -> None:
         list(stage_partition(iter(batches), StageTarget("t", uri, SCHEMA)))
 
 
-def test_refuses_a_value_that_the_type_cannot_hold() -> None:
+def test_a_value_out_of_the_range_of_its_type_is_refused() -> None:
     batch = pa.RecordBatch.from_pylist([{"id": 2**40}])
     target = StageTarget("t", "memory://t", pa.schema([("id", pa.int16())]))
     with pytest.raises(InvalidWrite, match=r"t\.id: expected int16: .*not in range"):
         list(stage_partition(iter([batch]), target))
 
 
-def test_refuses_other_columns() -> None:
+def test_other_columns_are_refused() -> None:
     batch = pa.RecordBatch.from_pylist([{"id": 1, "nmae": "x"}])
     with pytest.raises(InvalidWrite, match=r"missing \['name'\], surplus \['nmae'\]"):
         list(stage_partition(iter([batch]), StageTarget("t", "memory://t", SCHEMA)))
 
 
-def test_one_report_per_partition_though_tasks_die_after_writing(java: str, tmp_path: Path) -> None:
-    """Half of the tasks fail after they wrote; the files of those attempts are not in the result."""
+def test_retried_tasks_give_one_report_per_partition(java: str, tmp_path: Path) -> None:
+    """Half of the tasks fail after they wrote files. The files of those attempts are not in the result."""
     script = textwrap.dedent(
         """
         import json, os, sys
@@ -227,7 +227,7 @@ def test_an_upsert_of_two_rows_with_one_key_is_refused(spark: SparkSession, uri:
         stage_upsert(df, StageTarget("t", uri, SCHEMA), ["id"])
 
 
-def test_discards_only_what_is_named(spark: SparkSession, uri: str) -> None:
+def test_only_named_files_are_discarded(spark: SparkSession, uri: str) -> None:
     create(uri, [{"id": 1, "name": "a"}])
     others = data_files(uri)
     staged = stage(spark.range(3).selectExpr("id", "'x' AS name"), StageTarget("t", uri, SCHEMA, read_version=1))
@@ -236,13 +236,13 @@ def test_discards_only_what_is_named(spark: SparkSession, uri: str) -> None:
     assert rows_of(uri) == [{"id": 1, "name": "a"}]
 
 
-def test_discarding_a_table_that_never_was_leaves_no_directory(spark: SparkSession, uri: str, tmp_path: Path) -> None:
+def test_discarding_an_unpublished_table_removes_its_directory(spark: SparkSession, uri: str, tmp_path: Path) -> None:
     staged = stage(spark.range(3).selectExpr("id", "'x' AS name"), StageTarget("t", uri, SCHEMA))
     assert discard_files(uri, staged.files, {}, never_published=True) == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_discarding_reports_what_it_could_not_delete(uri: str) -> None:
+def test_discarding_reports_files_that_could_not_be_deleted(uri: str) -> None:
     create(uri, [{"id": 1, "name": "a"}])
     kept = discard_files(uri, ("data/never-written.lance",), {}, never_published=False)
     assert len(kept) == 1
