@@ -9,7 +9,7 @@ ROOT    ?= ./catalog
 HOST    ?= 127.0.0.1
 PORT    ?= 2333
 
-.PHONY: help setup demo test check generate docs serve bench clean
+.PHONY: help setup demo test test-fast check generate docs serve bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -27,6 +27,9 @@ test: $(STAMP) ## all tests
 	@scripts/azurite.sh >/dev/null || [ -z "$$CI" ]
 	@scripts/postgres.sh >/dev/null || [ -z "$$CI" ]
 	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -v --durations=15
+
+test-fast: $(STAMP) ## tests without Java, emulators, PostgreSQL, many processes or generated inputs
+	@$(PYTHON_) -m pytest -m "not services and not slow and not spark"
 
 check: $(STAMP) ## style, types, dependency directions, generated files, documentation
 	$(VENV)/bin/ruff check .

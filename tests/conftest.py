@@ -1,5 +1,6 @@
 """Fixtures for all packages, and the markers that tests get from what they use and where they are."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,10 @@ __all__ = ["azurite", "cluster", "database", "fake_gcs", "moto_server", "new_dat
 TESTS = Path(__file__).parent
 SERVICES = {"azurite", "cluster", "moto_server", "unconditional_s3"}
 """Fixtures that start an emulator or a database server."""
+SLOW = {"documentation", "hostile", "machine", "server"}
+"""Directories whose tests take their time: many processes, many generated or damaged inputs."""
+SLOW_WORDS = {"crash", "differential", "kill", "large", "processes", "race", "races", "wheel"}
+"""Words in the names of modules and tests of which the same is true."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,5 +27,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         used = set(getattr(item, "fixturenames", ()))
         if used & SERVICES or ("new_database" in parameters and parameters["new_database"] == "postgresql"):
             item.add_marker("services")
-        if item.path.is_relative_to(TESTS / "spark"):
+        directory = item.path.relative_to(TESTS).parts[0]
+        if directory == "spark":
             item.add_marker("spark")
+        if directory in SLOW or SLOW_WORDS & set(re.split(r"\W|_", f"{item.path.stem} {item.name}")):
+            item.add_marker("slow")
