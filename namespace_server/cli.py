@@ -139,7 +139,7 @@ def serve(
     _log.info("serving %s", settings.root)
     threading.Thread(target=_check_readable, args=(namespace,), name="first-look", daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
-        # uvicorn raises the signal again when everything has ended well, which would make it look like an accident.
+        # uvicorn raises the signal again after a clean shutdown, which would end the process with a failure status.
         signal.signal(number, lambda *_: None)
     if settings.api_keys_file is not None:
         signal.signal(signal.SIGHUP, lambda *_: authenticator.reload_soon())
@@ -159,9 +159,9 @@ def _authenticator(settings: Settings) -> Authenticator:
 
 
 def _check_readable(namespace: DirectoryNamespace) -> None:
-    """Say at the start what every request would be told. The server goes on: the catalog may become readable.
+    """Log why requests will fail if the catalog cannot be read. The server goes on: it may become readable.
 
-    A store that does not answer must not hold the start up, so this runs beside it.
+    Runs in a thread of its own: a store that does not answer must not delay the start.
     """
     try:
         namespace.newest()

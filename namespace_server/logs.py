@@ -1,4 +1,4 @@
-"""The server's log: lines of text for people, or of JSON for machines, on standard error."""
+"""Logging on standard error, as lines of text or of JSON."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ def configure_logs(level: str, form: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(_TEXT))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells of each part of itself that it sets up
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # it logs each of its parts at INFO

@@ -1,1 +1,1 @@
-"""What the server keeps in a database: the rows of external manifest stores. SQLAlchemy is imported nowhere else."""
+"""External manifest stores in SQL databases: models, queries, migrations. Only `store` imports SQLAlchemy."""

@@ -1,4 +1,4 @@
-"""From a URL to a database, and what the database's errors mean."""
+"""Database engines by URL, and the classification of database errors."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def open_engine(url: URL) -> Engine:
 
 
 def refused(engine: Engine, error: SQLAlchemyError) -> StorageError:
-    """What a failed read, or a write that was never sent, is to the caller."""
+    """The error of a failed read, or of a write that was not sent."""
     return StorageError(_message(engine, error))
 
 
 def failed(engine: Engine, error: SQLAlchemyError) -> StorageError:
-    """What a failed write is: `OutcomeUnknown` unless the database itself says that it was not carried out."""
+    """The error of a failed write: `OutcomeUnknown` unless the database itself reports that it was not applied."""
     return StorageError(_message(engine, error)) if _is_refusal(error) else OutcomeUnknown(_message(engine, error))
 
 

@@ -43,7 +43,7 @@ class SqlManifestStore(ManifestStore):
             place = or_(place, table.c.base_uri.startswith(f"{base_uri}/", autoescape=True))
         query = select(*_COLUMNS).where(table.c.staged, place)
         rows = [ManifestRow(*found) for found in self._read(lambda connection: connection.execute(query).all())]
-        # SQLite's LIKE knows no case, and the order of texts is the database's: both are settled here.
+        # SQLite's LIKE ignores case, and the order of texts depends on the database: filtered and sorted again.
         wanted = [row for row in rows if row.base_uri == base_uri or row.base_uri.startswith(f"{base_uri}/")]
         return sorted(wanted, key=lambda row: (row.base_uri, row.version))
 
@@ -68,13 +68,13 @@ class SqlManifestStore(ManifestStore):
             except DBAPIError as error:
                 if last or not error.connection_invalidated:
                     raise refused(self._engine, error) from error
-                # A pooled connection that broke while it was idle: reading again does no harm.
+                # A pooled connection broke while it was idle: a read can be repeated.
             except SQLAlchemyError as error:
                 raise refused(self._engine, error) from error
         raise AssertionError("unreachable")
 
     def _write(self, statement: Executable) -> bool:
-        """Whether the statement changed its row. It is sent once: a lost answer is the caller's to settle (F1)."""
+        """Whether the statement changed its row. It is sent once: the caller resolves a lost answer (F1)."""
         try:
             connection = self._engine.connect()
         except SQLAlchemyError as error:

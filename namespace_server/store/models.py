@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Boolean, Column, Index, MetaData, String, Table, Text, text
 
 VERSION_TABLE = "lance_namespace_revision"
-"""Where Alembic notes the revision: a name of ours, for the database may serve others, too."""
+"""Alembic's version table. Not its default name: the database may hold other applications' tables."""
 
 metadata = MetaData(
     naming_convention={"pk": "pk_%(table_name)s", "ix": "ix_%(table_name)s_%(column_0_name)s"},

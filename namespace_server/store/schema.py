@@ -1,4 +1,4 @@
-"""The schema of the database: which revision it has, and moving it to another one."""
+"""The schema of the database: its revision, and migrations."""
 
 from __future__ import annotations
 
