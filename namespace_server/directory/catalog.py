@@ -37,7 +37,8 @@ class CatalogOptions:
     """The options of a catalog. With a `sweep_interval` of 0 nothing happens in the background.
 
     `allowed_locations` are absolute paths or URIs outside the root: symbolic links of registered tables and base paths
-    of manifests may lead below them, and else below the root alone.
+    of manifests may lead below them, and else below the root alone. With `implicit_namespaces` a declare makes the
+    namespaces above its table, in the same batch, and a namespace that does not exist lists as empty.
     """
 
     group_limit: int = 64
@@ -49,6 +50,7 @@ class CatalogOptions:
     manifest_cache_bytes: int = 64 << 20
     limits: Limits = field(default_factory=Limits)
     allowed_locations: tuple[str, ...] = ()
+    implicit_namespaces: bool = False
 
 
 class Catalog:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
 from lance_core.storage.opening import open_store
 from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.catalog import Catalog, CatalogOptions
+from namespace_server.directory.committing.probe import check_root, check_writable
 from namespace_server.directory.committing.verifier import key_above
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.calls import Call
@@ -60,8 +62,10 @@ class DirectoryNamespace(LanceNamespace):
     * `sweep_interval_seconds` (2): how often unfinished promotions are looked for; 0 switches it off;
     * `commit_tries` (20), `group_limit` (64): see `CatalogOptions`;
     * `stage_max_age_seconds` (3 days), `record_retention_seconds` (1 day);
-    * `allowed_locations`: absolute paths or URIs, separated by commas. Symbolic links of registered tables and base
-      paths of manifests may lead below these, and else below the root alone.
+    * `allowed_locations`: absolute paths or URIs, separated by commas or as a JSON list. Symbolic links of registered
+      tables and base paths of manifests may lead below these, and else below the root alone;
+
+    * `implicit_namespaces` (`false`): see `CatalogOptions`.
 
     An opened `catalog` takes the place of all these. Constructing reads and writes nothing, but asks the manifest store
     for its schema, and raises `StorageError` unless it is the one of this release. Every change is a batch: all or
@@ -77,7 +81,9 @@ class DirectoryNamespace(LanceNamespace):
             catalog, self._manifests = _open_catalog(properties)
         self.catalog = catalog
         self._rules = RequestRules(
-            PathResolver(self.catalog.store.relative_path, self.catalog.store.uri), self.catalog.options.limits
+            PathResolver(self.catalog.store.relative_path, self.catalog.store.uri),
+            self.catalog.options.limits,
+            self.catalog.options.implicit_namespaces,
         )
         self._kept = KeptAnswers()
 
@@ -175,6 +181,13 @@ class DirectoryNamespace(LanceNamespace):
         """
         return adopt_root(self.catalog, strict=strict)
 
+    def check_writable(self) -> None:
+        """Raise ServiceUnavailableError (17) naming root and cause unless the root can be written.
+
+        One small object is written and removed, and no catalog version is made: cheap enough for a readiness check.
+        """
+        check_writable(self.catalog.store)
+
     def start(self) -> None:
         """Begin to finish what others left open, without waiting for a first request (M7)."""
         self.catalog.start()
@@ -268,7 +281,7 @@ class DirectoryNamespace(LanceNamespace):
     def batch_delete_table_versions(
         self, request: models.BatchDeleteTableVersionsRequest
     ) -> models.BatchDeleteTableVersionsResponse:
-        """Remove versions of a table; never its head."""
+        """Remove versions of a table; its head goes only with all others, and the table is then only declared."""
         return _made(models.BatchDeleteTableVersionsResponse, self._write("batch_delete_table_versions", request))
 
     def batch_commit_tables(self, request: models.BatchCommitTablesRequest) -> models.BatchCommitTablesResponse:
@@ -344,6 +357,7 @@ def _open_catalog(properties: Mapping[str, str]) -> tuple[Catalog, ManifestStore
     url = settings.pop("manifest_store", None)
     options = _options(settings)
     store = open_store(root, storage, durability="fsync" if durability == "fsync" else "none")
+    check_root(store)
     if not url:
         return Catalog(store, options), None
     from namespace_server.store.manifests import open_manifest_store  # SQL is loaded by those who use it
@@ -362,7 +376,10 @@ def _options(settings: dict[str, str]) -> CatalogOptions:
     given: dict[str, Any] = {}
     for name, value in settings.items():
         option, read = _OPTIONS[name]
-        given[option] = read(value)
+        try:
+            given[option] = read(value)
+        except ValueError as error:
+            raise ValueError(f"property {name}: {error}") from error
     return replace(CatalogOptions(), **given)
 
 
@@ -371,7 +388,16 @@ def _seconds(value: str) -> timedelta:
 
 
 def _prefixes(value: str) -> tuple[str, ...]:
-    return tuple(prefix.strip() for prefix in value.split(",") if prefix.strip())
+    given = json.loads(value) if value.lstrip().startswith("[") else value.split(",")
+    if not all(isinstance(prefix, str) for prefix in given):
+        raise ValueError(f"expected strings, found {value!r}")
+    return tuple(prefix.strip() for prefix in given if prefix.strip())
+
+
+def _boolean(value: str) -> bool:
+    if value.lower() not in {"true", "false"}:
+        raise ValueError(f"expected true or false, found {value!r}")
+    return value.lower() == "true"
 
 
 _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
@@ -381,5 +407,6 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "commit_tries": ("tries", int),
     "group_limit": ("group_limit", int),
     "allowed_locations": ("allowed_locations", _prefixes),
+    "implicit_namespaces": ("implicit_namespaces", _boolean),
 }
 """Properties of `DirectoryNamespace` that are options of its catalog: the option and how its text is read."""

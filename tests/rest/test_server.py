@@ -479,7 +479,7 @@ def test_the_version_request_of_the_stock_client_is_taken_as_it_is(url: str, wor
     assert [
         version.version for version in list_table_versions.sync("ws$a", client=workspace, descending=True).versions
     ] == [2, 1]
-    ranges = [models.VersionRange(start_version=0, end_version=-1)]
+    ranges = [models.VersionRange(start_version=0, end_version=2)]
     deleted = batch_delete_table_versions.sync(
         "ws$a", client=workspace, body=models.BatchDeleteTableVersionsRequest(ranges=ranges)
     )

@@ -38,7 +38,7 @@ from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.committing.allowed_locations import AllowedLocations, new_bases
-from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.entries import DEREGISTERED, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import shown, table_not_found
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.directory.model.operations import (
@@ -131,7 +131,7 @@ class Verifier:
             if isinstance(task.operation, CommitTransaction):
                 return self._transaction(task.operation, task.location, snapshot)
             if isinstance(task.operation, RegisterTable):
-                return self._dataset(task.operation), ()
+                return self._dataset(task.operation, snapshot), ()
             if isinstance(task.operation, DeclareTable):
                 vacant = VacantLocation(task.location, seen=False)
                 return (self._look_at_location(task.operation, vacant) if self._store.local else vacant), ()
@@ -265,8 +265,11 @@ class Verifier:
             return ServiceUnavailableError(f"table {join(operation.id)}: storage cannot be read: {error}")
         return None
 
-    def _dataset(self, operation: RegisterTable) -> Finding:
-        """The versions of a dataset that may be registered: one of its own, below the root, with a main chain."""
+    def _dataset(self, operation: RegisterTable, snapshot: CatalogSnapshot) -> Finding:
+        """The versions of a dataset that may be registered: one of its own, below the root, with a main chain.
+
+        A table that was deregistered before it had a version comes back without one.
+        """
         place = f"table {join(operation.id)}: location {shown(operation.location)}"
         table = TableEntry(operation.id, operation.location, operation.properties)
         parents = operation.location.split("/")[:-1]
@@ -283,7 +286,9 @@ class Verifier:
                 for refused in self._allowed.refused_bases(file.outline.base_paths).values():
                     raise InvalidInputError(f"{place}: version {file.version} has the base path {refused}")
                 versions.append(found_entry(table, branch, file, None, scheme))
-        if not any(entry.branch is None for entry in versions):
+        tombstone = snapshot.tombstone_at(operation.location)
+        deregistered = tombstone is not None and tombstone.state == DEREGISTERED
+        if not deregistered and not any(entry.branch is None for entry in versions):
             raise InvalidInputError(f"{place} holds no dataset, expected one with at least one version")
         return tuple(versions)
 

@@ -45,13 +45,15 @@ class DropNamespace:
 class DeclareTable:
     """Reserve a name and a location, which is never used by another incarnation of a table (N1).
 
-    `chosen` says that the client chose the location.
+    `chosen` says that the client chose the location. `implicit_namespaces`: namespaces above it that are missing are
+    created too.
     """
 
     id: ObjectId
     location: str
     properties: Mapping[str, str]
     chosen: bool = False
+    implicit_namespaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +108,15 @@ class CreateTableVersion:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTableVersions:
-    """Remove version rows. Ranges are half-open; a negative end means up to the head, exclusive (N2)."""
+    """Remove version rows. Ranges are half-open; a negative end means up to the head, inclusive.
+
+    The head goes only with all other versions: the table then begins anew at `fresh_location` (N2).
+    """
 
     id: ObjectId
     branch: str | None
     ranges: tuple[tuple[int, int], ...]
+    fresh_location: str
 
 
 @dataclass(frozen=True, slots=True)

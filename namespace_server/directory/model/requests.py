@@ -79,6 +79,7 @@ class RequestRules:
 
     paths: PathResolver
     limits: Limits
+    implicit_namespaces: bool = False
 
 
 def table_id(request: Request, what: str = "table") -> ObjectId:
@@ -206,7 +207,13 @@ def declare_table(request: Request, rules: RequestRules) -> DeclareTable:
             raise InvalidInputError(f"table {join(target)}: location {shown(wanted)} lies outside the catalog root")
         identifiers.check_location(key, target)
         location = key
-    return DeclareTable(target, location, string_map(request, "properties", rules.limits), chosen=wanted is not None)
+    return DeclareTable(
+        target,
+        location,
+        string_map(request, "properties", rules.limits),
+        chosen=wanted is not None,
+        implicit_namespaces=rules.implicit_namespaces,
+    )
 
 
 def register_table(request: Request, rules: RequestRules) -> RegisterTable:
@@ -285,7 +292,7 @@ def delete_table_versions(request: Request, _rules: RequestRules) -> DeleteTable
         if start is None or end is None or start < 0 or 0 <= end < start:
             raise InvalidInputError(f"ranges: expected 0 <= start_version <= end_version, found {start} and {end}")
         parsed.append((start, end))
-    return DeleteTableVersions(target, branch(request), tuple(parsed))
+    return DeleteTableVersions(target, branch(request), tuple(parsed), identifiers.new_location(target))
 
 
 def commit_transaction(request: Request, rules: RequestRules) -> CommitTransaction:

@@ -5,6 +5,7 @@ _staging/<batch uuid>/<attempt uuid>/<file>       manifests that this server bui
 _staging/foreign/<uuid>/<former key>              foreign files that were set aside (M6)
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
 _staging/newest.json                              the newest catalog version that was seen (F7)
+_staging/<uuid>/probe                             written and removed at once, to see whether the root can be written
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING})
 def staged_manifest_key(batch_uuid: str, attempt: str, operation_index: int, version: int) -> str:
     """Where one attempt at a batch stages the manifest that it builds for an operation; never used twice (N5)."""
     return f"{STAGING}/{batch_uuid}/{attempt}/{operation_index}-{version}"
+
+
+def probe_key(name: str) -> str:
+    """Where the object lies whose writing shows that the root can be written; `name` is a uuid."""
+    return f"{STAGING}/{name}/probe"
 
 
 def is_in_staging(key: str) -> bool:

@@ -82,6 +82,8 @@ def _drop_below(builder: PlanBuilder, namespace_id: ObjectId) -> None:
 
 def declare_table(builder: PlanBuilder, index: int, operation: DeclareTable) -> Result:
     """Name and location are the table's from the flip on."""
+    if operation.implicit_namespaces:
+        _create_namespaces_above(builder, operation.id)
     _require_vacant(builder, operation.id)
     _require_unused_location(builder, operation.id, operation.location)
     tombstone = builder.tombstone_at(operation.location)
@@ -92,6 +94,16 @@ def declare_table(builder: PlanBuilder, index: int, operation: DeclareTable) -> 
         raise finding
     builder.declare(TableEntry(operation.id, operation.location, operation.properties))
     return _with_properties({"location": operation.location, "managed_versioning": True}, operation.properties)
+
+
+def _create_namespaces_above(builder: PlanBuilder, table_id: ObjectId) -> None:
+    """The namespaces above a table that do not exist; where a table is in the way, declaring it is refused later."""
+    for depth in range(1, len(table_id)):
+        holder = builder.holder(table_id[:depth])
+        if isinstance(holder, TableEntry):
+            return
+        if holder is None:
+            builder.change([NamespaceEntry(table_id[:depth])])
 
 
 def register_table(builder: PlanBuilder, index: int, operation: RegisterTable) -> Result:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from lance_namespace.errors import (
     InvalidInputError,
     LanceNamespaceError,
@@ -18,12 +21,13 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.transaction.heads import check_room
 from lance_core.transaction.lineage import lineage_break
-from namespace_server.directory.model.entries import VersionEntry
+from namespace_server.directory.model.entries import DROPPED, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import BatchConflict
 from namespace_server.directory.model.operations import (
     AssertTableVersion,
     CreateTableVersion,
     DeleteTableVersions,
+    TableOperation,
 )
 from namespace_server.directory.model.root_layout import is_in_staging
 from namespace_server.directory.planning.chains import (
@@ -93,23 +97,48 @@ def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersi
 
 
 def delete_versions(builder: PlanBuilder, operation: DeleteTableVersions) -> Result:
-    """Remove version rows; never the head (N2), and none that is not promoted (P6)."""
-    builder.table(operation.id)
+    """Remove version rows, none that is not promoted (P6); the head only with all others (N2)."""
+    table = builder.table(operation.id)
     head = require_head(builder, operation)
     removed: dict[int, VersionEntry] = {}
     for start, end in operation.ranges:
-        limit = head.version if end < 0 else end
-        if start <= head.version < limit:
-            raise InvalidInputError(
-                f"versions {start} to {limit - 1} of {chain_name(operation)}: version {head.version} is the head "
-                "and goes only with the table or the branch"
-            )
+        limit = head.version + 1 if end < 0 else end
         for entry in builder.view(operation.id).versions(operation.id, operation.branch, descending=False):
             if start <= entry.version < limit:
                 removed[entry.version] = entry
     builder.require_promoted(list(removed.values()))
-    builder.change(removes=[entry.object_id for entry in removed.values()])
+    if head.version in removed:
+        _remove_all(builder, operation, table, removed.keys())
+    else:
+        builder.change(removes=[entry.object_id for entry in removed.values()])
     return {"deleted_count": len(removed)}
+
+
+def _remove_all(
+    builder: PlanBuilder, operation: DeleteTableVersions, table: TableEntry, removed: Collection[int]
+) -> None:
+    """Remove all versions: the table keeps its name and properties, and is only declared, at a fresh location.
+
+    Its versions begin at 1 again there, and are none of the old chain (N1, N2). The old location is treated as that of
+    a table that was dropped (G15).
+    """
+    reason = None
+    if operation.branch is not None:
+        reason = "the head of a branch goes only with the branch"
+    elif any(entry.version not in removed for entry in builder.view(table.id).versions(table.id, None)):
+        reason = "the head goes only with all other versions: else an older one becomes the head, its number is reused"
+    elif builder.work.branches(table.id):
+        reason = f"the branches {', '.join(builder.work.branches(table.id))} stand on the table; they go only with it"
+    elif sum(isinstance(each, TableOperation) and each.id == table.id for each in builder.batch.operations) > 1:
+        reason = "a batch that deletes all versions of a table does nothing else with its versions"
+    if reason is not None:
+        head = require_head(builder, operation)
+        raise InvalidInputError(
+            f"{chain_name(operation)}: version {head.version} is the head, it is not deleted: {reason}"
+        )
+    builder.put_tombstones([table], DROPPED)
+    builder.change(removes=list(builder.work.object_ids(table.id)))
+    builder.change([replace(table, location=operation.fresh_location)])
 
 
 def assert_version(builder: PlanBuilder, index: int, operation: AssertTableVersion) -> Result:

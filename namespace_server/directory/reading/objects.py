@@ -46,10 +46,16 @@ def namespace_exists(view: View, request: Request) -> Body:
     return {}
 
 
+def _require_listed(view: View, request: Request) -> None:
+    """A namespace that is listed must exist; where namespaces are implicit, any other is an empty one."""
+    if not view.implicit_namespaces:
+        describe_namespace(view, request)
+
+
 def list_namespaces(view: View, request: Request) -> Body:
     """ListNamespacesResponse: names of direct children, in byte order."""
     namespace_id = requests.object_id(request, "namespace")
-    describe_namespace(view, request)
+    _require_listed(view, request)
     names, token = page(view.about(namespace_id).child_namespaces(namespace_id), request)
     return _paged({"namespaces": names}, token)
 
@@ -57,7 +63,7 @@ def list_namespaces(view: View, request: Request) -> Body:
 def list_tables(view: View, request: Request) -> Body:
     """ListTablesResponse: names of direct children, in byte order; without `include_declared` only created ones."""
     namespace_id = requests.object_id(request, "namespace")
-    describe_namespace(view, request)
+    _require_listed(view, request)
     tables = view.about(namespace_id).child_tables(namespace_id)
     if requests.flag(request, "include_declared", default=True):
         names, token = page(tables, request)

@@ -32,7 +32,7 @@ class View:
     `catalog` was looked at, for what is on storage beside `__manifest` changes without a catalog version.
     """
 
-    __slots__ = ("_asked_about", "_catalog", "_snapshot", "_whole", "lasting", "naming")
+    __slots__ = ("_asked_about", "_catalog", "_snapshot", "_whole", "implicit_namespaces", "lasting", "naming")
 
     def __init__(self, catalog: Catalog, snapshot: CatalogSnapshot) -> None:
         self._catalog = catalog
@@ -40,6 +40,7 @@ class View:
         self._asked_about: ObjectId | None = None
         self._whole = False
         self.naming: Naming = catalog.store
+        self.implicit_namespaces = catalog.options.implicit_namespaces
         self.lasting = True
 
     @property

@@ -14,7 +14,7 @@ class VersionRange:
     """
     Attributes:
         start_version (int): The first version of the range.
-        end_version (int): The first version after the range; negative: everything before the newest.
+        end_version (int): The first version after the range; -1: all versions up to and including the latest.
     """
 
     start_version: int

@@ -81,7 +81,8 @@ def sync_detailed(
     delimiter: str | Unset = "$",
     idempotency_key: str | Unset = UNSET,
 ) -> Response[BatchDeleteTableVersionsResponse | ErrorResponse]:
-    """Forget ranges of versions of one table. The newest version cannot be deleted.
+    """Forget ranges of versions of one table. The newest version goes only with all others: the table is
+    then declared only, at a new location.
 
     Args:
         id (str):
@@ -119,7 +120,8 @@ def sync(
     delimiter: str | Unset = "$",
     idempotency_key: str | Unset = UNSET,
 ) -> BatchDeleteTableVersionsResponse | ErrorResponse | None:
-    """Forget ranges of versions of one table. The newest version cannot be deleted.
+    """Forget ranges of versions of one table. The newest version goes only with all others: the table is
+    then declared only, at a new location.
 
     Args:
         id (str):
@@ -152,7 +154,8 @@ async def asyncio_detailed(
     delimiter: str | Unset = "$",
     idempotency_key: str | Unset = UNSET,
 ) -> Response[BatchDeleteTableVersionsResponse | ErrorResponse]:
-    """Forget ranges of versions of one table. The newest version cannot be deleted.
+    """Forget ranges of versions of one table. The newest version goes only with all others: the table is
+    then declared only, at a new location.
 
     Args:
         id (str):
@@ -188,7 +191,8 @@ async def asyncio(
     delimiter: str | Unset = "$",
     idempotency_key: str | Unset = UNSET,
 ) -> BatchDeleteTableVersionsResponse | ErrorResponse | None:
-    """Forget ranges of versions of one table. The newest version cannot be deleted.
+    """Forget ranges of versions of one table. The newest version goes only with all others: the table is
+    then declared only, at a new location.
 
     Args:
         id (str):
