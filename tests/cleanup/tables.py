@@ -1,4 +1,4 @@
-"""Tables to clean up, grown by pylance, and what must hold of them afterwards."""
+"""Tables to clean up, made by pylance, and the checks after a clean-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cleaning up: what goes, what stays, and that stock pylance finds the rest as it was."""
+"""Clean-up: what is removed and kept, and that stock pylance reads the rest unchanged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> Table:
     return grow(tmp_path, stable_row_ids=request.param == "stable row ids", v2=request.param != "v1 names")
 
 
-def test_versions_go_and_the_others_stay_whole(table: Table) -> None:
+def test_old_versions_are_removed_and_the_others_stay_complete(table: Table) -> None:
     before = contents(table)
     report = clean(table)
     after = assert_whole(table, before)
@@ -47,7 +47,7 @@ def test_versions_go_and_the_others_stay_whole(table: Table) -> None:
     table.open().validate()
 
 
-def test_a_dry_run_says_what_a_run_does(table: Table) -> None:
+def test_a_dry_run_reports_what_a_run_removes(table: Table) -> None:
     before = files(table)
     planned = clean(table, dry_run=True)
     assert files(table) == before
@@ -61,7 +61,7 @@ def test_a_dry_run_says_what_a_run_does(table: Table) -> None:
     assert all(garbage.reason for garbage in (*done.versions, *done.files))
 
 
-def test_a_second_run_finds_nothing(table: Table) -> None:
+def test_a_second_run_removes_nothing(table: Table) -> None:
     clean(table)
     left = files(table)
     again = clean(table, grace=NOW)
@@ -69,7 +69,7 @@ def test_a_second_run_finds_nothing(table: Table) -> None:
     assert files(table) == left
 
 
-def test_a_branch_is_cleaned_by_itself(table: Table) -> None:
+def test_cleaning_up_a_branch_leaves_other_branches_alone(table: Table) -> None:
     branch = table.branch("dev")
     for start in (110, 120):
         lance.write_dataset(rows(start, start + 5), branch.open(), mode="append")
@@ -83,7 +83,7 @@ def test_a_branch_is_cleaned_by_itself(table: Table) -> None:
     assert any("/data/" in garbage.path for garbage in report.files)
 
 
-def test_a_branch_of_a_branch_keeps_what_it_began_from(table: Table) -> None:
+def test_a_version_that_a_branch_of_a_branch_was_forked_from_is_kept(table: Table) -> None:
     branch = table.branch("dev")
     branch.open().create_branch("dev/sub")
     forked = branch.open().version
@@ -96,7 +96,7 @@ def test_a_branch_of_a_branch_keeps_what_it_began_from(table: Table) -> None:
     assert ("tree/dev", forked) in after
 
 
-def test_a_branch_that_has_no_reference_yet_is_respected(table: Table) -> None:
+def test_the_fork_point_of_a_branch_without_a_reference_file_is_kept(table: Table) -> None:
     """Between its first version and its reference file, a branch is known by its directory alone."""
     before = contents(table)
     (table.path / "_refs" / "branches" / "dev.json").unlink()
@@ -114,7 +114,7 @@ def test_retention_by_age_on_a_disk(tmp_path: Path) -> None:
     assert listed(table.path) == [3, 4, 5]
 
 
-def test_what_was_superseded_just_now_stays(tmp_path: Path) -> None:
+def test_a_recently_superseded_version_is_kept(tmp_path: Path) -> None:
     """Somebody may still be about to claim its number; were it free, an old commit would come after newer ones."""
     table = make_table(tmp_path, (0, 1), (1, 2), (2, 3))
     report = clean(table, Retention(keep=1))
@@ -139,7 +139,7 @@ def orphans(table: Table) -> set[str]:
     return names
 
 
-def test_orphans_stay_for_the_grace_time(table: Table) -> None:
+def test_unreferenced_files_are_kept_for_the_grace_time(table: Table) -> None:
     made = orphans(table)
     assert clean(table, Retention()).files == ()
     age(table, 6)
@@ -150,7 +150,7 @@ def test_orphans_stay_for_the_grace_time(table: Table) -> None:
     assert all("needed by no version" in garbage.reason for garbage in report.files)
 
 
-def test_files_from_the_future_are_young(table: Table) -> None:
+def test_files_with_a_future_timestamp_are_kept(table: Table) -> None:
     made = orphans(table)
     age(table, -3)
     clean(table, Retention(), grace=timedelta(days=1))
@@ -173,7 +173,7 @@ STRANGERS = [
 ]
 
 
-def test_what_is_not_known_is_not_touched(table: Table) -> None:
+def test_files_of_unknown_kinds_are_kept(table: Table) -> None:
     for name in STRANGERS:
         path = table.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -235,7 +235,7 @@ def test_staged_versions_keep_their_files_and_their_number(tmp_path: Path, besid
     assert number not in listed(table.path)
 
 
-def test_a_staged_version_whose_number_is_free_again_stays(tmp_path: Path) -> None:
+def test_a_staged_version_whose_number_is_vacant_is_kept(tmp_path: Path) -> None:
     table = grow(tmp_path)
     path, number = stage(table, beside=True)
     lance.write_dataset(rows(60, 61), table.uri, mode="append")
@@ -246,7 +246,7 @@ def test_a_staged_version_whose_number_is_free_again_stays(tmp_path: Path) -> No
     assert path.exists()
 
 
-def test_a_branch_is_no_part_of_another_whatever_it_is_called(tmp_path: Path) -> None:
+def test_nested_branch_names_do_not_mix_the_files_of_branches(tmp_path: Path) -> None:
     table = grow(tmp_path)
     branch = table.branch("dev")
     name = "dev/_indices/0b33ad7a-6b52-4d4c-9d6c-9d3d2f2ab8a0"
@@ -257,7 +257,7 @@ def test_a_branch_is_no_part_of_another_whatever_it_is_called(tmp_path: Path) ->
     assert contents(table) == before
 
 
-def test_what_a_compaction_left_goes_after_the_grace_time(tmp_path: Path) -> None:
+def test_files_of_an_interrupted_compaction_are_removed_after_the_grace_time(tmp_path: Path) -> None:
     table = grow(tmp_path)
     scratch = table.path / "_staging" / "0b33ad7a-6b52-4d4c-9d6c-9d3d2f2ab8a0" / "1b33ad7a-6b52-4d4c-9d6c-9d3d2f2ab8a0"
     shutil.copytree(table.path / "_versions", scratch / "_versions")
@@ -272,7 +272,7 @@ def test_what_a_compaction_left_goes_after_the_grace_time(tmp_path: Path) -> Non
     assert contents(table)
 
 
-def test_a_dataset_inside_keeps_what_it_needs(tmp_path: Path) -> None:
+def test_files_that_a_nested_dataset_needs_are_kept(tmp_path: Path) -> None:
     """A shallow clone below the table, wherever that is."""
     table = grow(tmp_path)
     table.open().shallow_clone(str(table.path / "clones" / "c"), 4)
@@ -282,7 +282,7 @@ def test_a_dataset_inside_keeps_what_it_needs(tmp_path: Path) -> None:
     assert clone.count_rows() == 28
 
 
-def test_a_tag_protects_what_a_clone_elsewhere_needs(tmp_path: Path) -> None:
+def test_a_tag_protects_the_files_that_a_shallow_clone_needs(tmp_path: Path) -> None:
     table = grow(tmp_path)
     table.open().shallow_clone(str(tmp_path / "clone"), 4)
     table.open().tags.create("cloned", 4)
@@ -290,7 +290,7 @@ def test_a_tag_protects_what_a_clone_elsewhere_needs(tmp_path: Path) -> None:
     lance.dataset(str(tmp_path / "clone")).validate()
 
 
-def test_blobs_beside_a_data_file_share_its_fate(tmp_path: Path) -> None:
+def test_blobs_are_removed_with_their_data_file(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("b")])
     uri = str(tmp_path / "t")
     for start in (0, 2):
@@ -331,7 +331,7 @@ def add_flag(table: Table, version: int) -> None:
     ("change", "error"),
     [(break_manifest, CorruptFile), (add_unknown_field, UnsupportedFeature), (add_flag, UnsupportedFeature)],
 )
-def test_one_version_that_is_not_understood_stops_everything(
+def test_an_unreadable_version_aborts_the_cleanup(
     tmp_path: Path, version: int, change: object, error: type[Exception]
 ) -> None:
     table = grow(tmp_path)
@@ -343,7 +343,7 @@ def test_one_version_that_is_not_understood_stops_everything(
 
 
 @pytest.mark.parametrize("name", ["_refs/tags/t.json", "_refs/branches/dev.json"])
-def test_one_reference_that_is_not_understood_stops_everything(tmp_path: Path, name: str) -> None:
+def test_an_unreadable_reference_aborts_the_cleanup(tmp_path: Path, name: str) -> None:
     table = grow(tmp_path)
     (table.path / name).write_bytes(b"{")
     before = files(table)
@@ -352,7 +352,7 @@ def test_one_reference_that_is_not_understood_stops_everything(tmp_path: Path, n
     assert files(table) == before
 
 
-def test_a_staged_manifest_that_is_not_understood_stops_everything(tmp_path: Path) -> None:
+def test_an_unreadable_staged_manifest_aborts_the_cleanup(tmp_path: Path) -> None:
     table = grow(tmp_path)
     path, _ = stage(table, beside=True)
     path.write_bytes(b"half")
@@ -362,7 +362,7 @@ def test_a_staged_manifest_that_is_not_understood_stops_everything(tmp_path: Pat
     assert files(table) == before
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_table_or_branch_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ReferenceNotFound):
         cleanup(tmp_path / "none", EAGER)
     table = grow(tmp_path)
@@ -382,7 +382,7 @@ def test_a_table_that_was_moved(tmp_path: Path) -> None:
     assert_whole(table, before)
 
 
-def test_a_table_reached_by_a_link(tmp_path: Path) -> None:
+def test_a_table_opened_through_a_symbolic_link(tmp_path: Path) -> None:
     table = grow(tmp_path / "real")
     before = contents(table)
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -390,7 +390,7 @@ def test_a_table_reached_by_a_link(tmp_path: Path) -> None:
     assert len(assert_whole(table, before)) < len(before)
 
 
-def test_a_table_whose_versions_are_committed_elsewhere(tmp_path: Path) -> None:
+def test_a_table_with_an_external_manifest_store(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10))
     manifests = MemoryManifestStore()
     store = ExternalManifestHandler(manifests).over(table.store)
@@ -459,7 +459,7 @@ def step(table: Table, name: str, number: int) -> None:
     stable=st.booleans(),
     branches=st.booleans(),
 )
-def test_any_history(
+def test_cleanup_of_random_histories_keeps_every_listed_version_complete(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str], keep: int, stable: bool, branches: bool
 ) -> None:
     """After any history pylance opens all that is left, and we kept all that stock pylance keeps."""

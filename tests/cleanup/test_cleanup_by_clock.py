@@ -1,4 +1,4 @@
-"""A store whose clock the test turns: ages are the store's, and nothing else's."""
+"""Clean-up by age, on a store with a controlled clock: ages are by the store's clock alone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def place() -> Place:
     return made
 
 
-def test_by_age(place: Place) -> None:
+def test_versions_are_removed_by_age(place: Place) -> None:
     report = place.clean(older_than=timedelta(days=15))
     assert [garbage.version for garbage in report.versions] == [1, 2]  # superseded 30 and 20 days ago
     assert place.data() == ["3.lance", "4.lance", "5.lance"]
@@ -68,7 +68,7 @@ def test_by_age(place: Place) -> None:
         Dataset.open(place.store, 3, location="t")
 
 
-def test_an_idle_table_grows_older_too(place: Place) -> None:
+def test_versions_of_an_idle_table_expire(place: Place) -> None:
     """The store is asked what time it is; that nothing was written for a year does not stop the clock."""
     assert place.clean(older_than=timedelta(days=100)).versions == ()
     place.now += timedelta(days=365)
@@ -76,7 +76,7 @@ def test_an_idle_table_grows_older_too(place: Place) -> None:
     assert [meta.path for meta in place.store.list("t/_staging")] == []
 
 
-def test_orphans(place: Place) -> None:
+def test_unreferenced_files_expire_after_the_grace_time(place: Place) -> None:
     place.store.put("t/data/late.lance", b"rows")
     place.now += timedelta(days=7)
     assert place.clean().files == ()
@@ -86,7 +86,7 @@ def test_orphans(place: Place) -> None:
     assert garbage.reason == "needed by no version, written 2001-02-10 00:00Z"
 
 
-def test_many_manifests_go_in_rounds(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_manifests_are_removed_in_several_rounds(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is held in memory, to be put back if need be, is bounded; in the end the same is gone."""
     monkeypatch.setattr("lance_core.cleanup.collector._ROUND_BYTES", 1)
     place.now += timedelta(days=1)

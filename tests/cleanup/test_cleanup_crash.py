@@ -1,4 +1,4 @@
-"""A cleanup that dies anywhere, or whose store loses answers: what is listed stays whole, and the next run goes on."""
+"""A clean-up that crashes or loses answers at any write: listed versions stay complete, and the next run continues."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Rewindable:
 
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_ANSWER, Fault.LOST_REQUEST])
-def test_at_every_write(tmp_path: Path, fault: Fault) -> None:
+def test_a_fault_at_any_write_leaves_every_listed_version_complete(tmp_path: Path, fault: Fault) -> None:
     scene = Rewindable(tmp_path)
     undisturbed = FaultStore(scene.table.store)
     clean(scene.table, store=undisturbed, grace=NOW)
@@ -47,7 +47,7 @@ def test_at_every_write(tmp_path: Path, fault: Fault) -> None:
         assert {name for name in files(table) if not name.endswith("/clock")} == left, nth
 
 
-def test_manifests_go_before_files_and_oldest_first(tmp_path: Path) -> None:
+def test_manifests_are_removed_before_files_and_oldest_first(tmp_path: Path) -> None:
     table = grow(tmp_path)
     store = FaultStore(table.store)
     report = clean(table, store=store)
@@ -57,7 +57,7 @@ def test_manifests_go_before_files_and_oldest_first(tmp_path: Path) -> None:
     assert [path for _, path in deleted] == [*manifests, *(garbage.path for garbage in report.files)]
 
 
-def test_removed_manifests_are_durably_gone_before_files_go(tmp_path: Path) -> None:
+def test_removed_manifests_are_synced_before_files_are_removed(tmp_path: Path) -> None:
     """After a power failure a manifest may be back whose removal was not synced: its files must be there then."""
     table = grow(tmp_path)
     store = FaultStore(table.store)

@@ -1,4 +1,4 @@
-"""Somebody commits, tags or forks while a cleanup runs, at every one of its steps."""
+"""Concurrent commits, tags and branches at every step of a clean-up."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ def steps(scene: Rewindable) -> int:
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.__name__)
-def test_at_every_step(tmp_path: Path, action: Callable[[Table], None]) -> None:
+def test_a_concurrent_change_at_any_step_of_a_cleanup_stays_complete(
+    tmp_path: Path, action: Callable[[Table], None]
+) -> None:
     scene = Rewindable(tmp_path, branch=False)
     count = steps(scene)
     succeeded = 0
@@ -149,7 +151,7 @@ def check(scene: Rewindable, table: Table, action: Callable[[Table], None], succ
         assert head == [200, 201]
 
 
-def test_a_staged_version_that_is_published_meanwhile(tmp_path: Path) -> None:
+def test_a_staged_version_that_is_published_during_a_cleanup_stays_complete(tmp_path: Path) -> None:
     scene = Rewindable(tmp_path)
     count = steps(scene)
     for place in range(0, count, 4):
@@ -163,7 +165,7 @@ def test_a_staged_version_that_is_published_meanwhile(tmp_path: Path) -> None:
             assert contents(table)[".", number] == sorted([*scene.before[".", 9], 50, 51, 52])
 
 
-def test_who_names_a_version_while_manifests_are_read_finds_it_untouched(tmp_path: Path) -> None:
+def test_a_version_tagged_while_manifests_are_read_is_not_removed(tmp_path: Path) -> None:
     """It is not even removed and put back: a reader of it notices nothing."""
     table = Rewindable(tmp_path, branch=False).table
     store = FaultStore(table.store)
@@ -175,7 +177,7 @@ def test_who_names_a_version_while_manifests_are_read_finds_it_untouched(tmp_pat
     assert not [write for write in store.writes if write.path.endswith(manifest_name(OLD))]
 
 
-def test_a_version_restored_at_the_last_moment_keeps_its_files(tmp_path: Path) -> None:
+def test_a_version_restored_just_before_its_removal_keeps_its_files(tmp_path: Path) -> None:
     """The manifest is gone, and whoever had read it commits it again while the cleanup waits."""
     scene = Rewindable(tmp_path, branch=False)
     table = scene.table
@@ -200,7 +202,7 @@ NAMING: dict[str, Callable[[Tags | Branches], object]] = {
 
 
 @pytest.mark.parametrize("name", NAMING)
-def test_a_whole_cleanup_at_every_step_of_who_names_a_version(tmp_path: Path, name: str) -> None:
+def test_a_cleanup_at_any_step_of_naming_a_version(tmp_path: Path, name: str) -> None:
     """The other way round: either the version is found gone, and nothing refers to it, or it stays."""
     scene = Rewindable(tmp_path, branch=False)
     outcomes = set()

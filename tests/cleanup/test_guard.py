@@ -1,4 +1,4 @@
-"""Tables whose versions a catalog keeps are not cleaned up: its old versions may need any of theirs."""
+"""Tables of a catalog that manages versions are not cleaned up, because old catalog versions may need any of theirs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def files(root: Path) -> set[Path]:
     return {path for path in root.rglob("*") if path.is_file()}
 
 
-def test_a_table_of_a_managed_catalog(tmp_path: Path) -> None:
+def test_a_table_of_a_managed_catalog_is_refused(tmp_path: Path) -> None:
     location = managed(tmp_path / "catalog")
     before = files(tmp_path)
     with pytest.raises(UnsupportedFeature, match=r"the catalog .*/catalog/__manifest manages its versions"):
@@ -45,14 +45,14 @@ def test_a_table_of_a_managed_catalog(tmp_path: Path) -> None:
     assert files(tmp_path) == before
 
 
-def test_through_a_link(tmp_path: Path) -> None:
+def test_a_managed_table_opened_through_a_symbolic_link(tmp_path: Path) -> None:
     location = managed(tmp_path / "catalog")
     (tmp_path / "link").symlink_to(location)
     with pytest.raises(UnsupportedFeature, match="manages its versions"):
         cleanup(tmp_path / "link", EAGER)
 
 
-def test_a_table_further_down(tmp_path: Path) -> None:
+def test_a_table_nested_below_a_managed_catalog(tmp_path: Path) -> None:
     """A table may be registered at any place below the root."""
     managed(tmp_path / "catalog")
     deep = tmp_path / "catalog" / "some" / "where" / "t"
@@ -61,13 +61,13 @@ def test_a_table_further_down(tmp_path: Path) -> None:
         cleanup(deep, EAGER)
 
 
-def test_the_catalog_itself(tmp_path: Path) -> None:
+def test_the_catalog_itself_is_refused(tmp_path: Path) -> None:
     managed(tmp_path / "catalog")
     with pytest.raises(UnsupportedFeature, match="is a catalog"):
         cleanup(tmp_path / "catalog" / "__manifest", EAGER)
 
 
-def test_a_catalog_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_catalog_is_refused(tmp_path: Path) -> None:
     location = managed(tmp_path / "catalog")
     for manifest in (tmp_path / "catalog" / "__manifest" / "_versions").glob("*.manifest"):
         manifest.write_bytes(b"half")
@@ -75,7 +75,7 @@ def test_a_catalog_that_cannot_be_read(tmp_path: Path) -> None:
         cleanup(location, EAGER)
 
 
-def test_a_catalog_that_keeps_no_versions(tmp_path: Path) -> None:
+def test_a_catalog_that_does_not_manage_versions_is_accepted(tmp_path: Path) -> None:
     stock = connect("dir", {"root": str(tmp_path / "catalog")})
     stock.create_namespace(CreateNamespaceRequest(id=["ws"]))
     for mode in ("create", "append"):
@@ -85,7 +85,7 @@ def test_a_catalog_that_keeps_no_versions(tmp_path: Path) -> None:
     lance.dataset(location).validate()
 
 
-def test_in_a_bucket(moto_server: Emulator) -> None:
+def test_a_managed_table_in_a_bucket(moto_server: Emulator) -> None:
     root, options = moto_server.new_root(), moto_server.storage_options
     properties = {f"storage.{key}": value for key, value in options.items()}
     with closing(DirectoryNamespace(root=root, **properties)) as catalog:

@@ -1,4 +1,4 @@
-"""Which versions may go: by values alone."""
+"""Retention rules on plain values."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ def test_age_counts_from_when_a_version_was_superseded() -> None:
     }
 
 
-def test_by_age() -> None:
+def test_versions_expire_by_age() -> None:
     found = judge_versions(versions(30, 20, 10, 1), Retention(older_than=timedelta(days=14)), NOW, {})
     assert found.expired == (1,)
 
 
-def test_by_count() -> None:
+def test_versions_expire_by_count() -> None:
     found = judge_versions(versions(4, 3, 2, 1), Retention(keep=2), NOW, {})
     assert (found.expired, found.kept[3]) == ((1, 2), "one of the newest 2")
 
 
-def test_either_keeps() -> None:
+def test_a_version_is_kept_if_either_rule_keeps_it() -> None:
     retention = Retention(older_than=timedelta(days=2.5), keep=2)
     assert judge_versions(versions(9, 8, 2, 1, 0), retention, NOW, {}).expired == (1,)
     assert judge_versions(versions(9, 8, 7, 6, 5), retention, NOW, {}).expired == (1, 2, 3)
 
 
-def test_without_retention_nothing_goes() -> None:
+def test_without_rules_all_versions_are_kept() -> None:
     found = judge_versions(versions(30, 20), Retention(), NOW, {})
     assert found.kept == {1: "no retention was given", 2: "the newest version"}
 
 
-def test_a_number_stays_taken_for_an_hour() -> None:
+def test_a_superseded_version_is_kept_for_an_hour() -> None:
     fresh = [DatedVersion(number, NOW - timedelta(minutes=70 - 20 * number)) for number in (1, 2, 3)]
     assert judge_versions(fresh, Retention(keep=1), NOW, {}).expired == ()
     assert judge_versions(fresh, Retention(keep=1, min_age=NEVER), NOW, {}).expired == (1, 2)
 
 
-def test_what_is_referred_to_stays() -> None:
+def test_pinned_versions_are_kept() -> None:
     found = judge_versions(versions(9, 8, 7), Retention(keep=1), NOW, {1: "tag t"})
     assert (found.expired, found.kept[1]) == ((2,), "tag t")
 
@@ -64,7 +64,7 @@ def test_what_is_referred_to_stays() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"), [({"keep": 0}, "expected at least 1"), ({"older_than": timedelta(-1)}, "expected a duration")]
 )
-def test_senseless_retention(wrong: dict[str, object], said: str) -> None:
+def test_invalid_retention_is_refused(wrong: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Retention(**wrong)  # type: ignore[arg-type]
 
@@ -75,7 +75,9 @@ def test_senseless_retention(wrong: dict[str, object], said: str) -> None:
     keep=st.none() | st.integers(1, 12),
     pinned=st.sets(st.integers(1, 12)),
 )
-def test_always(ages: list[float], older: float | None, keep: int | None, pinned: set[int]) -> None:
+def test_invariants_of_any_retention(
+    ages: list[float], older: float | None, keep: int | None, pinned: set[int]
+) -> None:
     retention = Retention(None if older is None else timedelta(days=older), keep, NEVER)
     found = judge_versions(versions(*ages), retention, NOW, dict.fromkeys(pinned, "pinned"))
     newest = len(ages)

@@ -1,4 +1,4 @@
-"""Tables of every kind that operations are tried on, and a commit by us to each."""
+"""Kinds of tables on which operations are tested, and a commit by this engine to each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pylance may have committed, and what then becomes of a stale commit by us."""
+"""Commits of pylance, and the outcome of a stale commit by this engine after each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transaction made long ago: what is read to judge it, and that it is judged as if everything had been read."""
+"""Stale transactions: how much is read to judge them, and that the verdict does not depend on it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def grow(store: MeasuringStore, fragments: int) -> None:
 
 
 @pytest.mark.parametrize("fragments", [1, 2_000])
-def test_far_behind_costs_two_round_trips_and_one_request_a_version(fragments: int) -> None:
+def test_a_stale_transaction_costs_two_round_trips_and_one_request_per_version(fragments: int) -> None:
     inner = MeasuringStore("m")
     grow(inner, fragments)
     store = CountingStore(inner)
@@ -90,7 +90,7 @@ def front(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return str(request.param)
 
 
-def test_an_append_follows_what_it_may(table: Table, front: str) -> None:
+def test_an_append_is_rebased_over_compatible_versions(table: Table, front: str) -> None:
     ours = encode_transaction(Append(table.stage(rows(20, 22))), read_version=2)
     table.open().delete("id = 3")
     table.open().create_scalar_index("id", "BTREE")
@@ -118,7 +118,7 @@ def test_an_index_section_before_the_transaction_costs_one_more_short_request(
     assert (store.cost.by_verb["get_range"], store.cost.by_verb["get"]) == (2, 1)
 
 
-def test_an_append_stops_at_an_overwrite(table: Table, front: str) -> None:
+def test_an_append_conflicts_with_an_overwrite(table: Table, front: str) -> None:
     ours = encode_transaction(Append(table.stage(rows(20, 22))), read_version=2)
     lance.write_dataset(rows(0, 5), table.uri, mode="overwrite")
     table.open().update_config({"k": "v"})
@@ -127,7 +127,7 @@ def test_an_append_stops_at_an_overwrite(table: Table, front: str) -> None:
     assert caught.value.version == 3
 
 
-def test_deletions_are_merged_whatever_was_read_of_the_versions_between(table: Table, front: str) -> None:
+def test_deletions_are_merged_whether_versions_are_read_partly_or_completely(table: Table, front: str) -> None:
     ours = delete_rows(table.open(), "id in (4, 14)")
     table.open().delete("id = 1")
     table.open().delete("id in (2, 12)")
@@ -137,7 +137,7 @@ def test_deletions_are_merged_whatever_was_read_of_the_versions_between(table: T
     assert table.ids() == [i for i in range(20) if i not in (1, 2, 4, 12, 14)]
 
 
-def test_the_same_row_is_found_whatever_was_read_of_the_versions_between(table: Table, front: str) -> None:
+def test_a_deleted_row_conflicts_whether_versions_are_read_partly_or_completely(table: Table, front: str) -> None:
     ours = delete_rows(table.open(), "id = 4")
     table.open().delete("id in (3, 4)")
     table.open().update_config({"k": "v"})
@@ -146,7 +146,7 @@ def test_the_same_row_is_found_whatever_was_read_of_the_versions_between(table: 
     assert caught.value.version == 3
 
 
-def test_a_transaction_that_landed_long_ago_is_found(table: Table, front: str) -> None:
+def test_a_transaction_that_was_committed_long_ago_is_found(table: Table, front: str) -> None:
     ours = encode_transaction(Append(table.stage(rows(20, 22))), read_version=2)
     first = commit_transaction(table.store, "t", ours)
     lance.write_dataset(rows(30, 31), table.uri, mode="append")
@@ -165,7 +165,7 @@ WITHOUT: dict[str, Callable[[pb.Manifest], object]] = {
 
 
 @pytest.mark.parametrize("name", WITHOUT)
-def test_a_version_between_without_a_transaction_is_told_by_its_whole_file(table: Table, front: str, name: str) -> None:
+def test_a_version_without_an_inline_transaction_is_read_completely(table: Table, front: str, name: str) -> None:
     ours = encode_transaction(Append(table.stage(rows(20, 22))), read_version=2)
     table.open().create_scalar_index("id", "BTREE")
     path = table.path / "_versions" / manifest_name(3)
@@ -182,7 +182,7 @@ def test_a_version_between_without_a_transaction_is_told_by_its_whole_file(table
         assert caught.value.version == 3
 
 
-def test_a_version_between_that_is_gone_is_told(table: Table, front: str) -> None:
+def test_a_removed_version_between_is_reported(table: Table, front: str) -> None:
     ours = encode_transaction(UpdateConfig(MapUpdate({"k": "v"})), read_version=2)
     lance.write_dataset(rows(30, 31), table.uri, mode="append")
     lance.write_dataset(rows(31, 32), table.uri, mode="append")

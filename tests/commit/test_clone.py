@@ -1,4 +1,4 @@
-"""Branches and shallow clones that we begin: stock pylance opens, reads, continues them, and clones them again."""
+"""Branches and shallow clones created by this engine: stock pylance opens, reads, continues and clones them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_first_versions_are_those_of_pylance(table: Table) -> None:
         assert built.indices == theirs.indices
 
 
-def test_a_branch_and_a_branch_of_it(table: Table) -> None:
+def test_a_branch_and_a_branch_of_the_branch(table: Table) -> None:
     parent = table.open()
     committed = clone(table, table, "dev")
     assert (committed.version, committed.rebased) == (parent.version, False)
@@ -101,7 +101,7 @@ def test_a_shallow_clone(table: Table) -> None:
     assert table.ids() == IDS
 
 
-def test_only_what_is_not_there_is_begun(table: Table) -> None:
+def test_a_clone_never_replaces_an_existing_table(table: Table) -> None:
     version = table.open().version
     message = encode_transaction(Clone(table.uri, version, None, "dev"), read_version=version)
     first = commit_transaction(table.store, "t", message, branch="dev")
@@ -112,7 +112,7 @@ def test_only_what_is_not_there_is_begun(table: Table) -> None:
         clone(table, table, None)
 
 
-def test_what_cannot_be_cloned(table: Table) -> None:
+def test_an_invalid_clone_is_refused(table: Table) -> None:
     def attempt(operation: Clone, branch: str | None = "dev") -> None:
         commit_transaction(table.store, "t", encode_transaction(operation, read_version=1), branch=branch)
 

@@ -1,4 +1,4 @@
-"""Indices, added columns and replaced data, committed by us: stock pylance reads them, commits on and under them."""
+"""Indices, added columns and replaced data committed by this engine: stock pylance reads them and commits on them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def table(tmp_path: Path, flavour: Flavour) -> Table:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_pylance_and_we_take_turns(table: Table, flavour: Flavour, name: str) -> None:
+def test_commits_of_pylance_and_this_engine_alternate(table: Table, flavour: Flavour, name: str) -> None:
     make, columns = OPERATIONS[name]
     operation = make(table)
     stale = table.open()
@@ -82,7 +82,7 @@ def test_pylance_and_we_take_turns(table: Table, flavour: Flavour, name: str) ->
     assert table.ids() == sorted([*IDS, 100, 101, 102, 200])
 
 
-def test_an_index_serves_queries(tmp_path: Path) -> None:
+def test_pylance_uses_an_index_committed_by_this_engine(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     commit(table, index(table), Flavour())
     assert "ScalarIndexQuery" in table.open().scanner(filter="x = 7").explain_plan()
@@ -95,7 +95,7 @@ def test_an_index_serves_queries(tmp_path: Path) -> None:
     assert table.head().indices is None
 
 
-def test_a_column_in_place_of_an_indexed_one(tmp_path: Path) -> None:
+def test_a_column_that_replaces_an_indexed_one_is_not_covered(tmp_path: Path) -> None:
     """A Merge that puts an old field into another file: the index no longer covers the fragment."""
     table = make_table(tmp_path, (0, 10), (10, 20))
     table.open().create_scalar_index("s", "BTREE")
@@ -155,7 +155,7 @@ INVALID: dict[str, tuple[Callable[[Table], Operation], str]] = {
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_what_contradicts_the_table_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_transaction_that_contradicts_the_table_is_refused(tmp_path: Path, name: str) -> None:
     table = make_table(tmp_path, (0, 10))
     make, expected = INVALID[name]
     with pytest.raises(InvalidTransaction, match=expected):
@@ -163,7 +163,7 @@ def test_what_contradicts_the_table_is_refused(tmp_path: Path, name: str) -> Non
     assert table.open().version == 1
 
 
-def test_the_id_of_a_dropped_field_is_not_used_again(tmp_path: Path) -> None:
+def test_the_id_of_a_dropped_field_is_not_reused(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10))
     table.open().drop_columns(["s"])
     fields = (*table.head().manifest.fields, pb.Field(id=2, parent_id=-1, name="z", logical_type="string"))
@@ -202,7 +202,7 @@ EXPECTED: dict[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize("theirs", EXPECTED)
 @pytest.mark.parametrize("ours", OURS)
-def test_cell(tmp_path: Path, ours: str, theirs: str) -> None:
+def test_verdict_on_a_stale_column_operation(tmp_path: Path, ours: str, theirs: str) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     table.open().create_scalar_index("id", "BTREE")
     read_version = table.open().version
@@ -214,7 +214,7 @@ def test_cell(tmp_path: Path, ours: str, theirs: str) -> None:
     assert table.ids() == before
 
 
-def test_an_index_on_a_column_that_was_dropped(tmp_path: Path) -> None:
+def test_an_index_on_a_dropped_column_conflicts(tmp_path: Path) -> None:
     """Stock writers commit it, and the index is on nothing."""
     table = make_table(tmp_path, (0, 10))
     operation = index(table, "s")
@@ -223,7 +223,7 @@ def test_an_index_on_a_column_that_was_dropped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_an_index_over_a_column_that_was_rewritten(tmp_path: Path, stable_row_ids: bool) -> None:
+def test_an_index_over_a_rewritten_column_is_rebased(tmp_path: Path, stable_row_ids: bool) -> None:
     """The segment is good for the fragments that were left alone, and says so."""
     table = make_table(tmp_path, (0, 10), (10, 20), stable_row_ids=stable_row_ids)
     table.open().create_scalar_index("id", "BTREE")
@@ -239,7 +239,7 @@ def test_an_index_over_a_column_that_was_rewritten(tmp_path: Path, stable_row_id
     assert dataset.to_table(filter="x in (104, 14)", columns=["id"])["id"].to_pylist() == [4, 14]
 
 
-def test_pylance_sees_these_in_its_way_too(tmp_path: Path) -> None:
+def test_pylance_judges_these_commits_by_the_same_rules(tmp_path: Path) -> None:
     """The other direction: ours is committed, a stale pylance comes after."""
     table = make_table(tmp_path, (0, 10), (10, 20))
     stale = [table.open() for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Compaction that pylance planned and we commit: stock pylance reads it, commits on and under it."""
+"""Compactions planned by pylance and committed by this engine: stock pylance reads them and commits on them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def table(tmp_path: Path, flavour: Flavour) -> Table:
     return make(tmp_path, flavour)
 
 
-def test_pylance_and_we_take_turns(table: Table, flavour: Flavour) -> None:
+def test_commits_of_pylance_and_this_engine_alternate(table: Table, flavour: Flavour) -> None:
     columns = ["id", "_row_created_at_version"] if flavour.stable_row_ids else ["id"]
     values = table.open().to_table(columns=columns).to_pylist()
     operation = compaction(table)
@@ -65,7 +65,7 @@ def test_pylance_and_we_take_turns(table: Table, flavour: Flavour) -> None:
     assert table.ids() == sorted([i for i in IDS if i != 3] + [100, 101, 102, 200])
 
 
-def test_ids_that_nobody_reserved_are_taken_now(tmp_path: Path) -> None:
+def test_unreserved_fragment_ids_are_assigned_by_the_commit(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     operation = compaction(table)
     group = pb.Transaction.Rewrite.RewriteGroup.FromString(operation.groups[0].SerializeToString())
@@ -76,7 +76,7 @@ def test_ids_that_nobody_reserved_are_taken_now(tmp_path: Path) -> None:
     assert table.head().manifest.fragments[0].id == table.head().manifest.max_fragment_id == 2
 
 
-def test_without_its_segment_an_index_covers_nothing_new(tmp_path: Path) -> None:
+def test_an_index_without_a_rewritten_segment_does_not_cover_new_fragments(tmp_path: Path) -> None:
     """A rewrite may leave indices behind: what they cover is gone, and rows are found without them."""
     table = make_table(tmp_path, (0, 10), (10, 20))
     table.open().create_scalar_index("id", "BTREE")
@@ -108,7 +108,7 @@ def test_rows_are_found_through_every_kind_of_index(
 
 
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_a_branch_compacts_under_the_index_of_its_parent(tmp_path: Path, stable_row_ids: bool) -> None:
+def test_a_branch_with_an_index_of_its_parent_is_compacted(tmp_path: Path, stable_row_ids: bool) -> None:
     """Stock pylance looks for the rewritten segment below the parent, and can no longer search the branch."""
     table = make_table(tmp_path, (0, 10), (10, 20), stable_row_ids=stable_row_ids)
     table.open().create_scalar_index("id", "BTREE")
@@ -140,7 +140,7 @@ INVALID: dict[str, tuple[Callable[[pb.Transaction.Rewrite.RewriteGroup], object]
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_what_contradicts_the_table_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_rewrite_that_contradicts_the_table_is_refused(tmp_path: Path, name: str) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     change, expected = INVALID[name]
     operation = edit(compaction(table), change)
@@ -149,7 +149,7 @@ def test_what_contradicts_the_table_is_refused(tmp_path: Path, name: str) -> Non
         commit(table, operation, Flavour())
 
 
-def test_a_group_is_indexed_or_not(tmp_path: Path) -> None:
+def test_an_index_must_cover_a_group_completely_or_not_at_all(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     operation = compaction(table)
     created = borrow(table, lambda d: d.create_scalar_index("id", "BTREE"))
@@ -186,7 +186,7 @@ EXPECTED: dict[str, str] = {
 
 
 @pytest.mark.parametrize("theirs", EXPECTED)
-def test_cell(tmp_path: Path, theirs: str) -> None:
+def test_verdict_on_a_stale_compaction(tmp_path: Path, theirs: str) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     table.open().create_scalar_index("id", "BTREE")
     commit(table, ReserveFragments(1), Flavour())
@@ -199,7 +199,7 @@ def test_cell(tmp_path: Path, theirs: str) -> None:
     assert table.ids() == before
 
 
-def test_pylance_sees_it_in_its_way_too(tmp_path: Path) -> None:
+def test_pylance_judges_a_compaction_by_the_same_rules(tmp_path: Path) -> None:
     """The other direction: ours is committed, a stale pylance comes after."""
     table = make_table(tmp_path, (0, 10), (10, 20))
     stale = [table.open() for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Our stale commits over what pylance really committed: the matrix again, end to end."""
+"""The conflict matrix end to end: stale commits of this engine after real commits of pylance."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ EXPECTED: dict[str, tuple[str, str, str, str, str]] = {
 
 @pytest.mark.parametrize("theirs", EXPECTED)
 @pytest.mark.parametrize("ours", OURS)
-def test_cell(tmp_path: Path, ours: str, theirs: str) -> None:
+def test_verdict_on_a_stale_commit(tmp_path: Path, ours: str, theirs: str) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     table.open().create_scalar_index("id", "BTREE")
     read_version = table.open().version
@@ -88,20 +88,20 @@ def test_cell(tmp_path: Path, ours: str, theirs: str) -> None:
             assert table.open().config()["k"] == "v"
 
 
-def test_a_restore_of_the_schema_s_ground(tmp_path: Path) -> None:
+def test_a_restore_conflicts_with_a_change_of_schema_metadata(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     PYLANCE["restore"](table.open())
     assert outcome_of(table, UpdateConfig(schema_metadata=MapUpdate({"k": "v"})), 2) == I
 
 
-def test_metadata_for_a_field_that_was_dropped(tmp_path: Path) -> None:
+def test_metadata_for_a_dropped_field_conflicts(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10))
     table.open().drop_columns(["s"])
     assert outcome_of(table, UpdateConfig(field_metadata={2: MapUpdate({"k": "v"})}), 1) == I
     assert outcome_of(table, UpdateConfig(field_metadata={1: MapUpdate({"k": "v"})}), 1) == OK
 
 
-def test_pylance_sees_our_commits_in_its_way_as_we_see_its(tmp_path: Path) -> None:
+def test_pylance_judges_our_commits_by_the_same_rules(tmp_path: Path) -> None:
     """The other direction: ours is committed, a stale pylance comes after."""
     table = make_table(tmp_path, (0, 10), (10, 20))
     stale = [table.open() for _ in range(4)]

@@ -1,4 +1,4 @@
-"""The five defects of the stock engine that ours does not share: what stock pylance does, and what we do instead."""
+"""Five defects of the stock engine: what stock pylance does, and what this engine does instead."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def commit(table: Table, operation: Operation, read_version: int = 2) -> int:
     return commit_transaction(table.store, "t", encode_transaction(operation, read_version=read_version)).version
 
 
-def test_an_index_on_a_field_that_is_gone(table: Table, tmp_path: Path) -> None:
+def test_an_index_on_a_dropped_field_is_refused(table: Table, tmp_path: Path) -> None:
     operation = borrow(table, lambda dataset: dataset.create_scalar_index("s", "BTREE"))
     other = table.copy(tmp_path / "other")
     stale = other.open()
@@ -48,7 +48,7 @@ def test_an_index_on_a_field_that_is_gone(table: Table, tmp_path: Path) -> None:
     assert table.head().indices is None
 
 
-def test_metadata_of_a_field_that_is_gone(table: Table) -> None:
+def test_metadata_of_a_dropped_field_is_refused(table: Table) -> None:
     stale = table.open()
     table.open().drop_columns(["s"])
     with pytest.raises(OSError, match="Field with id 2 does not exist"):  # not a conflict, for those who ask
@@ -57,7 +57,7 @@ def test_metadata_of_a_field_that_is_gone(table: Table) -> None:
         commit(table, UpdateConfig(field_metadata={2: MapUpdate({"k": "v"})}))
 
 
-def test_two_that_replace_the_config(table: Table, tmp_path: Path) -> None:
+def test_two_concurrent_replacements_of_the_config_conflict(table: Table, tmp_path: Path) -> None:
     other = table.copy(tmp_path / "other")
     stale = other.open()
     for place in (table, other):
@@ -70,7 +70,7 @@ def test_two_that_replace_the_config(table: Table, tmp_path: Path) -> None:
     assert table.open().config() == {"a": "1"}
 
 
-def test_the_same_new_key_twice(table: Table, tmp_path: Path) -> None:
+def test_two_concurrent_inserts_of_the_same_key_conflict(table: Table, tmp_path: Path) -> None:
     """Without a declared primary key pylance carries no filter of keys; ours is judged by that of the join keys."""
     other = table.copy(tmp_path / "other")
     stale = other.open()
@@ -90,7 +90,7 @@ def test_the_same_new_key_twice(table: Table, tmp_path: Path) -> None:
     assert table.ids() == [*range(20), 30]
 
 
-def test_base_paths_over_what_nobody_knows(table: Table, tmp_path: Path) -> None:
+def test_base_paths_conflict_with_an_unknown_operation(table: Table, tmp_path: Path) -> None:
     head = table.head()
     manifest = pb.Manifest()
     manifest.CopyFrom(head.manifest)

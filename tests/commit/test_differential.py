@@ -197,7 +197,7 @@ def write_handmade(table: Table, transaction: pb.Transaction) -> None:
 
 
 @pytest.mark.parametrize("theirs", [*THEIRS, *HANDMADE])
-def test_verdicts(tmp_path: Path, theirs: str) -> None:
+def test_verdicts_are_those_of_pylance(tmp_path: Path, theirs: str) -> None:
     table = make(tmp_path / "first")
     for ours in OURS:
         mine = table.copy(tmp_path / f"{ours} mine")
@@ -242,7 +242,7 @@ def test_pylance_judges_our_commits_as_its_own(tmp_path: Path, theirs: str) -> N
         assert mine.open().to_table().sort_by("id") == other.open().to_table().sort_by("id"), (ours, theirs)
 
 
-def test_pylance_judges_our_log_as_that_of_others(tmp_path: Path) -> None:
+def test_pylance_judges_our_log_state_as_its_own(tmp_path: Path) -> None:
     for ours in OURS:
         mine = make(tmp_path / ours)
         stock, we = borrow_both(mine, ours)

@@ -1,4 +1,4 @@
-"""A writer is held before it claims its slot; others commit and clean up, so that the number is free again (G7)."""
+"""A writer is suspended before it claims its slot, and a clean-up makes the number vacant (rule G7)."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ def values(root: Path) -> list[int]:
     return sorted(lance.dataset(str(root / "t")).to_table()["v"].to_pylist())
 
 
-def test_a_commit_that_lands_below_a_version_that_was_not_built_on_it_is_unknown(
-    held: FaultStore, tmp_path: Path
-) -> None:
+def test_a_commit_below_a_version_that_was_not_built_on_it_is_unknown(held: FaultStore, tmp_path: Path) -> None:
     hold(held, manifest_path("t", 2), lambda: others(tmp_path, tags=(3,)))
 
     with pytest.raises(CommitUnknown, match="version 3 was not built on it"):
@@ -68,7 +66,7 @@ def test_a_commit_that_lands_below_a_version_that_was_not_built_on_it_is_unknown
     assert values(tmp_path) == [0, 1, 2, 3]
 
 
-def test_a_head_that_a_tag_keeps_proves_nothing(held: FaultStore, tmp_path: Path) -> None:
+def test_a_head_kept_by_a_tag_does_not_confirm_a_commit(held: FaultStore, tmp_path: Path) -> None:
     lance.dataset(str(tmp_path / "t")).tags.create("one", 1)
     hold(held, manifest_path("t", 2), lambda: others(tmp_path))
 
@@ -76,16 +74,14 @@ def test_a_head_that_a_tag_keeps_proves_nothing(held: FaultStore, tmp_path: Path
         commit_transaction(held, "t", append(str(tmp_path / "t"), 100))
 
 
-def test_a_commit_that_lands_where_all_versions_above_but_the_newest_are_gone_is_unknown(
-    held: FaultStore, tmp_path: Path
-) -> None:
+def test_a_commit_below_removed_versions_is_unknown(held: FaultStore, tmp_path: Path) -> None:
     hold(held, manifest_path("t", 2), lambda: others(tmp_path))
 
     with pytest.raises(CommitUnknown, match="the newest version is 4"):
         commit_transaction(held, "t", append(str(tmp_path / "t"), 100))
 
 
-def test_a_commit_that_others_have_built_on_already_is_a_commit(held: FaultStore, tmp_path: Path) -> None:
+def test_a_commit_that_another_version_was_built_on_is_confirmed(held: FaultStore, tmp_path: Path) -> None:
     def build_on(verb: str, key: str) -> None:
         if held.inner.find(manifest_path("t", 2)) is not None:
             go_on()

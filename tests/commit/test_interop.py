@@ -1,4 +1,4 @@
-"""Each operation committed by us: stock pylance reads it, commits on it and under it, and we commit on pylance's."""
+"""Each operation committed by this engine: stock pylance reads it, and commits of both alternate."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ OPERATIONS: dict[str, tuple[Callable[[Table], Operation], list[int], str]] = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_pylance_and_we_take_turns(table: Table, flavour: Flavour, name: str) -> None:
+def test_commits_of_pylance_and_this_engine_alternate(table: Table, flavour: Flavour, name: str) -> None:
     make, expected, kind = OPERATIONS[name]
     stale = table.open()
     before = table.head()
@@ -87,13 +87,13 @@ def test_pylance_and_we_take_turns(table: Table, flavour: Flavour, name: str) ->
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_what_happened_before_stays_readable(table: Table, flavour: Flavour, name: str) -> None:
+def test_earlier_versions_stay_readable(table: Table, flavour: Flavour, name: str) -> None:
     before = table.open()
     commit(table, OPERATIONS[name][0](table), flavour)
     assert table.ids(before.version) == IDS
 
 
-def test_the_index_still_answers(tmp_path: Path) -> None:
+def test_an_index_still_serves_queries(tmp_path: Path) -> None:
     flavour = FLAVOURS["indexed"]
     table = make_table(tmp_path, (0, 10), (10, 20))
     table.open().create_scalar_index("id", "BTREE")
@@ -123,7 +123,7 @@ def test_an_index_does_not_serve_rewritten_columns(tmp_path: Path, stable_row_id
     assert dataset.to_table(filter="x = 13", columns=["id"]).column(0).to_pylist() == [13]
 
 
-def test_rows_keep_their_ids_and_their_birthday(tmp_path: Path) -> None:
+def test_rows_keep_their_ids_and_creation_versions(tmp_path: Path) -> None:
     flavour = Flavour(stable_row_ids=True)
     table = make_table(tmp_path, (0, 10), (10, 20), stable_row_ids=True)
     commit(table, Append(table.stage(rows(20, 22))), flavour)
@@ -141,7 +141,7 @@ def test_rows_keep_their_ids_and_their_birthday(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_a_table_that_we_begin(tmp_path: Path, stable_row_ids: bool) -> None:
+def test_pylance_reads_a_table_created_by_this_engine(tmp_path: Path, stable_row_ids: bool) -> None:
     table = Table(tmp_path)
     operation = Overwrite(
         table.stage(rows(0, 5), "create"), tuple(schema_fields(SCHEMA)), {"k": b"v"}, {"lance.x": "y"}
@@ -159,7 +159,7 @@ def test_a_table_that_we_begin(tmp_path: Path, stable_row_ids: bool) -> None:
     assert dataset.data_storage_version == "2.2"
 
 
-def test_an_empty_table_that_we_begin(tmp_path: Path) -> None:
+def test_pylance_reads_an_empty_table_created_by_this_engine(tmp_path: Path) -> None:
     table = Table(tmp_path)
     commit_transaction(
         table.store, "t", encode_transaction(Overwrite((), tuple(schema_fields(SCHEMA))), read_version=0)

@@ -1,4 +1,4 @@
-"""The commit loop: what is durable when, lost answers, crashes, and races."""
+"""The commit loop: durability, lost answers, crashes and races."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_manifest(write: Write) -> bool:
     return "/_versions/" in write.path
 
 
-def test_everything_is_durable_before_the_manifest(table: Table, store: FaultStore) -> None:
+def test_all_files_are_durable_before_the_manifest(table: Table, store: FaultStore) -> None:
     """S1: the data file that pylance wrote, the deletion files, the transaction file; then the slot."""
     operation = delete_rows(table.open(), "id = 4")
     table.open().delete("id = 1")
@@ -60,14 +60,14 @@ def test_everything_is_durable_before_the_manifest(table: Table, store: FaultSto
     assert {writes for writes, _ in store.synced} == {2}
 
 
-def test_files_that_others_wrote_are_synced(table: Table, store: FaultStore) -> None:
+def test_files_of_other_writers_are_synced(table: Table, store: FaultStore) -> None:
     transaction = append(table)
     commit_transaction(store, "t", transaction)
     (file,) = transaction.append.fragments[0].files
     assert f"t/data/{file.path}" in {path for writes, path in store.synced if writes == 1}
 
 
-def test_a_file_that_is_not_there_is_no_commit(table: Table) -> None:
+def test_a_transaction_with_a_missing_file_is_refused(table: Table) -> None:
     transaction = append(table)
     transaction.append.fragments[0].files[0].path = "missing.lance"
     with pytest.raises(InvalidTransaction, match=r"names a file that does not exist: .*missing\.lance"):
@@ -75,13 +75,13 @@ def test_a_file_that_is_not_there_is_no_commit(table: Table) -> None:
     assert table.open().version == 2
 
 
-def test_lost_answers_are_found(table: Table, store: FaultStore) -> None:
+def test_a_lost_answer_is_resolved_by_reading_the_slot(table: Table, store: FaultStore) -> None:
     store.fail(Fault.LOST_ANSWER, when=is_manifest)
     assert commit_transaction(store, "t", append(table)).version == 3
     assert table.ids() == list(range(22))
 
 
-def test_lost_requests_are_sent_again(table: Table, store: FaultStore) -> None:
+def test_unknown_outcomes_are_retried(table: Table, store: FaultStore) -> None:
     store.fail(Fault.LOST_REQUEST, times=2)
     assert commit_transaction(store, "t", append(table)).version == 3
     table.open().validate()
@@ -136,7 +136,7 @@ def test_a_crash_at_any_write_is_all_or_nothing(table: Table, fault: Fault, numb
     assert table.open().version == 5
 
 
-def test_a_lost_race_is_tried_again_on_the_new_head(table: Table, store: FaultStore) -> None:
+def test_a_lost_race_is_retried_on_the_new_head(table: Table, store: FaultStore) -> None:
     races = [30, 40]
 
     def race(verb: str, _path: str) -> None:
@@ -150,7 +150,7 @@ def test_a_lost_race_is_tried_again_on_the_new_head(table: Table, store: FaultSt
     assert table.ids() == [*range(22), 30, 40]
 
 
-def test_every_attempt_stamps_its_own_version(tmp_path: Path) -> None:
+def test_every_attempt_records_its_own_row_versions(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10), stable_row_ids=True)
     store = FaultStore(table.store)
     races = [30]
@@ -176,7 +176,7 @@ def test_a_conflict_that_appears_during_the_race(table: Table, store: FaultStore
         commit_transaction(store, "t", transaction)
 
 
-def test_tries_are_counted(table: Table, store: FaultStore) -> None:
+def test_retries_are_limited(table: Table, store: FaultStore) -> None:
     def race(verb: str, _path: str) -> None:
         if verb == "put_if_absent":
             lance.write_dataset(rows(30, 31), table.uri, mode="append")
@@ -197,7 +197,7 @@ def test_an_uncontended_commit_needs_few_requests(table: Table) -> None:
     assert counting.cost.round_trips == 5
 
 
-def test_another_clock_does_not_turn_time_back(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timestamps_increase_despite_a_slow_clock(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time_ns", lambda: 5)
     before = table.head()
     committed = commit_transaction(table.store, "t", append(table))
@@ -214,7 +214,7 @@ REFUSED: dict[str, tuple[Callable[[pb.Transaction], object], type[Exception], st
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_committed_changes_nothing(table: Table, name: str) -> None:
+def test_a_refused_transaction_changes_nothing(table: Table, name: str) -> None:
     edit, error, message = REFUSED[name]
     transaction = append(table)
     edit(transaction)
@@ -224,7 +224,7 @@ def test_what_cannot_be_committed_changes_nothing(table: Table, name: str) -> No
     assert sorted(meta.path for meta in table.store.list("")) == before
 
 
-def test_a_table_or_branch_that_is_not_there(table: Table) -> None:
+def test_a_missing_table_or_branch_is_reported(table: Table) -> None:
     transaction = encode_transaction(UpdateConfig(MapUpdate({"k": "v"})), read_version=2)
     with pytest.raises(ReferenceNotFound):
         commit_transaction(table.store, "nowhere", transaction)
@@ -235,7 +235,7 @@ def test_a_table_or_branch_that_is_not_there(table: Table) -> None:
         commit_transaction(table.store, "nowhere", transaction)
 
 
-def test_a_transaction_file_stands_in_for_a_missing_inline_one(table: Table) -> None:
+def test_a_transaction_file_replaces_a_missing_inline_transaction(table: Table) -> None:
     """Older writers leave the inline transaction where only they look, or leave it out."""
     from lance_core.format.manifest import encode_manifest_file
 

@@ -1,4 +1,4 @@
-"""Many writers, half of them pylance, half of them ours."""
+"""Many concurrent writers, half of them stock pylance, half of them this engine."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def our_deletes(table: Table, writer: int) -> None:
             break
 
 
-def test_deletes_of_one_fragment_all_count(tmp_path: Path) -> None:
+def test_concurrent_deletes_in_one_fragment_are_all_applied(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 4 * COMMITS + 10))
     run(table, [pylance_deletes, our_deletes, pylance_deletes, our_deletes])
     table.open().validate()

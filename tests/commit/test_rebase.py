@@ -1,4 +1,4 @@
-"""Deletes and updates of other rows of one fragment, in both orders of the engines."""
+"""Concurrent deletes and updates of different rows of one fragment, by both engines in both orders."""
 
 from __future__ import annotations
 

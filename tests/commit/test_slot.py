@@ -1,4 +1,4 @@
-"""F1: only an occupied slot is an answer."""
+"""Claiming a slot (rule F1: only an occupied slot is an answer)."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Stage, look, publish or discard."""
+"""Staged commits: stage, inspect, publish or discard."""
 
 from __future__ import annotations
 

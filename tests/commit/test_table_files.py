@@ -1,4 +1,4 @@
-"""Reading a table's own files, and those of the tables it stands on."""
+"""Reading the files of a table, and of the tables that its base paths name."""
 
 from __future__ import annotations
 

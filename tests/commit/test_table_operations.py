@@ -1,4 +1,4 @@
-"""Operations on the table as a whole, committed by us: stock pylance reads them, commits on and under them."""
+"""Operations on the table as a whole, committed by this engine: stock pylance reads them and commits on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public function: a table by its URI, a transaction as a message or as bytes."""
+"""`commit_transaction` by URI, with a transaction as a message or as bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three conflict scenarios of the transaction specification, with real files and both orders of the engines."""
+"""The three conflict examples of the transaction specification, with real files and both orders of the engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a write-ahead log, committed by us: stock pylance reads it and goes on from it."""
+"""The state of a write-ahead log, committed by this engine: stock pylance reads it and commits on it."""
 
 from __future__ import annotations
 

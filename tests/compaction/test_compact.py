@@ -1,4 +1,4 @@
-"""Compaction: pylance rewrites the data, we commit; stock pylance reads it and goes on."""
+"""Compaction: pylance rewrites the data, this engine commits, and stock pylance reads the result and commits on it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def files(table: Table) -> set[str]:
     return {str(path.relative_to(table.root)) for path in table.root.rglob("*") if path.is_file()}
 
 
-def test_pylance_reads_and_goes_on(table: Table, flavour: Flavour) -> None:
+def test_pylance_reads_a_compacted_table_and_commits_to_it(table: Table, flavour: Flavour) -> None:
     before, stale = contents(table), table.open()
     row_ids = table.open().to_table(with_row_id=True)["_rowid"].to_pylist()
     done = compact(table.root / "t", branch=flavour.branch)
@@ -95,7 +95,7 @@ def test_pylance_reads_and_goes_on(table: Table, flavour: Flavour) -> None:
     assert table.ids() == sorted([i for i in IDS if i != 3] + [100, 101, 102])
 
 
-def test_it_is_what_stock_compaction_makes(tmp_path: Path) -> None:
+def test_the_result_is_that_of_stock_compaction(tmp_path: Path) -> None:
     for name in ("plain", "stable row ids", "indexed", "indexed, stable"):
         ours = make(tmp_path / name, FLAVOURS[name], INDICES)
         theirs = ours.copy(tmp_path / f"{name}, stock")
@@ -147,7 +147,7 @@ def test_options(tmp_path: Path) -> None:
         ({"materialize_deletions_threshold": 1.5}, "expected 0 to 1"),
     ],
 )
-def test_options_that_make_no_sense(wrong: dict[str, float], said: str) -> None:
+def test_invalid_options_are_refused(wrong: dict[str, float], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         CompactionOptions(**wrong)  # type: ignore[arg-type]
 
@@ -163,7 +163,7 @@ def test_files_keep_the_format_of_the_table(tmp_path: Path) -> None:
     table.open().validate()
 
 
-def test_blobs_are_taken_along(tmp_path: Path) -> None:
+def test_blobs_are_compacted_too(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("b")])
     uri = str(tmp_path / "t")
     for start in (0, 2):
@@ -178,7 +178,7 @@ def test_blobs_are_taken_along(tmp_path: Path) -> None:
     assert (sizes, len(dataset.get_fragments())) == ([200_000, 200_000, 5_000_000], 1)
 
 
-def test_columns_that_were_added_and_dropped(tmp_path: Path) -> None:
+def test_a_table_with_added_and_dropped_columns(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     table.open().add_columns({"y": "id * 2"})
     table.open().drop_columns(["s"])
@@ -205,7 +205,7 @@ def prepare(table: Table) -> PreparedCompaction:
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-def test_an_append_in_between_is_followed(tmp_path: Path, indexed: bool) -> None:
+def test_a_concurrent_append_is_rebased_over(tmp_path: Path, indexed: bool) -> None:
     table = make(tmp_path, Flavour(indexed=indexed), INDICES)
     prepared = prepare(table)
     lance.write_dataset(rows(20, 23), table.uri, mode="append")
@@ -215,7 +215,7 @@ def test_an_append_in_between_is_followed(tmp_path: Path, indexed: bool) -> None
     assert table.open().to_table(filter="id in (3, 21)")["id"].sort().to_pylist() == [3, 21]
 
 
-def test_ids_that_others_took_first_are_left_to_them(tmp_path: Path) -> None:
+def test_fragment_ids_taken_by_another_writer_are_not_used(tmp_path: Path) -> None:
     """The index is rewritten for the reserved ids, which are not the next ones of the version that was read."""
     table = make(tmp_path, Flavour(indexed=True), INDICES)
     dataset = Dataset.open(table.uri)
@@ -234,7 +234,7 @@ def test_ids_that_others_took_first_are_left_to_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-def test_who_changes_the_rows_in_between_wins(tmp_path: Path, indexed: bool) -> None:
+def test_a_concurrent_change_of_rows_wins(tmp_path: Path, indexed: bool) -> None:
     table = make(tmp_path, Flavour(indexed=indexed), INDICES)
     before = files(table)
     prepared = prepare(table)
@@ -259,7 +259,7 @@ def test_who_changes_the_rows_in_between_wins(tmp_path: Path, indexed: bool) -> 
         ),
     ],
 )
-def test_a_conflict_leaves_no_files(tmp_path: Path, interfere: object, error: type[LanceCoreError]) -> None:
+def test_a_conflict_removes_the_files_written(tmp_path: Path, interfere: object, error: type[LanceCoreError]) -> None:
     table = make(tmp_path, Flavour(indexed=True), INDICES)
     store = FaultStore(table.store)
     done: list[bool] = []
@@ -301,7 +301,7 @@ def test_a_version_that_is_only_staged_is_compacted(tmp_path: Path, indexed: boo
     assert table.open().to_table(filter="id in (3, 21)")["id"].sort().to_pylist() == [3, 21]
 
 
-def test_the_rows_that_move_are_those_that_pylance_notes(tmp_path: Path) -> None:
+def test_moved_rows_are_those_that_pylance_records(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 100), (100, 150), (150, 400))
     table.open().delete("id % 7 = 3 or id = 149")
     table.open().create_scalar_index("id", "BTREE")
@@ -314,7 +314,7 @@ def test_the_rows_that_move_are_those_that_pylance_notes(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_ANSWER, Fault.LOST_REQUEST])
-def test_a_failure_at_any_write_leaves_the_table_whole(tmp_path: Path, indexed: bool, fault: Fault) -> None:
+def test_a_failure_at_any_write_leaves_the_table_complete(tmp_path: Path, indexed: bool, fault: Fault) -> None:
     original = make(tmp_path / "original", Flavour(indexed=indexed), INDICES)
     before = contents(original)
     for nth in range(100):
@@ -340,7 +340,7 @@ def test_a_failure_at_any_write_leaves_the_table_whole(tmp_path: Path, indexed: 
         pytest.fail("a compaction of more than 100 writes")
 
 
-def test_what_cannot_be_compacted_is_said(tmp_path: Path) -> None:
+def test_a_table_that_cannot_be_compacted_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ReferenceNotFound):
         compact(tmp_path / "none")
     table = make(tmp_path, Flavour(indexed=True), INDICES)
@@ -356,7 +356,7 @@ def test_what_cannot_be_compacted_is_said(tmp_path: Path) -> None:
         compact_table(memory, "t")
 
 
-def test_a_table_whose_versions_are_committed_elsewhere(tmp_path: Path) -> None:
+def test_a_table_with_an_external_manifest_store(tmp_path: Path) -> None:
     table = make(tmp_path, Flavour(indexed=True), INDICES)
     manifests = MemoryManifestStore()
     done = compact(table.uri, commit_handler=ExternalManifestHandler(manifests))

@@ -1,4 +1,4 @@
-"""A table of a managed catalog, compacted by its path: the catalog takes the commits over, and stock clients go on."""
+"""A table of a managed catalog that is compacted by its path: the catalog adopts the commits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_core.compaction import compact
 from namespace_server.directory.namespace import DirectoryNamespace
 
 
-def test_the_catalog_adopts_it(tmp_path: Path) -> None:
+def test_a_managed_catalog_adopts_a_compaction(tmp_path: Path) -> None:
     with closing(DirectoryNamespace(root=str(tmp_path))) as catalog:
         catalog.create_namespace(CreateNamespaceRequest(id=["ws"]))
         where = {"namespace_client": catalog, "table_id": ["ws", "t"]}

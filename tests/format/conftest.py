@@ -1,4 +1,4 @@
-"""Tables that stock pylance made with everything it can do to one."""
+"""Tables made by stock pylance with every operation."""
 
 from dataclasses import dataclass
 from datetime import timedelta

@@ -22,7 +22,7 @@ def read_head(root: Path, version: int) -> ManifestFile:
 
 
 @given(row_sets, st.sampled_from(KINDS))
-def test_what_was_encoded_is_decoded(rows: BitMap, kind: pb.DeletionFile.Type) -> None:
+def test_decoding_is_the_inverse_of_encoding(rows: BitMap, kind: pb.DeletionFile.Type) -> None:
     message, data = encode_deletion_file(rows, read_version=4, kind=kind)
     assert (message.file_type, message.read_version, message.num_deleted_rows) == (kind, 4, len(rows))
     assert decode_deletion_file(message, data) == rows
@@ -59,9 +59,7 @@ def test_files_of_pylance_are_read(tmp_path: Path, deleted: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows", [BitMap([1, 5]), BitMap(range(100, 9_100)), BitMap(range(1, 8_000, 3))])
-def test_files_of_ours_are_read_and_extended_by_pylance(
-    tmp_path: Path, rows: BitMap, kind: pb.DeletionFile.Type
-) -> None:
+def test_pylance_reads_and_extends_our_files(tmp_path: Path, rows: BitMap, kind: pb.DeletionFile.Type) -> None:
     root = tmp_path / "table.lance"
     lance.write_dataset(pa.table({"a": range(10_000)}), str(root))
     manifest = pb.Manifest()

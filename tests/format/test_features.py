@@ -11,7 +11,7 @@ from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.proto import lance_table_pb2 as pb
 
 
-def test_what_pylance_makes_by_default_is_read_and_written(worked_manifests: list[Path]) -> None:
+def test_tables_that_pylance_makes_by_default_are_readable_and_writable(worked_manifests: list[Path]) -> None:
     for path in worked_manifests:
         check_writable(parse_manifest_file(path.read_bytes()).manifest)
 
@@ -45,7 +45,7 @@ def test_reader_bits_are_judged_as_pylance_does(plain_table: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("bit", [2, *range(6, 20), 32, 40, 63])
-def test_writer_bits_whose_rules_we_do_not_keep_are_refused(bit: int) -> None:
+def test_unsupported_writer_bits_are_refused(bit: int) -> None:
     manifest = pb.Manifest(version=3, writer_feature_flags=1 << bit)
     check_readable(manifest)
     with pytest.raises(UnsupportedFeature, match=f"version 3 has writer feature bits {bit},"):
@@ -54,7 +54,7 @@ def test_writer_bits_whose_rules_we_do_not_keep_are_refused(bit: int) -> None:
 
 
 @pytest.mark.parametrize("bit", [0, 1, 3, 4, 5])
-def test_writer_bits_whose_rules_we_keep(bit: int) -> None:
+def test_supported_writer_bits_are_accepted(bit: int) -> None:
     check_writable(pb.Manifest(writer_feature_flags=1 << bit))
 
 
@@ -72,7 +72,7 @@ def test_a_fragment_tree_is_not_read() -> None:
         pb.Manifest(fragments=[pb.DataFragment(overlays=[pb.DataOverlayFile()])]),
     ],
 )
-def test_what_we_would_not_keep_is_read_and_not_written(manifest: pb.Manifest) -> None:
+def test_unsupported_fields_are_readable_and_not_writable(manifest: pb.Manifest) -> None:
     check_readable(manifest)
     with pytest.raises(UnsupportedFeature):
         check_writable(manifest)

@@ -80,7 +80,7 @@ def test_every_manifest_that_pylance_writes_survives_a_round_trip(worked_manifes
     }
 
 
-def test_pylance_writes_no_field_that_we_do_not_know(worked_manifests: list[Path]) -> None:
+def test_pylance_writes_no_unknown_field(worked_manifests: list[Path]) -> None:
     for path in worked_manifests:
         file = parse(path)
         sections = [file.manifest, file.transaction, file.indices]
@@ -125,7 +125,7 @@ def test_pylance_opens_reencoded_manifests(worked_table: Path, tmp_path: Path) -
     assert lance.dataset(str(copy)).count_rows() == 2 * ours.count_rows()
 
 
-def test_the_offsets_name_the_places_of_the_sections() -> None:
+def test_offsets_are_those_of_the_sections() -> None:
     data = sample_file()
     file = parse_manifest_file(data)
     manifest, indices = file.manifest, file.indices
@@ -177,7 +177,7 @@ def test_the_transaction_uuid_comes_from_the_file_name_when_nothing_is_inline() 
     assert parse_manifest_file(encode_manifest_file(manifest, None)).identity.transaction_uuid == "8b16a05d-f4ea-432b"
 
 
-def test_a_name_that_says_another_version_is_refused() -> None:
+def test_a_name_with_another_version_is_refused() -> None:
     with pytest.raises(CorruptFile, match="named version 8 contains version 7"):
         parse_manifest_file(sample_file(), expected_version=8)
 
@@ -195,7 +195,7 @@ def test_a_name_that_says_another_version_is_refused() -> None:
         (lambda data: data[:-16] + struct.pack("<q", len(data)) + data[-8:], "begins at byte"),
     ],
 )
-def test_a_frame_that_does_not_add_up_is_refused(change, message: str) -> None:
+def test_an_inconsistent_frame_is_refused(change, message: str) -> None:
     with pytest.raises(CorruptFile, match=message):
         parse_manifest_file(change(sample_file()))
 
@@ -249,7 +249,7 @@ def test_pylance_reads_a_version_that_is_not_published(tmp_path: Path) -> None:
     assert lance.dataset(root).version == 2
 
 
-def test_properties_say_what_the_file_holds(worked_manifests: list[Path]) -> None:
+def test_properties_are_those_of_the_content(worked_manifests: list[Path]) -> None:
     for path in worked_manifests:
         file = parse(path)
         parts = path.parent.parent.parts

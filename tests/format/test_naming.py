@@ -17,7 +17,7 @@ schemes = st.sampled_from(NamingScheme)
 
 
 @pytest.mark.parametrize("scheme", NamingScheme)
-def test_names_are_those_that_pylance_gives(tmp_path: Path, scheme: NamingScheme) -> None:
+def test_names_are_those_of_pylance(tmp_path: Path, scheme: NamingScheme) -> None:
     root = tmp_path / "table.lance"
     for _ in range(11):
         v2 = scheme is NamingScheme.V2
@@ -69,7 +69,7 @@ def test_what_parses_is_canonical(name: str) -> None:
         "",
     ],
 )
-def test_other_names_are_no_manifests(name: str) -> None:
+def test_other_names_are_not_manifests(name: str) -> None:
     assert naming.parse_manifest_name(name) is None
 
 
@@ -80,7 +80,9 @@ def test_only_committed_numbers_have_names(version: int) -> None:
 
 
 @given(versions, schemes, st.uuids())
-def test_a_staged_name_says_what_it_is_meant_to_become(version: int, scheme: NamingScheme, suffix: uuid.UUID) -> None:
+def test_a_staged_name_has_the_version_and_scheme_of_its_canonical_name(
+    version: int, scheme: NamingScheme, suffix: uuid.UUID
+) -> None:
     canonical = naming.manifest_name(version, scheme)
     assert naming.parse_staged_name(f"{canonical}-{suffix}") == (version, scheme)
     assert naming.parse_staged_name(canonical) is None
@@ -97,7 +99,7 @@ def test_transaction_names(read_version: int, transaction: uuid.UUID) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "1-.txn", "-u.txn", "1-u", "x-u.txn", "1-../u.txn", "²-u.txn"])
-def test_other_names_are_no_transactions(name: str) -> None:
+def test_other_names_are_not_transactions(name: str) -> None:
     assert naming.parse_transaction_name(name) is None
 
 
@@ -116,7 +118,7 @@ def test_data_and_index_keys(tmp_path: Path) -> None:
     assert naming.index_directory("", uuid.UUID(directory.name).bytes) == f"_indices/{directory.name}"
 
 
-def test_branches_lie_below_the_table() -> None:
+def test_branches_are_below_the_table() -> None:
     assert naming.branch_base("a/t", None) == "a/t"
     assert naming.branch_base("a/t", "main") == "a/t"
     assert naming.branch_base("a/t", "dev/x") == "a/t/tree/dev/x"
@@ -124,6 +126,6 @@ def test_branches_lie_below_the_table() -> None:
 
 
 @pytest.mark.parametrize("branch", ["", "..", "a/../../b", "a//b", "/a", "a/", "."])
-def test_a_branch_name_does_not_walk_the_tree(branch: str) -> None:
+def test_a_branch_name_cannot_leave_its_directory(branch: str) -> None:
     with pytest.raises(ValueError, match="branch"):
         naming.branch_base("a/t", branch)

@@ -1,4 +1,4 @@
-"""What is told of fragments that stay encoded is what the messages say."""
+"""Outlines: results for encoded fragments are those for decoded messages."""
 
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def same(one: ManifestFile, other: ManifestFile) -> bool:
 
 
 @given(st.lists(FRAGMENTS, max_size=5), st.lists(FRAGMENTS, max_size=2))
-def test_an_outline_says_of_its_fragments_what_the_messages_say(
+def test_an_outline_agrees_with_the_decoded_messages(
     fragments: list[pb.DataFragment], added: list[pb.DataFragment]
 ) -> None:
     manifest = pb.Manifest(version=3, fragments=fragments)
@@ -77,9 +77,7 @@ def test_an_outline_says_of_its_fragments_what_the_messages_say(
 
 
 @given(st.lists(FRAGMENTS, max_size=6), st.sets(st.sampled_from([0, 1, 7, 8])))
-def test_fragments_are_found_by_id_in_whatever_order_they_stand(
-    fragments: list[pb.DataFragment], wanted: set[int]
-) -> None:
+def test_fragments_are_found_by_id_in_any_order(fragments: list[pb.DataFragment], wanted: set[int]) -> None:
     """Also where id 0 is not the first, or occurs twice; of equal ids the last counts."""
     manifest = pb.Manifest(version=3, fragments=fragments)
     expected = {fragment.id: place for place, fragment in enumerate(fragments) if fragment.id in wanted}
@@ -88,7 +86,7 @@ def test_fragments_are_found_by_id_in_whatever_order_they_stand(
         assert find_fragments(either, wanted) == {number: fragments[place] for number, place in expected.items()}
 
 
-def test_an_id_that_is_said_twice_misleads_nobody() -> None:
+def test_an_id_that_is_encoded_twice_is_handled() -> None:
     """Then there are as many ids as fragments, and not one each."""
     twice = pb.DataFragment(id=4).SerializeToString() + pb.DataFragment(id=5).SerializeToString()
     others = [pb.DataFragment(id=number, physical_rows=9).SerializeToString() for number in (0, 6)]
@@ -107,14 +105,14 @@ def test_a_fragment_is_replaced_in_either_form(fragments: list[pb.DataFragment],
     assert manifest.fragments[place] == pb.DataFragment(id=9, physical_rows=2)
 
 
-def test_a_fragment_that_is_none_is_named_by_its_version() -> None:
+def test_a_fragment_that_cannot_be_decoded_is_reported_with_its_version() -> None:
     outline = pb.ManifestOutline(version=5, fragments=[b"\xff"])
     for ask in (highest_fragment_id, has_deletion_files, has_overlays, fragments_of):
         with pytest.raises(CorruptFile, match="version 5 has a fragment that cannot be decoded"):
             ask(outline)
 
 
-def test_a_lazily_parsed_file_says_what_an_eagerly_parsed_one_says(worked_manifests: list[Path]) -> None:
+def test_lazy_and_eager_parsing_agree(worked_manifests: list[Path]) -> None:
     for path in worked_manifests:
         data = path.read_bytes()
         lazy, eager = parse_manifest_file(data, lazily=True), parse_manifest_file(data)
@@ -125,7 +123,7 @@ def test_a_lazily_parsed_file_says_what_an_eagerly_parsed_one_says(worked_manife
         assert same(lazy, eager), path
 
 
-def test_a_damaged_fragment_shows_when_it_is_asked_for() -> None:
+def test_a_damaged_fragment_is_reported_on_access() -> None:
     data = encode_manifest_file(pb.ManifestOutline(version=2, fragments=[b"\xff"]), None)
     with pytest.raises(CorruptFile, match="is not a Manifest message"):
         parse_manifest_file(data)
@@ -135,7 +133,7 @@ def test_a_damaged_fragment_shows_when_it_is_asked_for() -> None:
         _ = file.manifest
 
 
-def test_a_built_file_is_what_parsing_its_bytes_gives(worked_manifests: list[Path]) -> None:
+def test_a_built_file_equals_its_parsed_bytes(worked_manifests: list[Path]) -> None:
     for path in worked_manifests:
         for lazily in (True, False):
             file = parse_manifest_file(path.read_bytes(), lazily=lazily)
@@ -160,7 +158,7 @@ def test_the_front_of_a_file_shows_its_transaction(worked_manifests: list[Path])
     assert after_an_index > 3
 
 
-def test_a_front_that_does_not_show_a_whole_transaction_shows_none() -> None:
+def test_a_truncated_transaction_is_not_returned() -> None:
     transaction = pb.Transaction(read_version=1, uuid="u", append=pb.Transaction.Append())
     manifest = pb.Manifest(version=2, fields=[pb.Field(name="a", parent_id=-1)])
     data = encode_manifest_file(manifest, transaction)
@@ -179,7 +177,7 @@ def test_a_front_that_does_not_show_a_whole_transaction_shows_none() -> None:
     ],
     ids=["columns", "fragments", "nothing"],
 )
-def test_neither_an_index_section_nor_a_manifest_is_taken_for_a_transaction(manifest: pb.Manifest) -> None:
+def test_index_sections_and_manifests_are_not_mistaken_for_transactions(manifest: pb.Manifest) -> None:
     indices = pb.IndexSection(indices=[pb.IndexMetadata(name="i", uuid=pb.UUID(uuid=b"0" * 16))])
     for section in (None, indices):
         data = encode_manifest_file(manifest, None, section)

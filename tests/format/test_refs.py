@@ -50,7 +50,7 @@ def test_branches_of_pylance_are_read_and_written_character_for_character(table:
     assert refs.parse_ref_name(parent_path.name) == "dev/x"
 
 
-def test_pylance_reads_tags_of_ours(table: Path) -> None:
+def test_pylance_reads_our_tags(table: Path) -> None:
     tag = TagContents(1, 400, None, refs.format_timestamp(1_795_217_219_000_000_001), None, {"k": "v"})
     path = table / refs.tag_path("", "ours")
     path.parent.mkdir(parents=True)
@@ -62,7 +62,7 @@ def test_pylance_reads_tags_of_ours(table: Path) -> None:
     assert lance.dataset(str(table), version="minimal").version == 2
 
 
-def test_pylance_reads_branches_of_ours(table: Path) -> None:
+def test_pylance_reads_our_branches(table: Path) -> None:
     dataset = lance.dataset(str(table))
     dataset.create_branch("dev", 2)
     path = table / refs.branch_path("", "dev")
@@ -72,7 +72,7 @@ def test_pylance_reads_branches_of_ours(table: Path) -> None:
     assert dataset.checkout_version(("dev", None)).count_rows() == 3
 
 
-def test_what_may_be_left_out_has_a_default() -> None:
+def test_optional_members_have_defaults() -> None:
     assert refs.decode_tag(b'{"version": 1, "manifestSize": 2, "later": 0}') == TagContents(1, 2)
     assert refs.decode_branch(b'{"parentVersion": 1, "manifestSize": 2}') == BranchContents(1, 2)
 
@@ -93,7 +93,7 @@ def test_what_may_be_left_out_has_a_default() -> None:
         '{"version": 1, "manifestSize": 1, "metadata": []}x',
     ],
 )
-def test_other_json_is_no_tag(text: str) -> None:
+def test_other_json_is_not_a_tag(text: str) -> None:
     with pytest.raises(CorruptFile, match="tag file"):
         refs.decode_tag(text.encode())
 
@@ -101,7 +101,7 @@ def test_other_json_is_no_tag(text: str) -> None:
 @pytest.mark.parametrize(
     "identifier", ["1", "[]", '{"version_mapping": 1}', '{"version_mapping": [[1]]}', '{"version_mapping": [["1", 2]]}']
 )
-def test_other_json_is_no_branch(identifier: str) -> None:
+def test_other_json_is_not_a_branch(identifier: str) -> None:
     with pytest.raises(CorruptFile, match="identifier"):
         refs.decode_branch(f'{{"parentVersion": 1, "manifestSize": 1, "identifier": {identifier}}}'.encode())
 
@@ -169,14 +169,14 @@ def test_names_that_stock_clients_cannot_list_are_refused() -> None:
 
 
 @given(st.text(min_size=1, max_size=20))
-def test_a_file_name_stands_for_one_name(name: str) -> None:
+def test_a_file_name_has_one_reference_name(name: str) -> None:
     file_name = refs.branch_path("t", name).rpartition("/")[2]
     assert refs.parse_ref_name(file_name) == name
     assert "/" not in file_name
 
 
 @pytest.mark.parametrize("file_name", ["a", ".json", "a.json.tmp", "a%2f.json", "a b.json", "%FF.json", "ü.json"])
-def test_other_file_names_are_no_refs(file_name: str) -> None:
+def test_other_file_names_are_not_references(file_name: str) -> None:
     assert refs.parse_ref_name(file_name) is None
 
 

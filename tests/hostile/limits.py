@@ -1,4 +1,4 @@
-"""Bounds on what a refusal may cost: no damaged file may make a reader slow or large."""
+"""Limits on the time and memory that reading a damaged file may take."""
 
 from __future__ import annotations
 

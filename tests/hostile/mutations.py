@@ -1,4 +1,4 @@
-"""Files that real writers made, damaged in ways that can be repeated: every stream of cases has a seed."""
+"""Damaged copies of files of real writers, reproducible by seed."""
 
 from __future__ import annotations
 

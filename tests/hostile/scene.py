@@ -1,4 +1,4 @@
-"""One table with something of everything, as files and as a store in memory, and what may be committed to it."""
+"""One table with all features, as files and in a memory store, and transactions for it."""
 
 from __future__ import annotations
 

@@ -157,7 +157,9 @@ def cases(data: bytes, kind: pb.DeletionFile.Type, seed: int) -> Iterator[Case]:
 @pytest.mark.parametrize("counted", [True, False], ids=["counted", "not counted"])
 @pytest.mark.parametrize("rows", SETS)
 @pytest.mark.parametrize("kind", [ARROW, BITMAP], ids=["arrow", "bitmap"])
-def test_refused_or_what_pylance_reads(tmp_path: Path, kind: pb.DeletionFile.Type, rows: str, counted: bool) -> None:
+def test_damaged_deletion_files_are_refused_or_read_like_pylance(
+    tmp_path: Path, kind: pb.DeletionFile.Type, rows: str, counted: bool
+) -> None:
     scene = make_scene(tmp_path, SETS[rows], kind, counted=counted)
     assert scene.stock(scene.honest) == [i for i in range(ROWS) if i not in SETS[rows]]
     refused = accepted = 0

@@ -213,7 +213,7 @@ def test_damaged_bytes(scene: Scene, tmp_path: Path) -> None:
     assert counts["refused"] > counts["accepted"] > counts["rows compared"] > 100
 
 
-def test_frames_that_lie(scene: Scene, tmp_path: Path) -> None:
+def test_frames_with_wrong_lengths_and_offsets(scene: Scene, tmp_path: Path) -> None:
     counts = check(scene, frames(scene), tmp_path / "twin")
     assert counts["refused"] > counts["accepted"] > 0
 
@@ -227,7 +227,7 @@ def nested(depth: int) -> pb.Manifest:
     return pb.Manifest(version=1, fields=fields)
 
 
-def test_fields_that_nest_without_end() -> None:
+def test_deeply_nested_fields_are_refused() -> None:
     """Whoever decodes such a schema recurses until the process ends, pylance and Arrow too."""
     store = MemoryStore()
     store.put("t/_versions/1.manifest", encode_manifest_file(nested(60), None))
@@ -240,7 +240,7 @@ def test_fields_that_nest_without_end() -> None:
         arrow_schema([pb.Field(parent_id=-1, logical_type="fixed_size_list:" * 30_000 + "int32" + ":1" * 30_000)])
 
 
-def test_a_field_that_lies_in_itself(scene: Scene) -> None:
+def test_a_field_that_is_its_own_parent(scene: Scene) -> None:
     """Whether a proposed version descends from the head is asked of files that clients wrote."""
     before, after = pb.Manifest(), pb.Manifest()
     before.CopyFrom(scene.head.manifest)
@@ -255,7 +255,7 @@ def test_a_field_that_lies_in_itself(scene: Scene) -> None:
         assert "no longer provides field 0" in str(lineage_break(head, proposed))
 
 
-def test_a_name_with_an_absurd_number(scene: Scene) -> None:
+def test_a_file_name_with_an_absurd_version(scene: Scene) -> None:
     """The versions in between are looked for some at a time, and the first that is not there ends it."""
     version = 2**62
     manifest = pb.Manifest()
@@ -278,7 +278,7 @@ HEADS: dict[str, tuple[Callable[[pb.Manifest], object], str]] = {
 
 
 @pytest.mark.parametrize("name", HEADS)
-def test_what_nothing_is_built_upon(scene: Scene, name: str) -> None:
+def test_manifests_that_nothing_is_built_on(scene: Scene, name: str) -> None:
     change, expected = HEADS[name]
     manifest = pb.Manifest()
     manifest.CopyFrom(scene.head.manifest)
@@ -289,7 +289,7 @@ def test_what_nothing_is_built_upon(scene: Scene, name: str) -> None:
         scene.commit("config", {scene.manifest_key(version): data}, version)
 
 
-def test_no_version_comes_after_the_last(scene: Scene) -> None:
+def test_no_version_follows_the_largest_number(scene: Scene) -> None:
     manifest = pb.Manifest()
     manifest.CopyFrom(scene.head.manifest)
     manifest.version = version = 2**63 - 1
@@ -297,14 +297,14 @@ def test_no_version_comes_after_the_last(scene: Scene) -> None:
         scene.commit("config", {scene.manifest_key(version): encode_manifest_file(manifest, None)}, version)
 
 
-def test_a_known_field_in_a_form_that_it_cannot_have() -> None:
+def test_a_known_field_with_a_wrong_wire_type() -> None:
     """pylance reads such an entry of a map, our library sets it aside: the config would lose it without a word."""
     config = pb.Manifest(version=1).SerializeToString() + b"\x82\x01\x06\x0a\x01aR\x01b"
     with pytest.raises(CorruptFile, match=r"config of Manifest has wire type 2"):
         parse_manifest_file(sections(config))
 
 
-def test_bytes_that_are_no_text_stay_as_they_are(scene: Scene) -> None:
+def test_metadata_that_is_not_text_is_preserved(scene: Scene) -> None:
     manifest = pb.Manifest()
     manifest.CopyFrom(scene.head.manifest)
     manifest.schema_metadata["raw"] = b"\xff\xfe"

@@ -80,7 +80,7 @@ def stock_branch(table: Table) -> tuple[object, ...]:
     return found["parent_version"], found["manifest_size"], found["parent_branch"] or None, found["create_at"]
 
 
-def test_tags(table: Table, tmp_path: Path) -> None:
+def test_damaged_tags(table: Table, tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     honest = (table.root / TAG).read_bytes()
     twin = table.copy(tmp_path / "twin")
@@ -105,7 +105,7 @@ def test_tags(table: Table, tmp_path: Path) -> None:
     assert counts["accepted"] > 100
 
 
-def test_branches(table: Table, tmp_path: Path) -> None:
+def test_damaged_branches(table: Table, tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     honest = (table.root / BRANCH).read_bytes()
     twin = table.copy(tmp_path / "twin")
@@ -132,7 +132,7 @@ def test_branches(table: Table, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../x", "", "/", "a//b", "a\0b", "a\\b", "\ud800", "x.lock"])
-def test_a_branch_that_cannot_be(name: str) -> None:
+def test_an_invalid_branch_name_is_refused(name: str) -> None:
     """It would become a key, some of them outside the table."""
     import json
 
@@ -144,12 +144,12 @@ def test_a_branch_that_cannot_be(name: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
-def test_text_is_utf_8(encoding: str) -> None:
+def test_other_encodings_than_utf_8_are_refused(encoding: str) -> None:
     with pytest.raises(CorruptFile, match="tag file is not JSON"):
         decode_tag('{"version": 1, "manifestSize": 1}'.encode(encoding))
 
 
-def test_the_files_are_honest(table: Table) -> None:
+def test_undamaged_files_are_read(table: Table) -> None:
     store = in_memory(table)
     assert read_tag(store).branch == "dev"
     assert read_branch(store).parent_branch == "dev"

@@ -1,4 +1,4 @@
-"""Damaged transactions, given to us to commit or found committed by others: typed errors, and nothing else changes."""
+"""Damaged transactions, to be committed or already committed: typed errors, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def damaged(scene: Scene, rng: random.Random) -> Iterator[tuple[str, str, pb.Tra
             yield name, f"{name}: {what}", message
 
 
-def test_undamaged_they_all_fit(scene: Scene) -> None:
+def test_undamaged_transactions_can_be_committed(scene: Scene) -> None:
     for name in scene.operations:
         assert scene.commit(name, {}, scene.head.version).version == scene.head.version + 1
 
 
-def test_given_to_us(scene: Scene) -> None:
+def test_damaged_transactions_to_be_committed(scene: Scene) -> None:
     counts: Counter[str] = Counter()
     before = scene.store({})
     for _, what, message in damaged(scene, random.Random(3)):
@@ -62,7 +62,7 @@ def test_given_to_us(scene: Scene) -> None:
     assert counts["committed"] > 100
 
 
-def test_committed_by_others(scene: Scene) -> None:
+def test_damaged_transactions_that_were_committed(scene: Scene) -> None:
     """What stands in the next version's transaction is judged against each operation of ours."""
     outcomes: Counter[str] = Counter()
     for name, what, message in damaged(scene, random.Random(4)):
@@ -94,7 +94,7 @@ def following(scene: Scene, transaction: bytes) -> dict[str, bytes]:
     }
 
 
-def test_damaged_files(scene: Scene) -> None:
+def test_damaged_transaction_files(scene: Scene) -> None:
     rng = random.Random(5)
     counts: Counter[str] = Counter()
     for name in ("append", "update", "rewrite", "config"):
@@ -120,7 +120,7 @@ def test_damaged_files(scene: Scene) -> None:
     assert counts["refused"] > counts["followed"] > 50
 
 
-def test_a_transaction_file_that_is_named_outside_its_directory(scene: Scene) -> None:
+def test_a_transaction_file_outside_its_directory(scene: Scene) -> None:
     for name in ("../../t/x.txn", "1-../x.txn", "1-\0.txn", "/etc/passwd", "1-..\\x.txn", "2" * 5000 + "-x.txn"):
         manifest = pb.Manifest()
         manifest.CopyFrom(scene.head.manifest)
@@ -139,7 +139,7 @@ def new_fragment(scene: Scene) -> pb.DataFragment:
     return pb.DataFragment.FromString(operation.fragments[0].SerializeToString())
 
 
-def test_rows_without_end(scene: Scene) -> None:
+def test_absurd_row_counts_are_refused(scene: Scene) -> None:
     """A range takes a few bytes whatever it spans: nobody lists its rows before they are counted."""
     (fragment,) = (
         pb.DataFragment.FromString(entry.SerializeToString()) for entry in scene.operations["append"].fragments
@@ -159,7 +159,7 @@ def test_rows_without_end(scene: Scene) -> None:
                     commit_transaction(scene.store({}), "t", transaction)
 
 
-def test_a_fragment_of_more_rows_than_can_be_named(scene: Scene) -> None:
+def test_a_fragment_with_too_many_rows_is_refused(scene: Scene) -> None:
     (fragment,) = (
         pb.DataFragment.FromString(entry.SerializeToString()) for entry in scene.operations["append"].fragments
     )
@@ -169,7 +169,7 @@ def test_a_fragment_of_more_rows_than_can_be_named(scene: Scene) -> None:
         commit_transaction(scene.store({}), "t", transaction)
 
 
-def test_an_index_version_that_cannot_be_kept(scene: Scene) -> None:
+def test_an_index_version_out_of_range_is_refused(scene: Scene) -> None:
     operation = scene.operations["rewrite"]
     assert isinstance(operation, Rewrite)
     transaction = encode_transaction(operation, read_version=scene.head.version)
@@ -180,7 +180,7 @@ def test_an_index_version_that_cannot_be_kept(scene: Scene) -> None:
         commit_transaction(scene.store({}), "t", transaction)
 
 
-def test_coverage_that_is_no_bitmap(scene: Scene) -> None:
+def test_index_coverage_that_is_not_a_bitmap(scene: Scene) -> None:
     with pytest.raises(LanceCoreError, match="coverage of 3 bytes is not a Roaring bitmap"):
         decode_bitmap(b"\x00\x01\x02", "coverage")
     with pytest.raises(LanceCoreError, match="coverage has 9 bytes, expected a bitmap of 8"):

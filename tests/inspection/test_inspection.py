@@ -1,4 +1,4 @@
-"""What `inspect` says of files that pylance wrote, of files that nobody should have written, and of tables."""
+"""Inspection of files of pylance, of malformed files, and of tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def files(table: Table) -> list[Path]:
     return [path for path in found if path.suffix != ".lance"]
 
 
-def test_every_file_of_a_table_is_shown(table: Table) -> None:
+def test_every_file_of_a_table_is_described(table: Table) -> None:
     kinds = set()
     for path in files(table):
         found = inspect_uri(path)
@@ -52,7 +52,7 @@ def test_every_file_of_a_table_is_shown(table: Table) -> None:
     assert kinds == {"manifest", "transaction", "deletion file", "reference", "version hint"}
 
 
-def test_a_version_says_what_pylance_says(table: Table) -> None:
+def test_a_description_agrees_with_pylance(table: Table) -> None:
     dataset = table.open()
     found = inspect_uri(table.path)
     assert (found["version"], found["branch"], found["state"]) == (dataset.version, None, "committed")
@@ -74,7 +74,7 @@ def test_a_version_says_what_pylance_says(table: Table) -> None:
     assert found["findings"] == []
 
 
-def test_sections_add_up_to_the_file(table: Table) -> None:
+def test_sections_cover_the_file(table: Table) -> None:
     found = inspect_uri(table.path)
     sections = found["sections"]
     assert [section["section"] for section in sections] == ["indices", "transaction", "manifest", "footer"]
@@ -100,12 +100,14 @@ def test_references(table: Table, version: int | None, ref: str | None, expected
         (1, "dev/x", "expected version 1, found versions 5 to 5"),
     ],
 )
-def test_what_is_not_there_is_named_with_what_is(table: Table, version: int | None, ref: str | None, said: str) -> None:
+def test_a_missing_version_or_reference_is_reported_with_the_existing_ones(
+    table: Table, version: int | None, ref: str | None, said: str
+) -> None:
     with pytest.raises(ReferenceNotFound, match=said):
         inspect_uri(table.uri, version=version, ref=ref)
 
 
-def test_what_leads_nowhere(tmp_path: Path) -> None:
+def test_a_missing_file_or_table_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ReferenceNotFound, match="expected a version, found none"):
         inspect_uri(tmp_path / "none")
     with pytest.raises(NotFound):
@@ -143,7 +145,7 @@ def unknown_field(number: int, payload: bytes) -> bytes:
     return bytes([key & 0x7F | 0x80, key >> 7, len(payload)]) + payload
 
 
-def test_fields_that_nobody_knows_are_shown() -> None:
+def test_unknown_fields_are_shown() -> None:
     manifest = pb.Manifest(version=3)
     manifest.MergeFromString(unknown_field(77, b"hello"))
     manifest.fragments.add(id=4).MergeFromString(unknown_field(78, b"deep"))
@@ -161,7 +163,7 @@ def test_fields_that_nobody_knows_are_shown() -> None:
     assert any("the next commit of any writer drops them" in said for said in found["findings"])
 
 
-def test_an_operation_that_is_known_by_its_number_only() -> None:
+def test_an_operation_without_a_defined_message() -> None:
     transaction = pb.Transaction(uuid="u", read_version=2, composite_operation=b"12345")
     found = inspect_file("2-u.txn", transaction.SerializeToString())
     assert (found["operation"], found["summary"]) == ("composite_operation", "5 bytes that this engine does not read")
@@ -205,13 +207,13 @@ FINDINGS: dict[str, tuple[pb.Manifest, str]] = {
 
 
 @pytest.mark.parametrize("name", FINDINGS)
-def test_what_readers_will_stumble_over_is_said(name: str) -> None:
+def test_content_that_readers_reject_is_a_finding(name: str) -> None:
     manifest, expected = FINDINGS[name]
     found = inspect_file(f"t/_versions/{manifest_name(3)}", encode_manifest_file(manifest, None))
     assert [said for said in found["findings"] if re.search(expected, said)], found["findings"]
 
 
-def test_names_say_how_far_a_manifest_is_published() -> None:
+def test_the_name_of_a_manifest_gives_its_state() -> None:
     data = encode_manifest_file(pb.Manifest(version=3), None)
     detached = (1 << 63) + 5
     data_detached = encode_manifest_file(pb.Manifest(version=detached), None)
@@ -233,7 +235,7 @@ def test_deletion_files(rows_: set[int], kind: Any) -> None:
     assert listed == sorted(rows_)
 
 
-def test_text_moves_no_cursor() -> None:
+def test_control_characters_are_escaped() -> None:
     manifest = pb.Manifest(
         version=3, config={"\x1b[2J": "\x07\r\n"}, fields=[pb.Field(name="\u202ename", parent_id=-1)]
     )

@@ -1,4 +1,4 @@
-"""Stock pylance and ours behind one face: an operation is begun on what was read and finished when time has passed."""
+"""Stock pylance and this engine behind one interface: an operation is begun on a read version and finished later."""
 
 from __future__ import annotations
 

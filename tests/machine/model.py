@@ -1,4 +1,4 @@
-"""A table as plain Python values, and which verdicts its operations may get: the reference that both engines meet."""
+"""A model of a table as plain Python values, and the verdicts that its operations may get."""
 
 from __future__ import annotations
 

@@ -374,7 +374,7 @@ def _unknown(message: Message) -> list[str]:
     return found
 
 
-def test_two_engines_and_one_model() -> None:
+def test_two_engines_agree_with_one_model() -> None:
     seen.clear()
     run_state_machine_as_test(
         TwoEngines,

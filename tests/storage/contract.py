@@ -1,4 +1,4 @@
-"""What every object store must do. Subclass `StoreContract` and give it a `store` fixture with an empty root."""
+"""The contract of object stores. Subclass `StoreContract` with a fixture `store`, an empty root."""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -79,7 +79,7 @@ def test_a_map_takes_as_long_as_its_longest_item(counting: CountingStore) -> Non
     assert (cost.requests, cost.round_trips) == (6, 3)
 
 
-def test_maps_in_maps(counting: CountingStore) -> None:
+def test_nested_maps(counting: CountingStore) -> None:
     def outer(width: int) -> None:
         counting.get("a")
         counting.map(counting.get, ["a"] * width)
@@ -92,14 +92,14 @@ def test_maps_in_maps(counting: CountingStore) -> None:
     assert cost.requests == 3 * (1 + 3) + (1 + 2 + 9) + 1
 
 
-def test_nothing_in_parallel_takes_no_time(counting: CountingStore) -> None:
+def test_an_empty_map_takes_no_round_trip(counting: CountingStore) -> None:
     counting.map(counting.get, [])
     counting.gather([lambda: None])
     counting.sync(["a"])
     assert (counting.cost.requests, counting.cost.round_trips) == (0, 0)
 
 
-def test_measures_nest_and_end(counting: CountingStore) -> None:
+def test_measurements_can_be_nested(counting: CountingStore) -> None:
     with counting.measure() as outer:
         counting.get("a")
         with counting.measure() as inner:
@@ -108,7 +108,7 @@ def test_measures_nest_and_end(counting: CountingStore) -> None:
     assert (inner.round_trips, outer.round_trips, counting.cost.round_trips) == (1, 2, 3)
 
 
-def test_measures_what_other_threads_do_for_the_caller(counting: CountingStore) -> None:
+def test_calls_of_helper_threads_are_measured(counting: CountingStore) -> None:
     with counting.measure() as cost:
         worker = threading.Thread(target=lambda: counting.map(counting.get, ["a", "a"]))
         worker.start()
@@ -116,7 +116,7 @@ def test_measures_what_other_threads_do_for_the_caller(counting: CountingStore) 
     assert (cost.requests, cost.round_trips) == (2, 1)
 
 
-def test_reset_begins_again(counting: CountingStore) -> None:
+def test_reset_sets_the_cost_to_zero(counting: CountingStore) -> None:
     counting.get("a")
     before = counting.cost
     counting.reset()
@@ -125,7 +125,7 @@ def test_reset_begins_again(counting: CountingStore) -> None:
     assert (before.requests, counting.cost.requests) == (1, 2)
 
 
-def test_two_stores_are_counted_apart() -> None:
+def test_two_stores_are_counted_separately() -> None:
     one, two = CountingStore(MemoryStore()), CountingStore(MemoryStore())
     one.map(lambda number: two.put(f"{number}", b"x"), range(3))
     assert (one.cost.requests, one.cost.round_trips) == (0, 0)

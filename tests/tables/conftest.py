@@ -1,4 +1,4 @@
-"""A small table of stock pylance's with a tag, branches and a few versions."""
+"""A small table of stock pylance with a tag, branches and a few versions."""
 
 from pathlib import Path
 

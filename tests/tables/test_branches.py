@@ -1,4 +1,4 @@
-"""Branches from their first moment to their last: stock pylance opens, lists, continues and deletes what we make."""
+"""The life of branches: stock pylance opens, lists, continues and deletes branches of this engine."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_branch_begins_at_any_reference(
     assert opened.history()[1].operation == "clone"
 
 
-def test_without_a_reference_it_begins_at_the_version_that_is_open(table: Path) -> None:
+def test_without_a_reference_a_branch_begins_at_the_open_version(table: Path) -> None:
     assert Dataset.open(str(table), 2).branches.create("a").parent_version == 2
     assert Dataset.open(str(table), ("dev", 2)).branches.create("b").parent_branch == "dev"
 
@@ -122,7 +122,7 @@ def test_file_and_first_version_are_those_of_pylance(table: Path, name: str, ref
     }
 
 
-def test_what_cannot_begin(table: Path) -> None:
+def test_an_invalid_branch_is_refused(table: Path) -> None:
     branches = Dataset.open(str(table)).branches
     before = files(table)
     for name, reference in (("new", 9), ("new", ("dev", 1)), ("new", "nope"), ("new", ("nope", None))):
@@ -141,7 +141,7 @@ def test_what_cannot_begin(table: Path) -> None:
     assert files(table) == before
 
 
-def test_a_branch_and_one_below_its_name_live_beside_each_other(table: Path) -> None:
+def test_nested_branch_names_are_independent(table: Path) -> None:
     dataset = Dataset.open(str(table))
     dataset.branches.create("p", 1)
     dataset.branches.create("p/q", 2)
@@ -156,7 +156,7 @@ def test_a_branch_and_one_below_its_name_live_beside_each_other(table: Path) -> 
     assert values(table, "dev/nested") == [2, 3, 4, 5]
 
 
-def test_of_many_creators_one_begins(table: Path) -> None:
+def test_of_concurrent_creators_one_succeeds(table: Path) -> None:
     start = threading.Barrier(8)
     won: list[int] = []
 
@@ -184,7 +184,7 @@ def test_of_many_creators_one_begins(table: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
-def test_creating_again_completes_what_a_crash_left(table: Path, fault: Fault) -> None:
+def test_creating_again_completes_a_branch_after_a_crash(table: Path, fault: Fault) -> None:
     def create(store: FaultStore) -> None:
         Branches(store, "").create("new", ("dev", 3), metadata={"k": "v"})
 
@@ -213,7 +213,7 @@ def test_creating_again_completes_what_a_crash_left(table: Path, fault: Fault) -
         assert not (table / "tree/new").exists()
 
 
-def test_what_a_crash_left_is_completed_only_as_it_was_begun_and_deleted_by_pylance(table: Path) -> None:
+def test_a_partial_branch_is_completed_only_at_its_fork_point_and_deleted_by_pylance(table: Path) -> None:
     store = FaultStore(LocalStore(table, "none"))
     store.fail(Fault.CRASH_AFTER, nth=0)
     with pytest.raises(Crashed):
@@ -231,7 +231,7 @@ def test_what_a_crash_left_is_completed_only_as_it_was_begun_and_deleted_by_pyla
     assert values(table, "new") == [1, 2, 3]
 
 
-def test_a_lost_answer_is_no_refusal(table: Path) -> None:
+def test_a_lost_answer_is_resolved(table: Path) -> None:
     for number, error in ((0, OutcomeUnknown), (2, CommitUnknown)):
         store = FaultStore(LocalStore(table, "none"))
         store.fail(Fault.LOST_REQUEST, when=lambda write: write.verb == "put_if_absent", times=99)
@@ -248,7 +248,7 @@ def test_a_lost_answer_is_no_refusal(table: Path) -> None:
     assert values(table, "heard") == MAIN
 
 
-def test_a_branch_that_lost_its_file_is_completed(table: Path) -> None:
+def test_a_branch_without_a_reference_file_is_completed(table: Path) -> None:
     (table / branch_path("", "dev/nested")).unlink()
     branches = Dataset.open(str(table)).branches
     for reference in (2, ("dev", 2)):
@@ -261,7 +261,7 @@ def test_a_branch_that_lost_its_file_is_completed(table: Path) -> None:
     assert values(table, "dev/nested") == [2, 3, 4, 5]
 
 
-def test_what_two_stock_clients_left_at_once_is_no_branch(table: Path) -> None:
+def test_remains_of_two_stock_clients_are_not_completed(table: Path) -> None:
     """Each committed a first version of its own; the newer one would be the head of the other's branch."""
     stock = lance.dataset(str(table))
     stock.create_branch("new", 2)
@@ -282,7 +282,7 @@ def test_what_two_stock_clients_left_at_once_is_no_branch(table: Path) -> None:
     assert values(table, "new") == MAIN
 
 
-def test_who_finds_another_first_version_withdraws(table: Path) -> None:
+def test_creation_is_withdrawn_if_another_first_version_is_found(table: Path) -> None:
     """Stock pylance commits first: its Clone may land between our file and our Clone."""
     path = table / branch_path("", "new")
     store = FaultStore(LocalStore(table, "none"))
@@ -305,7 +305,7 @@ def test_who_finds_another_first_version_withdraws(table: Path) -> None:
 
 
 @pytest.mark.parametrize("when", ["_refs", ".txn"])
-def test_who_finds_the_same_first_version_made_by_pylance_has_begun_it(table: Path, when: str) -> None:
+def test_the_same_first_version_made_by_pylance_completes_the_creation(table: Path, when: str) -> None:
     path = table / branch_path("", "new")
     store = FaultStore(LocalStore(table, "none"))
     hits: list[str] = []
@@ -329,7 +329,7 @@ def test_who_finds_the_same_first_version_made_by_pylance_has_begun_it(table: Pa
 
 
 @pytest.mark.parametrize("what", ["tag", "move", "branch"])
-def test_nothing_comes_to_stand_on_a_version_that_a_cleanup_removed_meanwhile(table: Path, what: str) -> None:
+def test_no_reference_is_created_to_a_version_removed_meanwhile(table: Path, what: str) -> None:
     store = FaultStore(LocalStore(table, "none"))
     dataset = Dataset.open(store)
     stock = lance.dataset(str(table))
@@ -359,7 +359,7 @@ def test_nothing_comes_to_stand_on_a_version_that_a_cleanup_removed_meanwhile(ta
 # deleting
 
 
-def test_deleting_is_as_in_pylance(table: Path) -> None:
+def test_deletion_is_that_of_pylance(table: Path) -> None:
     dataset = Dataset.open(str(table))
     stock = lance.dataset(str(table))
     with pytest.raises(ReferenceInUse, match="found dev/nested"):
@@ -388,7 +388,7 @@ def test_deleting_is_as_in_pylance(table: Path) -> None:
     assert dataset.to_pylance().count_rows() == 5
 
 
-def test_each_deletes_what_the_other_made(table: Path) -> None:
+def test_pylance_and_this_engine_delete_each_others_branches(table: Path) -> None:
     dataset, stock = Dataset.open(str(table)), lance.dataset(str(table))
     dataset.branches.create("ours", 2)
     dataset.branches.create("ours2", ("ours", None))
@@ -418,7 +418,7 @@ def test_a_branch_whose_parent_is_not_recorded_still_protects_it(table: Path) ->
 
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
-def test_a_branch_that_is_half_deleted_is_itself_or_not_there(table: Path, fault: Fault) -> None:
+def test_a_partly_deleted_branch_is_complete_or_cannot_be_opened(table: Path, fault: Fault) -> None:
     def prepare() -> None:
         dataset = Dataset.open(str(table))
         if "gone" in dataset.branches.list() or (table / "tree/gone").exists():
@@ -464,7 +464,7 @@ def test_a_branch_that_is_half_deleted_is_itself_or_not_there(table: Path, fault
     assert values(table, "gone") == expected
 
 
-def test_what_is_left_without_a_file_can_be_deleted(table: Path) -> None:
+def test_a_branch_without_a_reference_file_can_be_deleted(table: Path) -> None:
     dataset = Dataset.open(str(table))
     dataset.branches.create("gone", 2)
     (table / branch_path("", "gone")).unlink()
@@ -475,7 +475,7 @@ def test_what_is_left_without_a_file_can_be_deleted(table: Path) -> None:
     assert values(table, "gone") == [1, 2, 3]
 
 
-def test_a_commit_that_lands_during_the_deletion_goes_too(table: Path) -> None:
+def test_a_commit_during_the_deletion_is_removed_too(table: Path) -> None:
     Dataset.open(str(table)).branches.create("gone", 2)
     late = lance.dataset(str(table)).checkout_version(("gone", None))
     store = FaultStore(LocalStore(table, "none"))
@@ -494,7 +494,7 @@ def test_a_commit_that_lands_during_the_deletion_goes_too(table: Path) -> None:
 
 @pytest.mark.parametrize("what", ["tag", "move", "branch"])
 @pytest.mark.parametrize("moment", ["replace", "get"])
-def test_nothing_comes_to_stand_on_a_branch_that_is_being_deleted(table: Path, what: str, moment: str) -> None:
+def test_no_reference_is_created_to_a_branch_that_is_being_deleted(table: Path, what: str, moment: str) -> None:
     """Whoever refers to a branch and whoever deletes it look for each other once both are announced."""
     Dataset.open(str(table)).branches.create("gone", 2)
     store = LocalStore(table, "none")
@@ -542,7 +542,7 @@ def test_nothing_comes_to_stand_on_a_branch_that_is_being_deleted(table: Path, w
     assert ("child" in dataset.branches.list()) == ((what, moment) == ("branch", "get"))
 
 
-def test_what_came_to_stand_on_it_before_the_deletion_was_announced_stops_it(table: Path) -> None:
+def test_a_reference_created_before_the_mark_stops_the_deletion(table: Path) -> None:
     dataset = Dataset.open(str(table))
     dataset.branches.create("gone", 2, metadata={"k": "v"})
     before = ref(table, "gone")
@@ -559,7 +559,7 @@ def test_what_came_to_stand_on_it_before_the_deletion_was_announced_stops_it(tab
     assert lance.dataset(str(table), version="t").count_rows() == 5
 
 
-def test_a_branch_below_its_name_keeps_its_files_also_without_its_own_file(table: Path) -> None:
+def test_a_nested_branch_without_a_reference_file_keeps_its_files(table: Path) -> None:
     dataset = Dataset.open(str(table))
     dataset.branches.create("p", 2)
     dataset.branches.create("p/q", 2)
@@ -571,7 +571,7 @@ def test_a_branch_below_its_name_keeps_its_files_also_without_its_own_file(table
     assert set(dataset.branches.list()) == {"dev", "dev/nested", "p/q"}
 
 
-def test_what_it_costs(table: Path) -> None:
+def test_requests_of_creating_and_deleting_a_branch(table: Path) -> None:
     store = CountingStore(LocalStore(table, "none"))
     branches = Branches(store, "", None, 2)
     with store.measure() as cost:

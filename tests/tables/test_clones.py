@@ -1,4 +1,4 @@
-"""Clones at another root: what stock pylance makes of a version, with and without the files of the first table."""
+"""Clones at another root: those of stock pylance, with and without copies of the files."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_clone_is_the_one_that_pylance_makes(
 
 
 @pytest.mark.parametrize("ref", [None, ("dev", None)])
-def test_a_deep_clone_stands_alone_and_goes_on(table: Table, tmp_path: Path, ref: Reference) -> None:
+def test_a_deep_clone_is_independent_and_can_be_committed_to(table: Table, tmp_path: Path, ref: Reference) -> None:
     made = Dataset.open(table.uri).deep_clone(tmp_path / "clone", ref)
     shutil.rmtree(table.root)
     expected = IDS if ref is None else ON_DEV
@@ -158,7 +158,7 @@ def test_a_clone_of_a_shallow_clone_of_a_branch(table: Table, tmp_path: Path) ->
     assert ids(deep.to_pylance()) == expected
 
 
-def test_files_come_from_every_kind_of_base_path(tmp_path: Path) -> None:
+def test_files_of_every_kind_of_base_path_are_copied(tmp_path: Path) -> None:
     """Stock pylance fails here: it looks for `data/` below a base that is no table."""
     for name in ("plain", "root"):
         (tmp_path / name).mkdir()
@@ -204,7 +204,7 @@ def test_a_deep_clone_of_pylance_is_committed_as_a_transaction(table: Table, tmp
 
 
 @pytest.mark.parametrize("is_shallow", [False, True])
-def test_a_table_that_is_there_stays_as_it_is(table: Table, tmp_path: Path, is_shallow: bool) -> None:
+def test_an_existing_table_is_not_replaced(table: Table, tmp_path: Path, is_shallow: bool) -> None:
     lance.write_dataset(rows(90, 91), str(tmp_path / "other"))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     dataset = Dataset.open(table.uri)
@@ -215,7 +215,7 @@ def test_a_table_that_is_there_stays_as_it_is(table: Table, tmp_path: Path, is_s
 
 
 @pytest.mark.parametrize("is_shallow", [False, True])
-def test_cloning_again_gives_what_it_made(table: Table, tmp_path: Path, is_shallow: bool) -> None:
+def test_cloning_again_returns_the_same_clone(table: Table, tmp_path: Path, is_shallow: bool) -> None:
     def clone(ref: Reference) -> Dataset:
         dataset = Dataset.open(table.uri)
         return (dataset.shallow_clone if is_shallow else dataset.deep_clone)(tmp_path / "clone", ref)
@@ -259,7 +259,7 @@ def test_a_crash_leaves_no_table_and_the_same_call_completes_it(table: Table, tm
         assert ids(lance.dataset(str(root))) == ON_DEV
 
 
-def test_without_an_answer_it_is_unknown(table: Table, tmp_path: Path) -> None:
+def test_without_an_answer_the_outcome_is_unknown(table: Table, tmp_path: Path) -> None:
     source = Dataset.open(table.uri)
     store = FaultStore(LocalStore(tmp_path / "clone", "none"))
     store.fail(Fault.LOST_REQUEST, when=lambda write: write.path.endswith(".manifest"), times=99)
@@ -269,7 +269,7 @@ def test_without_an_answer_it_is_unknown(table: Table, tmp_path: Path) -> None:
     assert ids(lance.dataset(str(tmp_path / "clone"))) == IDS
 
 
-def test_what_the_first_manifest_names_survives_a_power_loss(table: Table, tmp_path: Path) -> None:
+def test_files_of_the_first_manifest_survive_a_power_loss(table: Table, tmp_path: Path) -> None:
     source = Dataset.open(table.uri, ("dev", None))
     interrupted = FaultStore(LocalStore(tmp_path / "clone", "none"))
     interrupted.fail(Fault.CRASH_AFTER, nth=3)
@@ -282,7 +282,7 @@ def test_what_the_first_manifest_names_survives_a_power_loss(table: Table, tmp_p
     assert power.lose_power() == []
 
 
-def test_what_an_interrupted_clone_left_may_be_taken_for_whole(table: Table) -> None:
+def test_files_of_an_interrupted_clone_are_complete(table: Table) -> None:
     power = PowerStore(MemoryStore())
     store = FaultStore(power)
     store.fail(Fault.CRASH_BEFORE, nth=4)
@@ -293,7 +293,7 @@ def test_what_an_interrupted_clone_left_may_be_taken_for_whole(table: Table) -> 
 
 
 @pytest.mark.parametrize("what", ["data/*.lance", "_deletions/*", "_indices/*/*"])
-def test_a_file_that_is_gone_is_named(table: Table, tmp_path: Path, what: str) -> None:
+def test_a_missing_file_is_named(table: Table, tmp_path: Path, what: str) -> None:
     gone = next(table.path.glob(what))
     gone.unlink()
     with pytest.raises(ReferenceNotFound, match=f"a file is missing: .*{gone.name}"):
@@ -301,7 +301,7 @@ def test_a_file_that_is_gone_is_named(table: Table, tmp_path: Path, what: str) -
     assert not (tmp_path / "clone" / "_versions").exists()
 
 
-def test_files_that_would_meet_under_one_name_are_not_copied(tmp_path: Path) -> None:
+def test_files_that_would_get_the_same_name_are_refused(tmp_path: Path) -> None:
     table = make_table(tmp_path / "store", (0, 10))
     Dataset.open(table.uri).branches.create("dev")
     dev = table.branch("dev")
@@ -320,7 +320,7 @@ def test_files_that_would_meet_under_one_name_are_not_copied(tmp_path: Path) -> 
     assert not (tmp_path / "clone").exists()
 
 
-def test_what_it_costs(table: Table, tmp_path: Path) -> None:
+def test_requests_of_a_clone(table: Table, tmp_path: Path) -> None:
     store = CountingStore(LocalStore(tmp_path / "clone", "none"))
     Dataset.open(table.uri).deep_clone(store)
     assert store.cost.by_verb == Counter(copy=5, list=2, put=1, put_if_absent=1)
@@ -342,7 +342,9 @@ def bucket_table(moto_server: Emulator) -> tuple[str, dict[str, str]]:
     return uri, options
 
 
-def test_in_a_bucket_the_service_copies(bucket_table: tuple[str, dict[str, str]], moto_server: Emulator) -> None:
+def test_in_a_bucket_the_service_makes_the_copies(
+    bucket_table: tuple[str, dict[str, str]], moto_server: Emulator
+) -> None:
     uri, options = bucket_table
     target = moto_server.new_root().replace(" ", "-") + "/clone"
     source = Dataset.open(uri, storage_options=options)
@@ -366,7 +368,9 @@ def test_in_a_bucket_the_service_copies(bucket_table: tuple[str, dict[str, str]]
     assert lance.dataset(uri, storage_options=options).checkout_version(("dev", None)).count_rows() == 9
 
 
-def test_between_stores_the_bytes_come_by(bucket_table: tuple[str, dict[str, str]], tmp_path: Path) -> None:
+def test_between_stores_the_bytes_pass_through_the_process(
+    bucket_table: tuple[str, dict[str, str]], tmp_path: Path
+) -> None:
     uri, options = bucket_table
     Dataset.open(uri, storage_options=options).deep_clone(tmp_path / "here")
     assert ids(lance.dataset(str(tmp_path / "here"))) == [0, 1, 2, 4, 5, 6, 7, 8, 9]

@@ -66,13 +66,13 @@ def test_rows_in_several_chunks_are_one_file() -> None:
     assert read_rows(encode_rows(rows)) == rows
 
 
-def test_rows_are_stored_as_they_are() -> None:
+def test_rows_are_stored_uncompressed() -> None:
     text = "compressible " * 1000
     rows = pa.table({"a": [text + str(i) for i in range(50)], "b": [[text + str(i)] for i in range(50)]})
     assert len(encode_rows(rows)) > 2 * 50 * len(text) * 0.9
 
 
-def test_encoders_do_not_meet_and_leave_nothing_behind() -> None:
+def test_concurrent_encoders_are_independent_and_leave_no_files() -> None:
     def encode(start: int) -> bytes:
         return encode_rows(make_rows(20, start))
 
@@ -82,7 +82,7 @@ def test_encoders_do_not_meet_and_leave_nothing_behind() -> None:
     assert data._memory_session().list() == []
 
 
-def test_a_table_that_cannot_be_encoded_leaves_nothing_behind() -> None:
+def test_a_failed_encoding_leaves_no_files() -> None:
     with pytest.raises(UnsupportedFeature, match="cannot be encoded"):
         encode_rows(pa.table({"a": pa.array([None], pa.month_day_nano_interval())}))
     assert data._memory_session().list() == []
@@ -123,7 +123,7 @@ def test_fields_are_those_that_pylance_stores(tmp_path: Path) -> None:
     assert arrow_schema(schema_fields(schema)).metadata is None
 
 
-def test_what_the_format_does_not_have_is_refused() -> None:
+def test_types_that_the_format_does_not_have_are_refused() -> None:
     with pytest.raises(UnsupportedFeature, match="cannot be stored"):
         schema_fields(pa.schema([pa.field("a", pa.month_day_nano_interval())]))
     with pytest.raises(UnsupportedFeature, match="cannot be read"):
@@ -191,7 +191,7 @@ def test_staged_fragments_are_in_no_version(table: Path) -> None:
     assert before.checkout(None) is before
 
 
-def test_fragments_of_a_table_to_be_are_staged(tmp_path: Path) -> None:
+def test_fragments_of_a_new_table_are_staged(tmp_path: Path) -> None:
     reader = pa.RecordBatchReader.from_batches(SCHEMA, make_rows(6).to_batches(max_chunksize=2))
     (fragment,) = stage_fragments(reader, str(tmp_path / "new"), mode="create")
     assert fragment.physical_rows == 6

@@ -58,12 +58,12 @@ def test_a_table_is_found_below_the_root_of_a_store(table: Path) -> None:
 @pytest.mark.parametrize(
     "ref", [5, 0, -1, 2**63, 2**64, ("dev", 1), ("nope", None), ("nope", 1), "nope", ("dev/nested", 2)]
 )
-def test_what_is_not_there_is_said_so(table: Path, ref) -> None:
+def test_a_missing_version_tag_or_branch_is_reported(table: Path, ref) -> None:
     with pytest.raises(ReferenceNotFound, match="expected"):
         Dataset.open(str(table), ref)
 
 
-def test_no_table_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_table_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ReferenceNotFound, match="expected a manifest, found none"):
         Dataset.open(str(tmp_path / "nothing"))
 
@@ -74,7 +74,7 @@ def test_checkout_takes_the_same_references(table: Path, ref, branch: str | None
     assert (dataset.branch, dataset.version) == (branch, version)
 
 
-def test_a_number_means_the_branch_that_is_open(table: Path) -> None:
+def test_a_version_number_is_resolved_on_the_open_branch(table: Path) -> None:
     branch = Dataset.open(str(table), ("dev", None))
     assert branch.checkout(2).branch == "dev"
     assert branch.checkout(None) is branch
@@ -96,7 +96,7 @@ def test_checkout_of_the_open_version_does_no_io(table: Path) -> None:
     assert main.checkout(("dev", 3)).manifest != main.manifest
 
 
-def test_what_opening_costs(tmp_path: Path) -> None:
+def test_requests_of_opening_a_table(tmp_path: Path) -> None:
     root = tmp_path / "table.lance"
     for _ in range(3):
         lance.write_dataset(pa.table({"a": [1]}), str(root), mode="append")
@@ -148,7 +148,7 @@ def test_a_manifest_that_was_replaced_under_its_name_is_opened_anew(table: Path)
     assert newer.e_tag != dataset.e_tag
 
 
-def test_a_tag_on_the_open_version_costs_the_tag(table: Path) -> None:
+def test_a_tag_on_the_open_version_reads_only_the_tag(table: Path) -> None:
     store = CountingStore(open_store(table))
     main, dev = Dataset.open(store, 2), Dataset.open(store, ("dev", 3))
     with store.measure() as cost:
@@ -176,7 +176,7 @@ def test_the_hint_and_staged_and_detached_files_are_not_versions(table: Path) ->
     assert [entry.version for entry in Dataset.open(str(table)).history()] == [4, 3, 2, 1]
 
 
-def test_history_says_what_pylance_says(table: Path) -> None:
+def test_history_is_that_of_pylance(table: Path) -> None:
     for ref in (None, ("dev", None), ("dev/nested", None)):
         dataset = Dataset.open(str(table), ref)
         stock = dataset.to_pylance()
@@ -220,7 +220,7 @@ def test_a_file_that_is_another_version_is_not_opened(tmp_path: Path) -> None:
             Dataset.open(store, ref)
 
 
-def test_a_table_that_asks_for_more_is_not_opened() -> None:
+def test_a_table_with_an_unsupported_feature_is_not_opened() -> None:
     store = MemoryStore()
     manifest = pb.Manifest(version=1, reader_feature_flags=1 << 20)
     store.put("t/_versions/1.manifest", encode_manifest_file(manifest, None))
@@ -240,7 +240,7 @@ def test_both_naming_schemes_in_one_directory_are_refused(table: Path) -> None:
         main.history()
 
 
-def test_the_scheme_is_that_of_the_branch(table: Path) -> None:
+def test_each_branch_has_its_own_naming_scheme(table: Path) -> None:
     names = [path.name for path in (table / "_versions").glob("*.manifest")]
     expected = NamingScheme.V1 if "1.manifest" in names else NamingScheme.V2
     assert Dataset.open(str(table)).naming_scheme is expected
@@ -275,7 +275,7 @@ def test_a_commit_is_the_next_version_of_its_branch(table: Path, ref) -> None:
     assert committed.checkout(None).to_pylance().count_rows() == len(rows) + 3
 
 
-def test_a_staged_version_is_seen_when_it_is_published(table: Path) -> None:
+def test_a_staged_version_is_visible_once_it_is_published(table: Path) -> None:
     dataset = Dataset.open(str(table))
     staged = dataset.stage(append_of(dataset, [10]))
     assert dataset.checkout(None) is dataset

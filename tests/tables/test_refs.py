@@ -75,7 +75,7 @@ def test_updating_a_tag_keeps_when_it_was_made(table: Path) -> None:
     assert lance.dataset(str(table), version="t").to_table()["a"].to_pylist() == [2, 3, 4, 5]
 
 
-def test_a_deleted_tag_is_gone(table: Path) -> None:
+def test_a_deleted_tag_does_not_exist(table: Path) -> None:
     tags = Dataset.open(str(table)).tags
     tags.delete("two")
     assert "two" not in lance.dataset(str(table)).tags.list()
@@ -151,13 +151,13 @@ def silent() -> Silent:
     return store
 
 
-def test_a_lost_answer_is_looked_up(silent: Silent) -> None:
+def test_a_lost_answer_is_resolved_by_reading(silent: Silent) -> None:
     tags = Tags(silent, "t")
     created = tags.create("x", 1)
     assert tags.get("x") == created
 
 
-def test_no_answer_at_all_is_no_refusal(silent: Silent) -> None:
+def test_without_an_answer_the_outcome_is_unknown(silent: Silent) -> None:
     silent.applies = False
     with pytest.raises(OutcomeUnknown, match="tag x"):
         Tags(silent, "t").create("x", 1)

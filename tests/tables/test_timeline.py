@@ -1,4 +1,4 @@
-"""The newest version at or before a moment: the one that stock pylance finds, and how little is read for it."""
+"""The newest version at or before a timestamp: the one of stock pylance, and how little is read to find it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def version_at(store: CountingStore, microseconds: int) -> int | None:
         return None
 
 
-def test_moments_lead_where_pylance_goes(table: Path) -> None:
+def test_timestamps_find_the_versions_that_pylance_finds(table: Path) -> None:
     for branch in (None, "dev", "dev/nested"):
         dataset = Dataset.open(str(table), (branch, None))
         stock = dataset.to_pylance()
@@ -61,7 +61,7 @@ def test_moments_lead_where_pylance_goes(table: Path) -> None:
     assert latest.version == lance.dataset(str(table), asof=datetime(2200, 1, 1)).version == 4  # noqa: DTZ001
 
 
-def test_a_moment_is_of_the_branch_in_question(table: Path) -> None:
+def test_a_timestamp_is_resolved_on_the_given_branch(table: Path) -> None:
     dev = Dataset.open(str(table), ("dev", None))
     before = next(entry["timestamp"] for entry in lance.dataset(str(table)).versions() if entry["version"] == 2)
     with pytest.raises(ReferenceNotFound, match=rf"tree/dev: expected a version at or before {before.year}"):
@@ -70,14 +70,14 @@ def test_a_moment_is_of_the_branch_in_question(table: Path) -> None:
     assert dev.checkout(datetime.now(UTC)) is dev
 
 
-def test_the_moment_that_a_version_shows_is_its_own() -> None:
+def test_the_timestamp_of_a_version_finds_it() -> None:
     store = history(1_234_567, 1_234_799, 1_235_200)
     assert version_at(store, 1233) is None
     assert version_at(store, 1234) == 2  # both were committed in this microsecond
     assert version_at(store, 1235) == 3
 
 
-def test_the_moment_that_pylance_shows_is_its_own() -> None:
+def test_the_timestamp_shown_by_pylance_finds_its_version() -> None:
     """It computes with floats, and shows some versions the microsecond before their own."""
     convert = sys.modules["lance.dataset"]._convert_version_timestamp  # type: ignore[attr-defined]
     store = history(*(3_037 * number for number in range(300)))
@@ -91,7 +91,7 @@ def test_the_moment_that_pylance_shows_is_its_own() -> None:
     assert early
 
 
-def test_no_version_is_said_so() -> None:
+def test_a_timestamp_before_the_first_version_is_reported() -> None:
     with pytest.raises(ReferenceNotFound, match="found no version at all"):
         find_as_of(MemoryStore(), "", START)
     with pytest.raises(ReferenceNotFound, match=r"2025-12-31T23:59:59\+00:00, found none before 2026-01-01"):
@@ -120,7 +120,7 @@ def test_increasing_times_are_searched_exactly(steps: list[int], moment: int) ->
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=60), st.integers(-1, 61))
-def test_whatever_the_clocks_said_the_answer_is_never_later_than_asked(times: list[int], moment: int) -> None:
+def test_the_result_is_never_later_than_the_timestamp(times: list[int], moment: int) -> None:
     found = version_at(history(*(time * 1000 + 500 for time in times)), moment)
     if found is not None:
         assert times[found - 1] <= moment
@@ -129,7 +129,7 @@ def test_whatever_the_clocks_said_the_answer_is_never_later_than_asked(times: li
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_two_writers_whose_clocks_disagree_are_found_out(seed: int) -> None:
+def test_timestamps_out_of_order_are_detected(seed: int) -> None:
     """They take turns; one is ten minutes behind."""
     dice = random.Random(seed)
     times = [number - (600 if dice.random() < 0.5 else 0) for number in range(2000)]
@@ -141,7 +141,7 @@ def test_two_writers_whose_clocks_disagree_are_found_out(seed: int) -> None:
         )
 
 
-def test_versions_that_are_gone_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_removed_meanwhile_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     store = history(*(number * 1000 + 500 for number in range(20)))
     listed = list_versions(store, "")
     monkeypatch.setattr("lance_core.tables.time_travel.list_versions", lambda *_: list(listed))

@@ -1,4 +1,4 @@
-"""Tables for the tests of transactions and commits: made by pylance, read by both."""
+"""Tables for tests of transactions and commits: made by pylance, read by both engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests as we build them: pylance's own, message for message, and what a transaction may not say."""
+"""Manifests built by this engine are those of pylance, and invalid transactions are refused."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -166,7 +166,7 @@ def apply(table: Table, operation: Operation, head: ManifestFile | None = None) 
     return apply_transaction(head, transaction, version=head.version + 1, now_ns=1)
 
 
-def test_time_goes_forward_whatever_the_clock_says(table: Table) -> None:
+def test_timestamps_increase_despite_a_slow_clock(table: Table) -> None:
     head = table.head()
     built = apply(table, UpdateConfig(MapUpdate({"a": "b"}))).manifest
     assert built.timestamp.seconds * 10**9 + built.timestamp.nanos == head.timestamp_ns + 1
@@ -175,7 +175,7 @@ def test_time_goes_forward_whatever_the_clock_says(table: Table) -> None:
     assert late.timestamp.seconds == head.manifest.timestamp.seconds + 5
 
 
-def test_a_foreign_writer_is_named(table: Table) -> None:
+def test_the_writer_is_recorded(table: Table) -> None:
     built = apply(table, UpdateConfig(MapUpdate({"a": "b"}))).manifest
     assert built.writer_version.library not in {"", "lance"}
     assert built.transaction_file.startswith("2-")
@@ -219,7 +219,7 @@ def test_a_first_version_takes_its_format_from_its_files(tmp_path: Path) -> None
     assert not manifest.HasField("max_fragment_id")
 
 
-def test_only_an_overwrite_begins_a_table(table: Table) -> None:
+def test_only_an_overwrite_creates_a_table(table: Table) -> None:
     transaction = encode_transaction(Append(table.stage(rows(0, 1))), read_version=0)
     with pytest.raises(InvalidTransaction, match="append as the first version, expected overwrite"):
         apply_transaction(None, transaction, version=1, now_ns=1)
@@ -247,7 +247,7 @@ REFUSED: dict[str, Callable[[pb.Manifest], object]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_tables_with_features_that_we_cannot_keep_are_refused(table: Table, name: str) -> None:
+def test_tables_with_unsupported_features_are_refused(table: Table, name: str) -> None:
     head = table.head()
     manifest = pb.Manifest.FromString(head.manifest.SerializeToString())
     REFUSED[name](manifest)
@@ -257,7 +257,7 @@ def test_tables_with_features_that_we_cannot_keep_are_refused(table: Table, name
 
 
 @pytest.mark.parametrize("name", ["data_overlay"])
-def test_an_operation_that_is_not_built_here_is_named(table: Table, name: str) -> None:
+def test_an_unsupported_operation_is_reported(table: Table, name: str) -> None:
     transaction = pb.Transaction(read_version=2, uuid="u")
     getattr(transaction, name).SetInParent()
     with pytest.raises(UnsupportedFeature, match=f"operation {name} cannot be committed"):

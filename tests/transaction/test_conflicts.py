@@ -1,4 +1,4 @@
-"""The conflict matrix, cell by cell: ours in a row, what was committed since in a column."""
+"""The conflict matrix: the judged operation in a row, the committed one in a column."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_the_table_is_complete() -> None:
 
 @pytest.mark.parametrize("theirs", MATRIX)
 @pytest.mark.parametrize("ours", OURS)
-def test_cell(ours: str, theirs: str) -> None:
+def test_verdict_of_the_conflict_matrix(ours: str, theirs: str) -> None:
     verdict = judge(OURS[ours], THEIRS[theirs], OTHER_ROWS)
     assert verdict.outcome is MATRIX[theirs][list(OURS).index(ours)], verdict
     assert bool(verdict.reason) is (verdict.outcome is not C)
@@ -225,7 +225,7 @@ def test_cell(ours: str, theirs: str) -> None:
 
 @pytest.mark.parametrize("ours", ["delete", "update"])
 @pytest.mark.parametrize("theirs", ["delete of ours", "update of ours"])
-def test_rows_decide_within_a_fragment(ours: str, theirs: str) -> None:
+def test_rows_decide_on_conflicts_within_a_fragment(ours: str, theirs: str) -> None:
     operation, transaction = OURS[ours], THEIRS[theirs]
     assert shared_fragments(operation, transaction) == {1}
     same = judge(operation, transaction, Context({1: BitMap([1, 3])}, {1: BitMap([3, 4])}))
@@ -236,12 +236,12 @@ def test_rows_decide_within_a_fragment(ours: str, theirs: str) -> None:
 
 
 @pytest.mark.parametrize("theirs", ["delete of ours", "update of ours"])
-def test_a_fragment_that_ours_removes_has_no_rows_to_merge(theirs: str) -> None:
+def test_removing_a_concurrently_changed_fragment_conflicts(theirs: str) -> None:
     for operation in (Delete((), (1,)), Update(removed_ids=(1,))):
         assert judge(operation, THEIRS[theirs], OTHER_ROWS).outcome is R
 
 
-def test_a_version_whose_transaction_is_lost_is_in_everybody_s_way() -> None:
+def test_a_version_without_a_transaction_conflicts_with_every_operation() -> None:
     assert {judge(operation, None).outcome for operation in OURS.values()} == {I}
 
 
@@ -290,20 +290,20 @@ MAPS: dict[str, tuple[UpdateConfig, UpdateConfig, Outcome]] = {
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_maps(name: str) -> None:
+def test_concurrent_changes_of_a_map(name: str) -> None:
     ours, theirs, expected = MAPS[name]
     assert judge(ours, encode_transaction(theirs, read_version=1)).outcome is expected
     assert judge(theirs, encode_transaction(ours, read_version=1)).outcome is expected
 
 
-def test_config_in_its_old_form() -> None:
+def test_a_config_update_in_the_deprecated_form() -> None:
     old = Transaction(update_config=Transaction.UpdateConfig(upsert_values={"k": "1"}, delete_keys=["l"]))
     assert judge(UpdateConfig(MapUpdate({"k": "2"})), old).outcome is I
     assert judge(UpdateConfig(MapUpdate({"l": "2"})), old).outcome is I
     assert judge(UpdateConfig(MapUpdate({"l": None})), old).outcome is C
 
 
-def test_an_overwrite_that_sets_config_minds_config() -> None:
+def test_an_overwrite_that_sets_config_conflicts_with_config_changes() -> None:
     ours = Overwrite((), tuple(schema(0)), config_upserts={"k": "v"})
     assert judge(ours, THEIRS["config k"]).outcome is I
     assert judge(ours, THEIRS["config other"]).outcome is C
@@ -312,7 +312,7 @@ def test_an_overwrite_that_sets_config_minds_config() -> None:
     assert judge(UpdateConfig(MapUpdate({"other": "v"})), theirs).outcome is C
 
 
-def test_segments_of_one_index() -> None:
+def test_concurrent_changes_of_one_index() -> None:
     """Whoever replaces a segment that the other removed has lost it, under whatever name."""
     ours = CreateIndex((index("i", 1, 1, uuid=b"n" * 16),), (index("old", 1),))
     theirs = Transaction(create_index=Transaction.CreateIndex(removed_indices=[index("older", 1)]))
@@ -320,7 +320,7 @@ def test_segments_of_one_index() -> None:
     assert judge(CreateIndex((), (index("old", 1),)), theirs).outcome is C
 
 
-def test_a_segment_that_does_not_say_what_it_covers() -> None:
+def test_a_segment_without_a_coverage_bitmap() -> None:
     ours = index("i", 1)
     ours.ClearField("fragment_bitmap")
     assert judge(CreateIndex((ours,)), THEIRS["rewrite elsewhere"]).outcome is R
@@ -332,7 +332,7 @@ def test_a_segment_that_does_not_say_what_it_covers() -> None:
     assert judge(CreateIndex((ours,)), THEIRS["rewrite of ours"]).outcome is C
 
 
-def test_what_lies_in_an_indexed_field_is_indexed() -> None:
+def test_children_of_an_indexed_field_are_indexed() -> None:
     """An index over a list names the list, its data file only what is in it."""
     nested = Context(fields=[pb.Field(id=1, parent_id=-1), pb.Field(id=2, parent_id=1)])
     for context, expected in ((nested, R), (Context(), C)):
@@ -389,14 +389,14 @@ def test_inserted_keys(name: str) -> None:
     assert judge(Update(new=(fragment(0),), inserted_keys=keys(1, 2)), theirs).outcome is expected
 
 
-def test_bloom_filters_meet_in_a_bit() -> None:
+def test_bloom_filters_with_a_common_bit_conflict() -> None:
     ours = Update(inserted_keys=bloom(b"\x0f\x00"))
     for bitmap, expected in ((b"\xf0\xff", C), (b"\xf1\x00", R), (b"\x00", R)):
         theirs = encode_transaction(Update(inserted_keys=bloom(bitmap)), read_version=1)
         assert judge(ours, theirs).outcome is expected
 
 
-def test_claims_about_keys_fall_to_any_append() -> None:
+def test_inserted_keys_conflict_with_any_append() -> None:
     assert judge(Update(inserted_keys=keys(1)), THEIRS["append"]).outcome is R
     assert judge(Update(inserted_keys=None), THEIRS["append"]).outcome is C
 

@@ -1,4 +1,4 @@
-"""P3: what descends from the head, and what only has the right number."""
+"""Lineage (rule P3): manifests that descend from the head, and manifests that only have the right number."""
 
 import itertools
 import shutil
@@ -117,7 +117,7 @@ def nested_rows(start: int, stop: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])
-def test_nested_columns_come_and_go(tmp_path: Path, version: str) -> None:
+def test_adding_and_dropping_nested_columns(tmp_path: Path, version: str) -> None:
     """Version 2.0 lists a struct beside its children in every data file, later ones the children alone."""
     table = Table(tmp_path)
     lance.write_dataset(nested_rows(0, 20), table.uri, data_storage_version=version)
@@ -291,7 +291,7 @@ EDITS: dict[str, tuple[Callable[[pb.Manifest], object], str]] = {
 
 @pytest.mark.parametrize("lazily", [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize("name", EDITS)
-def test_what_an_append_cannot_do_is_refused(
+def test_changes_that_an_append_cannot_make_are_refused(
     chain: tuple[ManifestFile, ManifestFile], name: str, lazily: tuple[bool, bool]
 ) -> None:
     head, proposed = chain
@@ -311,7 +311,7 @@ def test_an_append_to_a_head_that_was_read_lazily_leaves_its_fragments_encoded(
     assert isinstance(proposed.outline, pb.ManifestOutline)
 
 
-def test_a_new_fragment_that_is_none_is_found(chain: tuple[ManifestFile, ManifestFile]) -> None:
+def test_a_new_fragment_that_cannot_be_decoded_is_detected(chain: tuple[ManifestFile, ManifestFile]) -> None:
     head, proposed = (again(file, lazily=True) for file in chain)
     assert isinstance(proposed.outline, pb.ManifestOutline)
     proposed.outline.fragments[-1] = b"\xff"
@@ -319,7 +319,7 @@ def test_a_new_fragment_that_is_none_is_found(chain: tuple[ManifestFile, Manifes
         lineage_break(head, proposed)
 
 
-def test_row_ids_do_not_go_back(tmp_path: Path) -> None:
+def test_the_next_row_id_does_not_decrease(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20), stable_row_ids=True)
     head, proposed = table.manifests().values()
     assert lineage_break(head, edited(proposed, lambda m: setattr(m, "next_row_id", 9))) is not None
@@ -347,7 +347,7 @@ def test_a_delete_may_not_shrink_the_deletions(tmp_path: Path) -> None:
     assert lineage_break(head, shrunk) == "fragment 0 is not that of version 2: its deletion file changed"
 
 
-def test_a_clone_only_begins_a_chain(tmp_path: Path) -> None:
+def test_a_clone_is_only_a_first_version(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10))
     table.open().create_branch("dev")
     clone = table.branch("dev").head()
@@ -356,7 +356,7 @@ def test_a_clone_only_begins_a_chain(tmp_path: Path) -> None:
     shutil.rmtree(table.path)
 
 
-def test_without_a_transaction_nothing_is_named(tmp_path: Path) -> None:
+def test_without_a_transaction_no_fragment_may_change(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10))
     table.open().delete("id = 1")
     head, proposed = table.manifests().values()

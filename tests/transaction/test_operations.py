@@ -1,4 +1,4 @@
-"""Operations keep their meaning on the wire, and read what older writers sent."""
+"""Operations are encoded and decoded without loss, and messages of older writers are read."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ OPERATIONS: dict[str, Operation] = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_comes_back(name: str) -> None:
+def test_decoding_is_the_inverse_of_encoding(name: str) -> None:
     operation = OPERATIONS[name]
     transaction = encode_transaction(operation, read_version=9, properties={"a": "b"})
     received = pb.Transaction.FromString(transaction.SerializeToString())
@@ -101,7 +101,7 @@ def test_every_transaction_has_a_uuid_of_its_own() -> None:
     assert encode_transaction(Append(()), read_version=1, uuid="u").uuid == "u"
 
 
-def test_config_of_older_writers() -> None:
+def test_config_updates_of_older_writers() -> None:
     message = pb.Transaction.UpdateConfig(upsert_values={"a": "b"}, delete_keys=["c"], schema_metadata={"s": "t"})
     message.field_metadata[2].metadata["k"] = "v"
     assert decode_operation(pb.Transaction(update_config=message)) == UpdateConfig(
@@ -138,14 +138,14 @@ def test_a_map_update() -> None:
 
 
 @pytest.mark.parametrize("name", ["data_overlay"])
-def test_other_operations_are_named(name: str) -> None:
+def test_an_unsupported_operation_is_reported(name: str) -> None:
     transaction = pb.Transaction(uuid="u")
     getattr(transaction, name).SetInParent()
     with pytest.raises(UnsupportedFeature, match=f"transaction u: operation {name} cannot be committed here"):
         decode_operation(transaction)
 
 
-def test_no_operation() -> None:
+def test_a_transaction_without_an_operation_is_refused() -> None:
     assert operation_name(None) is None
     assert operation_name(pb.Transaction()) is None
     with pytest.raises(InvalidTransaction, match="transaction u has no known operation"):

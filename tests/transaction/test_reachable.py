@@ -1,4 +1,4 @@
-"""S1: what a transaction makes reachable is what the next version has and the one before had not."""
+"""The files that a transaction adds (rule S1) are the files that its version has and the one before did not have."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def files_of(table: Table, file: ManifestFile) -> set[str]:
 
 
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_all_that_is_new_is_named(tmp_path: Path, stable_row_ids: bool) -> None:
+def test_all_new_files_of_a_version_are_named(tmp_path: Path, stable_row_ids: bool) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20), (20, 30), stable_row_ids=stable_row_ids)
     work(table)
     before: ManifestFile | None = None
@@ -55,7 +55,7 @@ def test_all_that_is_new_is_named(tmp_path: Path, stable_row_ids: bool) -> None:
     assert any("/_deletions/" in key for key in seen)
 
 
-def test_files_under_other_base_paths_are_not_ours(tmp_path: Path) -> None:
+def test_files_under_other_base_paths_are_left_out(tmp_path: Path) -> None:
     fragment = pb.DataFragment()
     fragment.files.add(path="a.lance")
     fragment.files.add(path="b.lance", base_id=0)
@@ -64,7 +64,7 @@ def test_files_under_other_base_paths_are_not_ours(tmp_path: Path) -> None:
     assert reachable_files(transaction, "") == ["data/a.lance"]
 
 
-def test_metadata_makes_nothing_reachable(tmp_path: Path) -> None:
+def test_metadata_changes_add_no_files(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10))
     table.open().add_bases([DatasetBasePath(str(tmp_path / "x"), name="x")])
     transaction = table.head().transaction
@@ -94,10 +94,10 @@ def test_index_segments_that_do_not_list_their_files() -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/etc/x", "../x", "a/../b", "a//b", "./a", "a/"])
-def test_paths_that_leave_their_directory(path: str) -> None:
+def test_paths_outside_their_directory_are_refused(path: str) -> None:
     assert not is_file_path(path)
 
 
-def test_paths_that_stay() -> None:
+def test_paths_inside_their_directory_are_accepted() -> None:
     assert is_file_path("a.lance")
     assert is_file_path("part/a.lance")

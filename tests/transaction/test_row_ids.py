@@ -1,4 +1,4 @@
-"""Row id sequences: any form decodes, ours comes back, and pylance agrees on the bytes."""
+"""Row id sequences: every form is decoded, encoding is lossless, and pylance writes the same bytes."""
 
 import itertools
 import time
@@ -32,7 +32,7 @@ def carrying(sequence: bytes, count: int = 0) -> pb.DataFragment:
 
 
 @given(IDS | DENSE | DENSE.map(sorted))
-def test_ids_come_back_in_order(ids: list[int]) -> None:
+def test_row_ids_keep_their_order(ids: list[int]) -> None:
     fragment = carrying(encode_row_ids(np.array(ids, np.uint64)))
     assert row_ids(fragment).tolist() == ids
     low, high = row_id_bounds(fragment)
@@ -40,7 +40,7 @@ def test_ids_come_back_in_order(ids: list[int]) -> None:
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=50))
-def test_versions_come_back_by_row(versions: list[int]) -> None:
+def test_row_versions_are_decoded_by_row(versions: list[int]) -> None:
     encoded = encode_versions(np.array(versions, np.uint64))
     fragment = pb.DataFragment(
         physical_rows=len(versions), inline_created_at_versions=encoded, inline_last_updated_at_versions=encoded
@@ -65,7 +65,7 @@ def test_the_bitmap_is_least_significant_bit_first() -> None:
     assert row_ids(carrying(sequence.SerializeToString())).tolist() == [10, 12]
 
 
-def test_segments_follow_each_other() -> None:
+def test_segments_are_concatenated() -> None:
     sequence = pb.RowIdSequence.FromString(encode_row_id_range(5, 7))
     sequence.segments.extend(pb.RowIdSequence.FromString(encode_row_ids(np.array([9, 3], np.uint64))).segments)
     assert row_ids(carrying(sequence.SerializeToString())).tolist() == [5, 6, 9, 3]
@@ -95,7 +95,7 @@ def test_a_short_bitmap_is_corrupt() -> None:
         row_ids(carrying(sequence.SerializeToString()))
 
 
-def test_ids_in_another_file_are_not_read() -> None:
+def test_row_ids_in_an_external_file_are_refused() -> None:
     with pytest.raises(UnsupportedFeature, match="another file"):
         row_ids(pb.DataFragment(external_row_ids=pb.ExternalFile(path="x")))
 

@@ -1,4 +1,4 @@
-"""A lock as users bring it."""
+"""Locks as callers provide them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every external manifest store must do. Subclass `ManifestContract` and give it a `manifests` fixture, empty."""
+"""The contract of external manifest stores. Subclass `ManifestContract` with a fixture `manifests`, an empty store."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""A table over an external manifest store, and processes that break on it."""
+"""A table with an external manifest store, and processes that crash while using it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores that get their put-if-absent from a handler keep every promise of a store."""
+"""Stores with a commit handler fulfil the contract of a store."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The four steps of a commit over an external manifest store, and what happens between them."""
+"""The four steps of a commit through an external manifest store, and failures between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that an external manifest store decides: those that others made, removed or share, and those of no manifest."""
+"""Names in an external manifest store: of other writers, removed, shared, and of keys that are not manifests."""
 
 from __future__ import annotations
 

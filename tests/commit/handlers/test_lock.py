@@ -1,4 +1,4 @@
-"""Commits under a lock that the caller brings."""
+"""Commits under a lock given by the caller."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def test_it_serialises_a_store_that_excludes_nobody(table: Table) -> None:
     table.open().validate()
 
 
-def test_without_it_that_store_loses_a_commit(table: Table) -> None:
+def test_without_the_lock_that_store_loses_a_commit(table: Table) -> None:
     assert race(table, ConditionalPut()) == [3, 3]
     assert len(table.open().config()) == 1
 
 
-def test_a_lock_that_cannot_be_taken_writes_nothing(table: Table) -> None:
+def test_nothing_is_written_without_the_lock(table: Table) -> None:
     @contextmanager
     def refuse(version: int) -> Iterator[None]:
         raise TimeoutError(f"somebody has {version}")
@@ -98,7 +98,7 @@ def test_a_lock_that_cannot_be_taken_writes_nothing(table: Table) -> None:
     assert table.open().version == 2
 
 
-def test_a_lock_that_is_no_lock_writes_nothing(table: Table) -> None:
+def test_an_object_that_is_not_a_lock_is_refused(table: Table) -> None:
     def broken(version: int) -> Iterator[None]:
         raise ConnectionError("no lock service")
 
@@ -113,13 +113,13 @@ def _lost(version: int) -> Iterator[None]:
     raise TimeoutError(f"the lock of {version} was lost meanwhile")
 
 
-def test_a_lock_that_was_lost_meanwhile_is_no_answer() -> None:
+def test_a_lock_whose_release_fails_gives_an_unknown_outcome() -> None:
     store = CommitLock(_lost).over(MemoryStore())
     with pytest.raises(OutcomeUnknown, match="written, but its lock could not be released"):
         store.put_if_absent(SLOT, b"x")
 
 
-def test_the_slot_tells_what_a_lost_lock_does_not(table: Table) -> None:
+def test_an_unknown_outcome_of_a_lock_is_resolved_by_reading_the_slot(table: Table) -> None:
     assert set_key(CommitLock(_lost).over(table.store), "k") == 3
     assert table.open().config() == {"k": "1"}
 
@@ -141,7 +141,7 @@ def _rephrasing(version: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("lock", [_swallowing, _rephrasing, _lost])
-def test_a_taken_slot_is_told_whatever_the_lock_says(lock: Callable[[int], object]) -> None:
+def test_a_taken_slot_is_reported_even_if_the_release_fails(lock: Callable[[int], object]) -> None:
     inner = MemoryStore()
     inner.put(SLOT, b"theirs")
     with pytest.raises(AlreadyExists, match="expected a vacant key"):
@@ -149,7 +149,7 @@ def test_a_taken_slot_is_told_whatever_the_lock_says(lock: Callable[[int], objec
     assert inner.get(SLOT) == b"theirs"
 
 
-def test_a_refused_write_gives_the_lock_back() -> None:
+def test_a_refused_write_releases_the_lock() -> None:
     inner = FaultStore(MemoryStore())
     store = CommitLock(VersionLocks()).over(inner)
 
@@ -164,7 +164,7 @@ def test_a_refused_write_gives_the_lock_back() -> None:
     store.put_if_absent(SLOT, b"x")
 
 
-def test_a_write_without_an_answer_is_made_again_under_the_lock() -> None:
+def test_an_unknown_outcome_is_retried_under_the_lock() -> None:
     """What is late then lands on its own bytes, and not on those of the next holder."""
     inner = FaultStore(MemoryStore())
     inner.fail(Fault.DELAYED)

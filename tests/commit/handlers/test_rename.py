@@ -34,7 +34,7 @@ def test_stages_and_renames(tmp_path: Path) -> None:
     assert staged.path.startswith(f"{SLOT}-")
 
 
-def test_a_lost_rename_removes_what_it_staged(tmp_path: Path) -> None:
+def test_a_lost_race_removes_the_staged_file(tmp_path: Path) -> None:
     inner = LocalStore(tmp_path, "none")
     inner.put(SLOT, b"theirs")
     with pytest.raises(AlreadyExists):
@@ -42,7 +42,7 @@ def test_a_lost_rename_removes_what_it_staged(tmp_path: Path) -> None:
     assert [meta.path for meta in inner.list("")] == [SLOT]
 
 
-def test_a_rename_without_an_answer_removes_nothing(tmp_path: Path) -> None:
+def test_an_unknown_outcome_of_the_rename_removes_nothing(tmp_path: Path) -> None:
     inner = FaultStore(LocalStore(tmp_path, "none"))
     inner.fail(Fault.LOST_REQUEST, nth=1)
     with pytest.raises(OutcomeUnknown):
@@ -50,7 +50,7 @@ def test_a_rename_without_an_answer_removes_nothing(tmp_path: Path) -> None:
     assert len([meta.path for meta in inner.list("")]) == 1
 
 
-def test_who_dies_before_the_rename_committed_nothing(tmp_path: Path) -> None:
+def test_a_crash_before_the_rename_commits_nothing(tmp_path: Path) -> None:
     inner = FaultStore(LocalStore(tmp_path, "none"))
     inner.fail(Fault.CRASH_BEFORE, nth=1)
     with pytest.raises(Crashed):

@@ -1,4 +1,4 @@
-"""Which names are claimed under which number, and what stands for a store in the rows."""
+"""The slots of names, and the root URI of a store in an external manifest store."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_a_version_is_numbered(base: str, scheme: NamingScheme) -> None:
         "t_versions/7.manifest",
     ],
 )
-def test_other_names_are_claimed_for_themselves(key: str) -> None:
+def test_other_keys_are_claimed_under_their_own_uri(key: str) -> None:
     slot = find_slot("s3://bucket/x", key)
     assert (slot.number, slot.is_manifest, slot.base_uri) == (OTHER, False, slot.uri)
 
 
-def test_a_place_has_one_uri(tmp_path: Path) -> None:
+def test_a_directory_has_one_uri(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "a b")
     roots = [root_of(LocalStore(path, "none")) for path in (tmp_path / "a b", tmp_path / "link", tmp_path / "c/../a b")]
     assert set(roots) == {f"file://{tmp_path}/a%20b"}
