@@ -5,6 +5,7 @@ group_attempt         the values of one attempt at a group: batches, verdicts, o
 group_planner         plans each batch of a group on the overlay of those before it
 attempt_context       the planning context of one attempt
 verifier              reads what a batch refers to on storage, before it is planned
+allowed_locations     where the files of a table may lie
 promoter              gives committed manifests their canonical names
 manifest_reader       reads the manifest of a row, wherever it lies
 manifest_cache        manifests of table heads, by identity
