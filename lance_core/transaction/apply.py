@@ -313,8 +313,8 @@ def _reserve_fragments(manifest: AnyManifest, operation: ReserveFragments) -> No
     most = reservable_fragment_ids(mark)
     if operation.count > most:
         raise InvalidTransaction(
-            f"{operation.count} fragment ids are reserved after fragment {mark}: expected at most {most}, for others "
-            "will need ids as well"
+            f"{operation.count} fragment ids are reserved after fragment {mark}: expected at most {most}, so that "
+            "later commits have ids left"
         )
     manifest.max_fragment_id = mark + operation.count
 
@@ -333,6 +333,6 @@ def _add_bases(manifest: AnyManifest, operation: UpdateBases) -> None:
             base.id = highest + 1
         elif added.id > LAST_CHOSEN_BASE_ID:
             raise InvalidTransaction(
-                f"base path {added.path!r} has id {added.id}: expected at most {LAST_CHOSEN_BASE_ID}, for others will "
-                "be numbered from it"
+                f"base path {added.path!r} has id {added.id}: expected at most {LAST_CHOSEN_BASE_ID}, because "
+                "later ids are assigned above it"
             )

@@ -19,14 +19,14 @@ _LAST_SECOND = 253_402_300_799
 _NANOSECONDS = 1_000_000_000
 _SHARE = 256
 _LATEST_SECOND = 221_845_392_000
-"""Of the year 8999: what is written after it is later by nanoseconds each, and has room."""
+"""A second of the year 8999. Timestamps above it grow by nanoseconds per commit, so there is room up to the bound."""
 LAST_BASE_ID = (1 << 32) - 1
 LAST_CHOSEN_BASE_ID = (1 << 31) - 1
-"""Transactions may choose the ids of base paths up to here; numbers above are given in turn."""
+"""Largest base path id that a transaction may choose; larger ids are assigned in sequence."""
 
 
 def reservable_fragment_ids(mark: int) -> int:
-    """How many fragment ids one transaction may take without fragments, if `mark` is the highest that was taken.
+    """The largest number of fragment ids that one transaction may reserve if `mark` is the highest id in use.
 
     A share of those that are left, so that no number of reservations leaves none.
     """
@@ -34,7 +34,7 @@ def reservable_fragment_ids(mark: int) -> int:
 
 
 def check_room(head: ManifestFile | None, proposed: ManifestFile) -> None:
-    """Raise `InvalidTransaction` for a manifest that we did not build and that takes more numbers than it has use for.
+    """Raise `InvalidTransaction` for a manifest of another writer that uses up more numbers than it needs.
 
     `head` is the version before, None for the first one of a chain. Raises `CorruptFile` for what is no manifest.
     """

@@ -80,7 +80,7 @@ ACTIONS: list[Callable[[Table], None]] = [
 
 
 class Interruption:
-    """Lets somebody act once, before the call with a certain number."""
+    """Runs a concurrent client once, before the call with a given number."""
 
     def __init__(self, place: int, act: Callable[[], object]) -> None:
         self.succeeded = False
@@ -178,7 +178,7 @@ def test_a_version_tagged_while_manifests_are_read_is_not_removed(tmp_path: Path
 
 
 def test_a_version_restored_just_before_its_removal_keeps_its_files(tmp_path: Path) -> None:
-    """The manifest is gone, and whoever had read it commits it again while the cleanup waits."""
+    """The manifest is removed, and a writer that had read it restores it while the clean-up waits."""
     scene = Rewindable(tmp_path, branch=False)
     table = scene.table
     old = table.manifests()[OLD]

@@ -1,7 +1,7 @@
-"""A process that commits to a table which others commit to as well; started by `test_race_of_processes.py`.
+"""A process that commits to a table concurrently with others; started by `test_race_of_processes.py`.
 
-Its argument is a JSON object. It says `ready` when its data files are written, waits for a line, and then says for
-every commit which version it was told and which row is in it.
+Its argument is a JSON object. It prints `ready` when its data files are written, waits for a line on standard input,
+and then prints the version and the row of every commit.
 """
 
 from __future__ import annotations

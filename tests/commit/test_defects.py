@@ -51,7 +51,7 @@ def test_an_index_on_a_dropped_field_is_refused(table: Table, tmp_path: Path) ->
 def test_metadata_of_a_dropped_field_is_refused(table: Table) -> None:
     stale = table.open()
     table.open().drop_columns(["s"])
-    with pytest.raises(OSError, match="Field with id 2 does not exist"):  # not a conflict, for those who ask
+    with pytest.raises(OSError, match="Field with id 2 does not exist"):  # not reported as a conflict
         stale.update_field_metadata({"s": {"k": "v"}})
     with pytest.raises(IncompatibleTransaction, match="it dropped field 2"):
         commit(table, UpdateConfig(field_metadata={2: MapUpdate({"k": "v"})}))

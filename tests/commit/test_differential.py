@@ -1,7 +1,7 @@
-"""The same transaction over the same commit, by stock pylance and by us: one verdict, or a listed difference.
+"""The same stale transaction after the same commit, by both engines: the same verdict, or a listed difference.
 
-Every operation that both engines commit stands against every operation that there is, in both orders. Which cases
-there are is generated from the two lists below; a test fails when a kind of operation is missing from one of them.
+Every operation that both engines commit is judged against every kind of operation, in both orders. The cases are
+generated from the two lists below; a test fails if a kind of operation is missing from one of them.
 """
 
 from __future__ import annotations

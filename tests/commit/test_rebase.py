@@ -38,7 +38,7 @@ def check(table: Table, ids: list[int]) -> None:
     assert table.ids() == ids
 
 
-def test_our_delete_over_pylance_s(table: Table) -> None:
+def test_our_delete_after_a_delete_of_pylance(table: Table) -> None:
     operation = delete_rows(table.open(), "id in (2, 12)")
     table.open().delete("id = 1")
     file = commit(table, operation, 3)
@@ -54,21 +54,21 @@ def test_our_delete_over_pylance_s(table: Table) -> None:
     )
 
 
-def test_pylance_s_delete_over_ours(table: Table) -> None:
+def test_a_delete_of_pylance_after_our_delete(table: Table) -> None:
     stale = table.open()
     commit(table, delete_rows(table.open(), "id = 1"), 3)
     stale.delete("id = 2")
     check(table, list(range(3, 20)))
 
 
-def test_our_update_over_pylance_s_delete(table: Table) -> None:
+def test_our_update_after_a_delete_of_pylance(table: Table) -> None:
     operation = merge_rows(table.open(), rows(3, 5))
     table.open().delete("id in (1, 2)")
     commit(table, operation, 3)
     check(table, list(range(3, 20)))
 
 
-def test_pylance_s_update_over_our_delete(table: Table) -> None:
+def test_an_update_of_pylance_after_our_delete(table: Table) -> None:
     stale = table.open()
     commit(table, delete_rows(table.open(), "id = 1"), 3)
     stale.update({"x": "70"}, where="id = 2")
@@ -76,7 +76,7 @@ def test_pylance_s_update_over_our_delete(table: Table) -> None:
     assert table.open().to_table(filter="x = 70", columns=["id"]).column(0).to_pylist() == [2]
 
 
-def test_our_delete_over_two_of_pylance_s_and_an_append(table: Table) -> None:
+def test_our_delete_after_two_deletes_and_an_append_of_pylance(table: Table) -> None:
     operation = delete_rows(table.open(), "id in (4, 14)")
     table.open().delete("id = 1")
     table.open().update({"x": "70"}, where="id in (2, 12)")
@@ -85,7 +85,7 @@ def test_our_delete_over_two_of_pylance_s_and_an_append(table: Table) -> None:
     check(table, [i for i in range(22) if i not in (0, 1, 4, 14)])
 
 
-def test_a_delete_that_meets_nobody_keeps_its_read_version(table: Table) -> None:
+def test_a_delete_without_a_concurrent_delete_keeps_its_read_version(table: Table) -> None:
     operation = delete_rows(table.open(), "id = 12")
     table.open().delete("id = 1")
     file = commit(table, operation, 3)
@@ -104,7 +104,7 @@ def test_an_append_keeps_its_read_version(table: Table) -> None:
     check(table, list(range(2, 22)))
 
 
-def test_a_union_of_all_rows_removes_the_fragment(table: Table) -> None:
+def test_merged_deletions_of_all_rows_remove_the_fragment(table: Table) -> None:
     operation = delete_rows(table.open(), "id in (5, 6, 7, 8, 9)")
     table.open().delete("id in (1, 2, 3, 4)")
     file = commit(table, operation, 3)
@@ -114,7 +114,7 @@ def test_a_union_of_all_rows_removes_the_fragment(table: Table) -> None:
     check(table, list(range(10, 20)))
 
 
-def test_the_same_row_is_for_one_of_us(table: Table) -> None:
+def test_a_delete_conflicts_with_a_delete_of_the_same_rows(table: Table) -> None:
     operation = delete_rows(table.open(), "id in (4, 5)")
     table.open().delete("id in (1, 5)")
     with pytest.raises(RetryableConflict, match="conflict with version 4: it changed row 5 of fragment 0 as well"):
@@ -122,7 +122,7 @@ def test_the_same_row_is_for_one_of_us(table: Table) -> None:
     check(table, [i for i in range(2, 20) if i != 5])
 
 
-def test_rows_that_the_read_version_had_lost_are_nobody_s_conflict(table: Table) -> None:
+def test_rows_deleted_before_the_read_version_do_not_conflict(table: Table) -> None:
     """Both deletion files hold row 0, which neither of the two deleted."""
     operation = delete_rows(table.open(), "id = 4")
     table.open().delete("id = 5")
@@ -139,7 +139,7 @@ def test_large_deletions_become_bitmaps(tmp_path: Path) -> None:
     check(table, list(range(4000, 10_000)))
 
 
-def test_deletions_in_a_parent_s_files_are_merged_on_a_branch(tmp_path: Path) -> None:
+def test_deletion_files_of_the_parent_are_merged_on_a_branch(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10))
     table.open().delete("id = 0")
     table.open().create_branch("dev")
@@ -165,7 +165,7 @@ def test_a_version_that_was_cleaned_up_cannot_be_judged(table: Table) -> None:
         commit(table, operation, 3)
 
 
-def test_without_the_read_version_rows_cannot_be_told_apart(table: Table) -> None:
+def test_without_the_read_version_the_changed_rows_are_unknown(table: Table) -> None:
     operation = delete_rows(table.open(), "id = 4")
     table.open().delete("id = 1")
     next((table.path / "_versions").glob("18446744073709551612.manifest")).unlink()
@@ -198,7 +198,7 @@ def test_a_transaction_without_its_deletion_file_is_invalid(table: Table) -> Non
         commit(table, operation, 3)
 
 
-def test_a_removal_over_a_partial_delete_starts_over(table: Table) -> None:
+def test_a_removal_of_a_fragment_conflicts_with_a_delete_in_it(table: Table) -> None:
     operation = delete_rows(table.open(), "id < 10")
     assert operation.removed_ids == (0,)
     table.open().delete("id = 1")
@@ -213,7 +213,7 @@ def test_a_delete_after_a_restore_is_incompatible(table: Table) -> None:
         commit(table, operation, 3)
 
 
-def test_the_head_s_fragment_is_what_is_updated() -> None:
+def test_a_rebased_update_is_based_on_the_fragment_of_the_head() -> None:
     """Whatever else happened to the fragment stays: only the deletion file is ours."""
     head = pb.Manifest(version=7)
     current = head.fragments.add(id=0, physical_rows=4)

@@ -34,18 +34,18 @@ def test_a_vacant_slot_is_won(store: FaultStore, inner: MemoryStore) -> None:
     assert [write.verb for write in store.writes] == ["put_if_absent"]
 
 
-def test_a_taken_slot_is_lost_with_what_it_holds(store: FaultStore, inner: MemoryStore) -> None:
+def test_a_taken_slot_is_lost_and_returns_its_content(store: FaultStore, inner: MemoryStore) -> None:
     inner.put(SLOT, b"theirs")
     assert claim(store) == SlotLost(b"theirs")
     assert inner.get(SLOT) == b"theirs"
 
 
-def test_our_bytes_in_the_slot_are_a_win(store: FaultStore, inner: MemoryStore) -> None:
+def test_a_slot_with_the_same_bytes_is_won(store: FaultStore, inner: MemoryStore) -> None:
     inner.put(SLOT, b"ours")
     assert claim(store) == SlotWon(None)
 
 
-def test_a_lost_answer_is_settled_by_reading(store: FaultStore) -> None:
+def test_a_lost_answer_is_resolved_by_reading(store: FaultStore) -> None:
     store.fail(Fault.LOST_ANSWER)
     assert claim(store) == SlotWon(None)
     assert len(store.writes) == 1
@@ -57,14 +57,14 @@ def test_a_lost_answer_of_a_lost_race_is_a_loss(store: FaultStore, inner: Memory
     assert claim(store) == SlotLost(b"theirs")
 
 
-def test_a_lost_request_is_sent_again_with_the_same_bytes(store: FaultStore, inner: MemoryStore) -> None:
+def test_a_lost_request_is_retried_with_the_same_bytes(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.LOST_REQUEST, times=2)
     assert isinstance(claim(store), SlotWon)
     assert inner.get(SLOT) == b"ours"
     assert [write.path for write in store.writes] == [SLOT] * 3
 
 
-def test_vacant_is_unknown_never_lost(store: FaultStore) -> None:
+def test_a_vacant_slot_is_unknown_and_never_lost(store: FaultStore) -> None:
     store.fail(Fault.LOST_REQUEST, times=99)
     outcome = claim(store)
     assert isinstance(outcome, SlotUnknown)
@@ -72,14 +72,14 @@ def test_vacant_is_unknown_never_lost(store: FaultStore) -> None:
     assert len(store.writes) == 3
 
 
-def test_a_delayed_write_may_land_while_we_ask_again(store: FaultStore, inner: MemoryStore) -> None:
+def test_a_delayed_write_may_be_applied_during_a_retry(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.DELAYED)
     store.before(lambda verb, _path: store.deliver() if verb == "get" else None)
     assert claim(store) == SlotWon(None)
     assert inner.get(SLOT) == b"ours"
 
 
-def test_a_delayed_write_lands_after_patience_ended(store: FaultStore, inner: MemoryStore) -> None:
+def test_a_delayed_write_is_applied_after_the_retries_are_exhausted(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.DELAYED, times=99)
     assert isinstance(claim(store), SlotUnknown)
     store.deliver()
@@ -87,7 +87,7 @@ def test_a_delayed_write_lands_after_patience_ended(store: FaultStore, inner: Me
     assert claim(store) == SlotWon(None)
 
 
-def test_somebody_else_may_take_it_between_our_writes(store: FaultStore, inner: MemoryStore) -> None:
+def test_another_writer_may_take_the_slot_between_retries(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.LOST_REQUEST)
     reads: list[str] = []
 
@@ -101,7 +101,7 @@ def test_somebody_else_may_take_it_between_our_writes(store: FaultStore, inner: 
     assert claim(store) == SlotLost(b"theirs")
 
 
-def test_a_refused_write_is_the_store_s_error(store: FaultStore) -> None:
+def test_a_refused_write_raises_the_error_of_the_store(store: FaultStore) -> None:
     def refuse(verb: str, _path: str) -> None:
         raise StorageError(f"{verb}: no permission")
 
@@ -110,7 +110,7 @@ def test_a_refused_write_is_the_store_s_error(store: FaultStore) -> None:
         claim(store)
 
 
-def test_a_refusal_after_a_lost_answer_decides_nothing(store: FaultStore) -> None:
+def test_a_refusal_after_a_lost_answer_is_not_conclusive(store: FaultStore) -> None:
     store.fail(Fault.DELAYED)
 
     def refuse(_verb: str, _path: str) -> None:
@@ -134,7 +134,7 @@ def test_a_slot_that_was_cleared_is_claimed_again(store: FaultStore, inner: Memo
     assert isinstance(claim(store), SlotWon)
 
 
-def test_of_many_claims_one_wins(inner: MemoryStore) -> None:
+def test_of_concurrent_claims_one_wins(inner: MemoryStore) -> None:
     outcomes: list[SlotOutcome] = []
     start = threading.Barrier(16)
 

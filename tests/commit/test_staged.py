@@ -31,7 +31,7 @@ def files(table: Table) -> set[str]:
     return {meta.path for meta in table.store.list("")}
 
 
-def test_a_staged_version_can_be_read_and_the_head_does_not_know_it(table: Table) -> None:
+def test_a_staged_version_can_be_read_and_does_not_change_the_head(table: Table) -> None:
     staged = stage(table, delete_rows(table.open(), "id in (1, 11)"))
     assert staged.version == 3
     assert staged.path.startswith("_staging/")
@@ -43,7 +43,7 @@ def test_a_staged_version_can_be_read_and_the_head_does_not_know_it(table: Table
     assert table.ids() == list(range(20))
 
 
-def test_publishing_gives_it_its_name(table: Table) -> None:
+def test_publishing_gives_a_version_its_canonical_name(table: Table) -> None:
     staged = stage(table, Append(table.stage(rows(20, 22))))
     committed = staged.publish()
     assert committed.version == 3
@@ -58,7 +58,7 @@ def test_publishing_gives_it_its_name(table: Table) -> None:
     lance.write_dataset(rows(22, 23), dataset, mode="append").validate()
 
 
-def test_publishing_twice_is_publishing_once(table: Table) -> None:
+def test_publishing_is_idempotent(table: Table) -> None:
     staged = stage(table, Append(table.stage(rows(20, 22))))
     first = staged.publish()
     again = staged.publish()
@@ -66,7 +66,7 @@ def test_publishing_twice_is_publishing_once(table: Table) -> None:
     assert table.open().version == 3
 
 
-def test_discarding_leaves_nothing_but_the_data(table: Table) -> None:
+def test_discarding_removes_all_but_the_data_files(table: Table) -> None:
     operation = delete_rows(table.open(), "id = 4")
     table.open().delete("id = 1")
     before = files(table)
@@ -88,7 +88,7 @@ def test_a_published_version_cannot_be_discarded(table: Table) -> None:
     assert table.ids() == list(range(22))
 
 
-def test_when_the_head_moved_it_must_be_staged_again(table: Table) -> None:
+def test_a_version_must_be_staged_again_if_the_head_moved(table: Table) -> None:
     operation = Append(table.stage(rows(20, 22)))
     staged = stage(table, operation)
     lance.write_dataset(rows(30, 31), table.uri, mode="append")
@@ -103,7 +103,7 @@ def test_when_the_head_moved_it_must_be_staged_again(table: Table) -> None:
     assert table.ids() == [*range(22), 30]
 
 
-def test_staging_follows_what_landed_since(table: Table) -> None:
+def test_staging_rebases_over_concurrent_commits(table: Table) -> None:
     operation = delete_rows(table.open(), "id = 4")
     table.open().delete("id = 1")
     staged = stage(table, operation)
@@ -112,7 +112,7 @@ def test_staging_follows_what_landed_since(table: Table) -> None:
         stage(table, delete_rows(table.open(2), "id = 4"), staged.publish().version - 2)
 
 
-def test_two_staged_versions_do_not_meet_until_one_is_published(table: Table) -> None:
+def test_two_staged_versions_are_independent_until_one_is_published(table: Table) -> None:
     one = stage(table, Append(table.stage(rows(20, 22))))
     two = stage(table, Append(table.stage(rows(30, 32))))
     assert one.path != two.path
@@ -123,7 +123,7 @@ def test_two_staged_versions_do_not_meet_until_one_is_published(table: Table) ->
     assert table.ids() == [*range(20), 30, 31]
 
 
-def test_pylance_s_cleanup_passes_by(table: Table) -> None:
+def test_the_cleanup_of_pylance_keeps_staged_versions(table: Table) -> None:
     table.store.put("other/x", b"")  # the store holds more than this table
     operation = delete_rows(table.open(), "id = 4")
     table.open().delete("id = 1")
@@ -170,7 +170,7 @@ def test_a_committed_transaction_cannot_be_staged(table: Table) -> None:
         stage_commit(table.store, "t", transaction)
 
 
-def test_a_lost_answer_while_publishing_is_found(table: Table) -> None:
+def test_a_lost_answer_while_publishing_is_resolved(table: Table) -> None:
     store = FaultStore(table.store)
     staged = stage(table, Append(table.stage(rows(20, 22))), store=store)
     store.fail(Fault.LOST_ANSWER, when=lambda write: write.path == staged.target)
@@ -178,7 +178,9 @@ def test_a_lost_answer_while_publishing_is_found(table: Table) -> None:
     assert table.ids() == list(range(22))
 
 
-def test_an_unknown_outcome_may_only_be_asked_again(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_an_unknown_outcome_only_publishing_may_be_repeated(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("lance_core.commit.slot.LONGEST_WAIT", 0.001)
     store = FaultStore(table.store)
     staged = stage(table, Append(table.stage(rows(20, 22))), store=store)

@@ -13,7 +13,7 @@ from tests.transaction.tables import make_table
 
 
 @pytest.mark.parametrize("v2", [False, True])
-def test_a_version_is_found_in_either_scheme(tmp_path: Path, v2: bool) -> None:
+def test_a_version_is_found_by_either_naming_scheme(tmp_path: Path, v2: bool) -> None:
     table = make_table(tmp_path, (0, 5), (5, 10), v2=v2)
     files = TableFiles(table.store, "t")
     assert files.manifest(2).identity == table.head().identity

@@ -62,7 +62,7 @@ def table(tmp_path: Path, flavour: Flavour) -> Table:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_pylance_and_we_take_turns(table: Table, flavour: Flavour, name: str) -> None:
+def test_commits_of_pylance_and_this_engine_alternate(table: Table, flavour: Flavour, name: str) -> None:
     make, columns = OPERATIONS[name]
     operation = make(table)
     stale = table.open()
@@ -86,7 +86,7 @@ def test_pylance_and_we_take_turns(table: Table, flavour: Flavour, name: str) ->
     assert table.open().config() == {"late": "1"}
 
 
-def test_indices_go_with_their_columns(tmp_path: Path) -> None:
+def test_indices_are_dropped_with_their_columns(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10))
     table.open().create_scalar_index("id", "BTREE")
     table.open().create_scalar_index("s", "BTREE")
@@ -98,7 +98,7 @@ def test_indices_go_with_their_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_what_is_restored(tmp_path: Path, stable_row_ids: bool) -> None:
+def test_a_restore_restores_rows_schema_config_and_indices(tmp_path: Path, stable_row_ids: bool) -> None:
     """Rows, schema, config, metadata; but no id is ever given again."""
     table = make_table(tmp_path, (0, 10), stable_row_ids=stable_row_ids)
     table.open().update_config({"k": "old"})
@@ -119,7 +119,7 @@ def test_what_is_restored(tmp_path: Path, stable_row_ids: bool) -> None:
         assert table.open().to_table(columns=["_rowid"], filter="id >= 20")["_rowid"].to_pylist() == [*range(20, 25)]
 
 
-def test_a_version_that_is_not_there(tmp_path: Path) -> None:
+def test_a_restore_of_a_missing_version_is_refused(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     for version, expected in ((0, "expected one from 1 to 2"), (3, "expected one from 1 to 2")):
         with pytest.raises(InvalidTransaction, match=f"restore of version {version}: {expected}"):
@@ -129,7 +129,7 @@ def test_a_version_that_is_not_there(tmp_path: Path) -> None:
         commit(table, Restore(1), Flavour())
 
 
-def test_reserved_ids_are_left_out(tmp_path: Path) -> None:
+def test_reserved_fragment_ids_are_not_assigned(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10))
     commit(table, ReserveFragments(3), Flavour())
     lance.write_dataset(rows(10, 20), table.uri, mode="append")
@@ -181,7 +181,7 @@ def test_base_paths_are_numbered(tmp_path: Path) -> None:
         commit(table, elsewhere(table), Flavour())
 
 
-def test_a_projection_adds_nothing(tmp_path: Path) -> None:
+def test_a_projection_cannot_add_fields(tmp_path: Path) -> None:
     table = make_table(tmp_path, (0, 10))
     fields = (*table.head().manifest.fields, pb.Field(id=9, parent_id=-1, name="z", logical_type="int64"))
     with pytest.raises(InvalidTransaction, match="project keeps field 9, which is not in version 1"):
@@ -216,7 +216,7 @@ EXPECTED: dict[str, tuple[str, str, str, str]] = {
 
 @pytest.mark.parametrize("theirs", EXPECTED)
 @pytest.mark.parametrize("ours", OURS)
-def test_cell(tmp_path: Path, ours: str, theirs: str) -> None:
+def test_verdict_on_a_stale_table_operation(tmp_path: Path, ours: str, theirs: str) -> None:
     table = make_table(tmp_path, (0, 10), (10, 20))
     table.open().create_scalar_index("id", "BTREE")
     read_version = table.open().version
@@ -229,7 +229,7 @@ def test_cell(tmp_path: Path, ours: str, theirs: str) -> None:
     assert table.ids() == (list(range(10)) if (ours, expected) == ("restore", OK) else before)
 
 
-def test_metadata_of_a_field_outlives_a_projection(tmp_path: Path) -> None:
+def test_metadata_of_a_field_survives_a_projection(tmp_path: Path) -> None:
     """A projection brings its own copy of every field. Stock writers commit it, and the metadata is gone."""
     table = make_table(tmp_path, (0, 10))
     operation = dropping(table, "s")
@@ -239,7 +239,7 @@ def test_metadata_of_a_field_outlives_a_projection(tmp_path: Path) -> None:
     assert table.open().schema.field("id").metadata == {b"k": b"v"}
 
 
-def test_pylance_sees_these_in_its_way_too(tmp_path: Path) -> None:
+def test_pylance_judges_these_commits_by_the_same_rules(tmp_path: Path) -> None:
     """The other direction: ours is committed, a stale pylance comes after."""
     table = make_table(tmp_path, (0, 10), (10, 20))
     stale = [table.open() for _ in range(4)]
@@ -256,7 +256,7 @@ def test_pylance_sees_these_in_its_way_too(tmp_path: Path) -> None:
     assert table.ids() == list(range(20))
 
 
-def test_a_transaction_of_pylance_is_ours_to_commit(tmp_path: Path) -> None:
+def test_a_transaction_made_by_pylance_can_be_committed(tmp_path: Path) -> None:
     """What pylance committed at one place is encoded again and committed at another."""
     table = make_table(tmp_path / "a", (0, 10))
     other = table.copy(tmp_path / "b")

@@ -26,7 +26,7 @@ def table(tmp_path: Path) -> Table:
     return make_table(tmp_path, (0, 10), (10, 20))
 
 
-def test_a_message_at_the_head_and_behind_it(table: Table) -> None:
+def test_a_message_is_committed_on_the_head_and_rebased(table: Table) -> None:
     deletion = encode_transaction(delete_rows(table.open(), "id = 3"), read_version=2)
     append = encode_transaction(Append(table.stage(rows(20, 22))), read_version=2)
     first = lance_core.commit_transaction(table.uri, append)
@@ -38,7 +38,7 @@ def test_a_message_at_the_head_and_behind_it(table: Table) -> None:
     assert table.ids() == [i for i in range(22) if i not in (3, 4)]
 
 
-def test_the_same_transaction_again_is_its_first_answer(table: Table) -> None:
+def test_the_same_transaction_returns_the_same_version(table: Table) -> None:
     message = encode_transaction(UpdateConfig(MapUpdate({"k": "v"})), read_version=2)
     assert lance_core.commit_transaction(f"file://{table.path}", message).version == 3
     table.open().update_config({"k": "w"})
@@ -46,7 +46,7 @@ def test_the_same_transaction_again_is_its_first_answer(table: Table) -> None:
     assert table.open().config() == {"k": "w"}
 
 
-def test_conflicts_say_which_version_and_why(table: Table) -> None:
+def test_a_conflict_has_a_version_and_a_reason(table: Table) -> None:
     deletion = encode_transaction(delete_rows(table.open(), "id = 3"), read_version=2)
     table.open().update_config({"k": "v"})
     table.open().delete("id = 3")
@@ -69,7 +69,7 @@ def test_a_branch(table: Table) -> None:
         lance_core.commit_transaction(table.uri, message, branch="other")
 
 
-def test_what_is_no_transaction(table: Table) -> None:
+def test_bytes_that_are_not_a_transaction_are_refused(table: Table) -> None:
     with pytest.raises(InvalidTransaction, match="3 bytes are not a transaction"):
         lance_core.commit_transaction(table.uri, b"\xff\xff\xff")
     with pytest.raises(ReferenceNotFound):

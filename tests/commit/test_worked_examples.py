@@ -116,7 +116,7 @@ def writers(request: pytest.FixtureRequest) -> tuple[type[Writer], type[Writer]]
     return ORDERS[request.param]
 
 
-def test_rebasable(tmp_path: Path, writers: tuple[type[Writer], type[Writer]]) -> None:
+def test_the_rebasable_example(tmp_path: Path, writers: tuple[type[Writer], type[Writer]]) -> None:
     """Two deletes of other rows of one fragment: the second merges the deletion vectors."""
     table = make_table(tmp_path, (0, 1000))
     table.open().update_config({"made": "version 2"})
@@ -136,7 +136,7 @@ def test_rebasable(tmp_path: Path, writers: tuple[type[Writer], type[Writer]]) -
     assert fragment.deletion_file.num_deleted_rows == 200
 
 
-def test_retryable(tmp_path: Path, writers: tuple[type[Writer], type[Writer]]) -> None:
+def test_the_retryable_example(tmp_path: Path, writers: tuple[type[Writer], type[Writer]]) -> None:
     """An update of a fragment that was compacted away: done again on the newer version, it succeeds."""
     sizes = [100, 10, 10, 10, 10, 10, 100]
     bounds = [(sum(sizes[:place]), sum(sizes[: place + 1])) for place in range(7)]
@@ -162,7 +162,7 @@ def test_retryable(tmp_path: Path, writers: tuple[type[Writer], type[Writer]]) -
     assert dataset.count_rows() == 250
 
 
-def test_incompatible(tmp_path: Path, writers: tuple[type[Writer], type[Writer]]) -> None:
+def test_the_incompatible_example(tmp_path: Path, writers: tuple[type[Writer], type[Writer]]) -> None:
     """A delete of rows that a restore has taken away: done again it would be about other rows."""
     table = make_table(tmp_path, (0, 10), (10, 20), (20, 30))
     first, second = (writer(table) for writer in writers)

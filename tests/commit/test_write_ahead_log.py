@@ -79,7 +79,7 @@ def test_indices_are_those_of_pylance(table: Table) -> None:
         assert comparable(built.indices) == comparable(files[version].indices)
 
 
-def test_pylance_and_we_take_turns(table: Table) -> None:
+def test_commits_of_pylance_and_this_engine_alternate(table: Table) -> None:
     details = table.open().mem_wal_index_details()
     stale = table.open()
     commit(table, log((SHARDS[0], 3)), Flavour())
@@ -102,7 +102,7 @@ def test_pylance_and_we_take_turns(table: Table) -> None:
         lance.write_dataset(data(20), stale, mode="append")
 
 
-def test_what_it_may_follow(table: Table) -> None:
+def test_operations_that_a_log_update_may_follow(table: Table) -> None:
     table.open().update_config({"k": "v"})
     assert outcome_of(table, log((SHARDS[0], 3)), 2) == "committed"
     assert outcome_of(table, log((SHARDS[0], 4)), 3) == "retryable"
@@ -112,7 +112,7 @@ def test_what_it_may_follow(table: Table) -> None:
     assert outcome_of(table, log((SHARDS[0], 9)), 5) == "incompatible"
 
 
-def test_a_log_that_nobody_initialized(tmp_path: Path) -> None:
+def test_a_log_without_an_index_gets_one(tmp_path: Path) -> None:
     lance.write_dataset(rows(0, 3), tmp_path / "t")
     table = Table(tmp_path)
     commit(table, log((SHARDS[0], 1)), Flavour())
@@ -121,7 +121,7 @@ def test_a_log_that_nobody_initialized(tmp_path: Path) -> None:
     assert table.ids() == [0, 1, 2]
 
 
-def test_details_of_another_kind(tmp_path: Path) -> None:
+def test_details_that_cannot_be_decoded_are_refused(tmp_path: Path) -> None:
     lance.write_dataset(rows(0, 3), tmp_path / "t")
     table = Table(tmp_path)
     index = pb.IndexMetadata(name="__lance_mem_wal", uuid=pb.UUID(uuid=b"u" * 16))

@@ -140,7 +140,7 @@ def new_fragment(scene: Scene) -> pb.DataFragment:
 
 
 def test_absurd_row_counts_are_refused(scene: Scene) -> None:
-    """A range takes a few bytes whatever it spans: nobody lists its rows before they are counted."""
+    """A range takes a few bytes whatever it spans: its rows must be counted before they are expanded."""
     (fragment,) = (
         pb.DataFragment.FromString(entry.SerializeToString()) for entry in scene.operations["append"].fragments
     )

@@ -1,6 +1,6 @@
-"""Random work by two engines on one table, its branches and tags: rows, verdicts and files are those of the model.
+"""Random operations of two engines on one table with branches and tags: rows, verdicts and files are those of a model.
 
-The cases are the same in every run. To look for others, for as long as you like:
+The cases are the same in every run. To try more cases:
 
     LANCE_MACHINE_EXAMPLES=5000 python -m pytest tests/machine --timeout 0
 """

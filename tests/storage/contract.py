@@ -23,7 +23,7 @@ def racers() -> Iterator[ThreadPoolExecutor]:
 
 
 def race(pool: ThreadPoolExecutor, act: Callable[[int], object]) -> list[int]:
-    """Let 16 threads call `act(number)` at once. Returns who succeeded; every other one must get AlreadyExists."""
+    """Let 16 threads call `act(number)` at once. Returns the numbers that succeeded; others must get AlreadyExists."""
     start = threading.Barrier(RACERS)
 
     def run(number: int) -> bool:
@@ -64,7 +64,7 @@ class StoreContract:
         assert store.head("t/.lance-reserved").size == 0
         assert keys(store, "t") == ["t/.lance-reserved"]
 
-    def test_misses_raise_not_found_and_name_the_key(self, store: ObjectStore) -> None:
+    def test_a_missing_object_is_not_found_and_its_key_is_named(self, store: ObjectStore) -> None:
         store.put("dir/object", b"x")
         for path in ("nothing", "dir/nothing", "dir", "dir/object/below"):
             with pytest.raises(NotFound, match=path):
@@ -90,7 +90,7 @@ class StoreContract:
         store.put("digits", b"0123456789")
         assert store.get_range("digits", offset, length) == expected
 
-    def test_head_tells_size_time_and_the_tag_of_the_write(self, store: ObjectStore) -> None:
+    def test_head_returns_size_time_and_the_e_tag_of_the_write(self, store: ObjectStore) -> None:
         e_tag = store.put("a/b", b"12345")
         meta = store.head("a/b")
         assert (meta.path, meta.size, meta.e_tag) == ("a/b", 5, e_tag)
@@ -99,13 +99,13 @@ class StoreContract:
         assert e_tag.endswith('"')
         assert abs(meta.last_modified - datetime.now(UTC)) < self.clock_slack
 
-    def test_content_and_metadata_come_together(self, store: ObjectStore) -> None:
+    def test_content_and_metadata_are_read_together(self, store: ObjectStore) -> None:
         store.put("a/b", b"12345")
         assert store.get_with_meta("a/b") == (b"12345", store.head("a/b"))
         with pytest.raises(NotFound):
             store.get_with_meta("a/c")
 
-    def test_large_objects_survive(self, store: ObjectStore) -> None:
+    def test_large_objects_are_read_back(self, store: ObjectStore) -> None:
         data = bytes(range(256)) * 4 * 1024 * 9
         store.put("plain", data)
         store.put_if_absent("conditional", data)
@@ -134,12 +134,12 @@ class StoreContract:
         with pytest.raises(AlreadyExists, match="t/_versions/1"):
             store.publish("_staging/x/1", "t/_versions/1", b"manifest")
 
-    def test_publish_publishes_the_verified_bytes_whatever_became_of_the_staged_name(self, store: ObjectStore) -> None:
+    def test_publish_writes_the_given_bytes_even_if_the_staged_object_changed(self, store: ObjectStore) -> None:
         store.put("staged", b"something longer, put there after the verification")
         store.publish("staged", "one", b"verified")
         assert store.get("one") == b"verified"
 
-    def test_publish_of_a_staged_name_that_is_gone_is_not_found_where_it_is_a_link(self, store: ObjectStore) -> None:
+    def test_publish_by_link_of_a_missing_staged_object_is_not_found(self, store: ObjectStore) -> None:
         if store.content_e_tags:
             with pytest.raises(NotFound, match="staged"):
                 store.publish("staged", "two", b"verified")
@@ -169,7 +169,7 @@ class StoreContract:
             store.rename_if_absent("a/source", "d")
         assert keys(store, "") == ["b/taken", "c/new/target"]
 
-    def test_replace_wants_the_tag_that_is_there(self, store: ObjectStore) -> None:
+    def test_replace_requires_the_current_e_tag(self, store: ObjectStore) -> None:
         old = store.put("canonical", b"foreign")
         assert old is not None
         new = store.replace("canonical", b"ours, of another length", if_match=old)
@@ -222,7 +222,7 @@ class StoreContract:
 
     # copying
 
-    def test_a_copy_replaces_what_is_there(self, store: ObjectStore) -> None:
+    def test_a_copy_replaces_an_existing_object(self, store: ObjectStore) -> None:
         data = bytes(range(256)) * 4 * 1024 * 3
         store.put("a/source", data)
         store.put("b/target", b"something else")
@@ -236,14 +236,14 @@ class StoreContract:
         store.put("a/source", b"changed")
         assert store.get("b/target") == data
 
-    def test_a_copy_of_nothing_is_not_found(self, store: ObjectStore) -> None:
+    def test_a_copy_of_a_missing_object_is_not_found(self, store: ObjectStore) -> None:
         store.put("dir/object", b"x")
         for path in ("nothing", "dir", "dir/object/below"):
             with pytest.raises(NotFound, match=path):
                 store.copy(path, "target")
         assert keys(store, "") == ["dir/object"]
 
-    def test_copies_come_from_other_stores(self, store: ObjectStore, other: ObjectStore) -> None:
+    def test_objects_are_copied_from_other_stores(self, store: ObjectStore, other: ObjectStore) -> None:
         elsewhere = MemoryStore()
         elsewhere.put("a", b"from memory")
         other.put("b", b"from the same kind")
@@ -259,7 +259,7 @@ class StoreContract:
 
     # deleting and listing
 
-    def test_first_is_the_first_that_a_listing_has(self, store: ObjectStore) -> None:
+    def test_first_is_the_first_object_of_a_listing(self, store: ObjectStore) -> None:
         assert store.first("d") is None
         for path in ("d/b", "d/a/x", "d/a-b", "e"):
             store.put(path, path.encode())
@@ -268,7 +268,7 @@ class StoreContract:
         assert first is not None
         assert first.path == "d/a-b"
 
-    def test_delete_if_removes_only_what_has_the_e_tag(self, store: ObjectStore) -> None:
+    def test_delete_if_requires_the_current_e_tag(self, store: ObjectStore) -> None:
         store.put("a", b"one")
         old = store.head("a").e_tag
         store.put("a", b"another")
@@ -310,12 +310,12 @@ class StoreContract:
             assert keys(store, "", start) == expected
             assert keys(store, "t", start) == expected
 
-    def test_listing_tells_what_head_tells(self, store: ObjectStore) -> None:
+    def test_listing_and_head_agree(self, store: ObjectStore) -> None:
         store.put("t/a", b"123")
         store.put_if_absent("t/b", b"4")
         assert list(store.list("t")) == [store.head("t/a"), store.head("t/b")]
 
-    def test_listing_sees_at_once_what_others_wrote_and_removed(self, store: ObjectStore, other: ObjectStore) -> None:
+    def test_listing_sees_writes_and_removals_immediately(self, store: ObjectStore, other: ObjectStore) -> None:
         store.put("t/1", b"x")
         assert keys(store, "t") == ["t/1"]
         assert keys(other, "t") == ["t/1"]
@@ -335,7 +335,7 @@ class StoreContract:
         "path",
         ["", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/.", "./a", "a/..", "a\0b", "a\\b", "a\ud800"],
     )
-    def test_refuses_what_is_no_key(self, store: ObjectStore, path: str) -> None:
+    def test_invalid_keys_are_refused(self, store: ObjectStore, path: str) -> None:
         calls: list[Callable[[], object]] = [
             lambda: store.get(path),
             lambda: store.get_range(path, 0, 1),
@@ -360,7 +360,7 @@ class StoreContract:
                 list(store.list(path))
         assert keys(store, "") == []
 
-    def test_odd_names_are_names(self, store: ObjectStore) -> None:
+    def test_unusual_keys_are_accepted(self, store: ObjectStore) -> None:
         paths = ["ws$users/_versions/1", "..a/b..", "with space/é/%41", "a+b&c=d/#?x", "x/...", "q'\"<>/1"]
         for path in paths:
             store.put_if_absent(path, path.encode())
@@ -389,14 +389,14 @@ class StoreContract:
         store.gather([lambda: store.put("a", b"1"), lambda: store.put("b", b"2")])
         assert store.gather([lambda: store.get("b"), lambda: store.get("a")]) == [b"2", b"1"]
 
-    def test_maps_nest(self, store: ObjectStore) -> None:
+    def test_maps_can_be_nested(self, store: ObjectStore) -> None:
         def outer(row: int) -> list[str | None]:
             return store.map(lambda column: store.put(f"{row:02}/{column:02}", b"x"), range(6))
 
         store.map(outer, range(40))
         assert len(keys(store, "")) == 240
 
-    def test_object_paths_lead_back(self, store: ObjectStore) -> None:
+    def test_relative_path_is_the_inverse_of_object_path(self, store: ObjectStore) -> None:
         store.put("ws$t/_versions/1", b"x")
         path = store.object_path("ws$t/_versions/1")
         assert not path.startswith("/")

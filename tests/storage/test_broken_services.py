@@ -1,4 +1,4 @@
-"""Services that do not answer as they should, and what the caller is told."""
+"""Faulty services, and the errors that callers get."""
 
 import socket
 import threading
@@ -121,7 +121,7 @@ CONDITIONAL: list[Callable[[FsspecStore], object]] = [
 
 @pytest.mark.parametrize("write", CONDITIONAL, ids=["put_if_absent", "publish", "replace"])
 @pytest.mark.parametrize("answer", [BREAK, 500, 503], ids=["broken", "500", "503"])
-def test_a_conditional_write_without_an_answer_is_unknown_and_never_sent_twice(
+def test_a_conditional_write_without_an_answer_is_unknown_and_never_resent(
     store: FsspecStore, script: Script, write: Callable[[FsspecStore], object], answer: int
 ) -> None:
     """F1: sent twice, it could meet its own object and be taken for the loser."""
@@ -131,7 +131,7 @@ def test_a_conditional_write_without_an_answer_is_unknown_and_never_sent_twice(
     assert arrivals(script, "slot") == 1
 
 
-def test_a_conditional_write_that_was_turned_away_is_made_again(store: FsspecStore, script: Script) -> None:
+def test_a_conditional_write_that_was_not_accepted_is_retried(store: FsspecStore, script: Script) -> None:
     script.answers["slot"] = [429, 429]
     assert store.put_if_absent("slot", b"x") == '"7"'
     assert arrivals(script, "slot") == 3
@@ -164,7 +164,7 @@ def test_a_failed_condition_has_its_own_error(store: FsspecStore, script: Script
 
 
 @pytest.mark.parametrize("answer", [BREAK, 500, 429], ids=["broken", "500", "429"])
-def test_reads_plain_puts_and_deletes_are_made_again(store: FsspecStore, script: Script, answer: int) -> None:
+def test_reads_plain_puts_and_deletes_are_retried(store: FsspecStore, script: Script, answer: int) -> None:
     calls: list[Callable[[], object]] = [
         lambda: store.get("object"),
         lambda: store.head("object"),
@@ -179,7 +179,7 @@ def test_reads_plain_puts_and_deletes_are_made_again(store: FsspecStore, script:
     store.delete("object")
 
 
-def test_patience_ends(store: FsspecStore, script: Script) -> None:
+def test_retries_are_limited(store: FsspecStore, script: Script) -> None:
     script.answers["object"] = [503] * 10
     with pytest.raises(OutcomeUnknown):
         store.put("object", b"x")
@@ -189,7 +189,7 @@ def test_patience_ends(store: FsspecStore, script: Script) -> None:
     assert type(caught.value) is StorageError
 
 
-def test_a_put_is_unknown_when_any_of_its_tries_was(store: FsspecStore, script: Script) -> None:
+def test_a_put_is_unknown_if_any_of_its_attempts_was(store: FsspecStore, script: Script) -> None:
     script.answers["object"] = [BREAK, 403]
     with pytest.raises(OutcomeUnknown):
         store.put("object", b"x")
@@ -204,7 +204,7 @@ def test_a_move_that_leaves_the_source_is_unknown(store: FsspecStore, script: Sc
         store.rename_if_absent("source", "target")
 
 
-def test_where_nobody_listens_nothing_was_written(kind: str) -> None:
+def test_a_refused_connection_means_that_nothing_was_written(kind: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         store = open_service(kind, taken.getsockname()[1])

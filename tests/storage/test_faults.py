@@ -1,4 +1,4 @@
-"""The store that breaks on purpose."""
+"""`FaultStore`: failures at chosen writes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -98,7 +98,7 @@ def test_crashes_at_every_write_in_turn(nth: int) -> None:
         assert contents(inner) == states[1]
 
 
-def test_a_dead_process_does_nothing_more(store: FaultStore, inner: MemoryStore) -> None:
+def test_after_a_crash_every_call_fails(store: FaultStore, inner: MemoryStore) -> None:
     store.put("a", b"x")
     store.fail(Fault.CRASH_BEFORE)
     with pytest.raises(Crashed):
@@ -156,7 +156,7 @@ def test_a_lost_request_never_arrives(store: FaultStore, inner: MemoryStore) -> 
     assert contents(inner) == {"a": b"x"}
 
 
-def test_a_delayed_write_lands_when_delivered(store: FaultStore, inner: MemoryStore) -> None:
+def test_a_delayed_write_is_applied_when_delivered(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.DELAYED, times=2, when=lambda write: write.verb == "put_if_absent")
     for path in ("one", "two"):
         with pytest.raises(OutcomeUnknown):
@@ -170,7 +170,7 @@ def test_a_delayed_write_lands_when_delivered(store: FaultStore, inner: MemorySt
     assert store.deliver() == []
 
 
-def test_a_delayed_write_lands_after_the_process_died(store: FaultStore, inner: MemoryStore) -> None:
+def test_a_delayed_write_is_applied_after_a_crash(store: FaultStore, inner: MemoryStore) -> None:
     store.fail(Fault.DELAYED, nth=0)
     store.fail(Fault.CRASH_BEFORE, nth=1)
     with pytest.raises(OutcomeUnknown):
@@ -191,7 +191,7 @@ def test_rules_end_and_are_taken_in_order(store: FaultStore) -> None:
     store.put("t/1", b"x")
 
 
-def test_hooks_let_another_actor_in_at_an_exact_point(store: FaultStore, inner: MemoryStore) -> None:
+def test_a_hook_runs_a_concurrent_client_at_an_exact_call(store: FaultStore, inner: MemoryStore) -> None:
     seen: list[tuple[str, str]] = []
 
     def intrude(verb: str, path: str) -> None:
@@ -211,7 +211,7 @@ def test_hooks_let_another_actor_in_at_an_exact_point(store: FaultStore, inner: 
     assert contents(inner) == {"by the hook": b"x"}
 
 
-def test_a_hook_may_kill(store: FaultStore, inner: MemoryStore) -> None:
+def test_a_hook_may_crash_the_process(store: FaultStore, inner: MemoryStore) -> None:
     def kill(verb: str, path: str) -> None:
         store.crashed = True
 

@@ -1,4 +1,4 @@
-"""Local files: the contract, and what only a file system has."""
+"""Local files: the contract, and what is specific to file systems."""
 
 import errno
 import os
@@ -70,7 +70,7 @@ def test_e_tags_are_those_of_stock_lance(tmp_path: Path) -> None:
     assert store.object_path(path) == version.manifest_path
 
 
-def test_object_paths_outside_the_root_are_not_ours(tmp_path: Path) -> None:
+def test_object_paths_outside_the_root_have_no_key(tmp_path: Path) -> None:
     store = LocalStore(tmp_path / "cat")
     assert store.relative_path(f"{tmp_path}/catalog/x") is None
     assert store.relative_path(f"{tmp_path}/other/x") is None
@@ -81,7 +81,7 @@ def test_object_paths_outside_the_root_are_not_ours(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["link", "replace", "write"])
-def test_a_failed_write_leaves_nothing(
+def test_a_failed_write_leaves_no_file(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     def full(*_: object) -> None:
@@ -96,7 +96,7 @@ def test_a_failed_write_leaves_nothing(
 
 
 @pytest.mark.parametrize("step", ["link", "replace"])
-def test_a_file_system_that_does_not_answer_leaves_the_outcome_unknown(
+def test_a_file_system_without_an_answer_gives_an_unknown_outcome(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     def lost(*_: object) -> None:
@@ -107,9 +107,7 @@ def test_a_file_system_that_does_not_answer_leaves_the_outcome_unknown(
         store.put("t/1", b"x") if step == "replace" else store.put_if_absent("t/1", b"x")
 
 
-def test_a_link_whose_answer_was_lost_and_repeated_is_still_ours(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resent_link_is_recognised_as_the_same_write(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Network file systems repeat a link whose answer was lost, and then find its work."""
     link = os.link
 
@@ -124,7 +122,7 @@ def test_a_link_whose_answer_was_lost_and_repeated_is_still_ours(
     assert store.get("slot") == b"ours"
 
 
-def test_listings_hide_what_a_crash_left(store: LocalStore, tmp_path: Path) -> None:
+def test_listings_hide_temporary_files(store: LocalStore, tmp_path: Path) -> None:
     store.put("t/_versions/1.manifest", b"x")
     (tmp_path / "t/_versions" / f".{'0123456789abcdef' * 2}.tmp").write_bytes(b"torn")
     (tmp_path / "t/_versions/.hidden.tmp").write_bytes(b"an object like any other")
@@ -133,7 +131,7 @@ def test_listings_hide_what_a_crash_left(store: LocalStore, tmp_path: Path) -> N
         store.put(f"t/.{'0' * 32}.tmp", b"x")
 
 
-def test_stock_lance_overlooks_our_temporary_files(store: LocalStore, tmp_path: Path) -> None:
+def test_stock_lance_ignores_our_temporary_files(store: LocalStore, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(pa.table({"a": [1]}), uri)
     for directory in ("_versions", "data", "_transactions"):
@@ -143,7 +141,7 @@ def test_stock_lance_overlooks_our_temporary_files(store: LocalStore, tmp_path: 
     assert [found["version"] for found in lance.dataset(uri).versions()] == [1, 2]
 
 
-def test_directories_go_with_their_last_object(store: LocalStore, tmp_path: Path) -> None:
+def test_directories_are_removed_with_their_last_object(store: LocalStore, tmp_path: Path) -> None:
     """Stock Lance takes a directory `x.lance` for a table."""
     store.put("x.lance/_versions/1", b"x")
     store.put("x.lance/data/a/b", b"x")
@@ -156,7 +154,7 @@ def test_directories_go_with_their_last_object(store: LocalStore, tmp_path: Path
 
 
 @pytest.mark.parametrize("durable", [True, False])
-def test_directories_that_come_and_go_lose_no_write(store: LocalStore, durable: bool) -> None:
+def test_concurrent_creation_and_removal_of_directories_loses_no_write(store: LocalStore, durable: bool) -> None:
     failures: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -179,7 +177,7 @@ def test_directories_that_come_and_go_lose_no_write(store: LocalStore, durable: 
     assert keys(store, "") == []
 
 
-def test_a_directory_in_the_way_is_no_object(store: LocalStore) -> None:
+def test_a_directory_is_not_an_object(store: LocalStore) -> None:
     store.put("a/b", b"x")
     for call in (
         lambda: store.put("a", b"x"),
@@ -200,7 +198,7 @@ def test_links_to_directories_are_not_followed_when_listing(store: LocalStore, t
     assert keys(store, "") == ["a/b"]
 
 
-def test_names_that_are_not_text_are_passed_over(store: LocalStore, tmp_path: Path) -> None:
+def test_names_that_are_not_utf_8_are_ignored(store: LocalStore, tmp_path: Path) -> None:
     store.put("a/b", b"x")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/a/\xff")).write_bytes(b"x")
     assert keys(store, "", "a/a") == ["a/b"]
@@ -215,7 +213,7 @@ def test_publishing_is_a_link(store: LocalStore, tmp_path: Path) -> None:
     assert (tmp_path / "staged").samefile(tmp_path / "t/1")
 
 
-def test_where_links_are_refused_the_bytes_are_written(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_links_publishing_writes_the_bytes(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Linux refuses links to files of other users that one may not write (protected_hardlinks)."""
     store.put("staged", b"x")
     link = os.link
@@ -239,7 +237,7 @@ def no_exclusive_rename(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lance_core.storage.local.rename_to_vacant", lambda _source, _target: False)
 
 
-def test_a_move_is_one_step(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_move_is_atomic(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes the old name while the mover is held is not removed with it."""
     store.put("a/source", b"x")
     with monkeypatch.context() as patch:
@@ -338,7 +336,7 @@ def test_a_durable_write_syncs_the_bytes_first_and_then_every_name(store: LocalS
     assert names(disk.take()) == ["TEMPORARY", "a/b", "a", "."]
 
 
-def test_a_root_that_is_new_is_made_durable_too(tmp_path: Path, disk: Disk) -> None:
+def test_a_new_root_is_made_durable_too(tmp_path: Path, disk: Disk) -> None:
     LocalStore(tmp_path / "new" / "root").put("x", b"x")
     assert set(names(disk.take())) == {".", "new", "TEMPORARY", "new/root"}
 
@@ -358,7 +356,7 @@ def test_a_durable_copy_syncs_the_bytes_first_and_then_every_name(store: LocalSt
     assert disk.take() == []
 
 
-def test_where_the_kernel_does_not_copy_the_bytes_are(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_copy_in_the_kernel_the_bytes_are_copied(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     data = bytes(range(256)) * 4096 * 3
     store.put("source", data)
     kernel = os.copy_file_range
@@ -376,7 +374,7 @@ def test_where_the_kernel_does_not_copy_the_bytes_are(store: LocalStore, monkeyp
     assert store.get("target") == data
 
 
-def test_a_copy_that_fails_leaves_nothing(store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_copy_leaves_no_file(store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store.put("a/source", b"x")
     store.put("a/target", b"before")
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
@@ -387,7 +385,7 @@ def test_a_copy_that_fails_leaves_nothing(store: LocalStore, tmp_path: Path, mon
 
 
 @pytest.mark.usefixtures("no_exclusive_rename")
-def test_a_move_makes_the_new_name_durable_before_the_old_one_goes(
+def test_a_move_syncs_the_new_name_before_removing_the_old_one(
     store: LocalStore, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("s/staged", b"x")
@@ -403,7 +401,7 @@ def test_a_move_makes_the_new_name_durable_before_the_old_one_goes(
     assert disk.take() == ["s/staged", "t", ".", "UNLINK"]
 
 
-def test_sync_covers_files_that_others_wrote_and_each_directory_once(
+def test_sync_covers_files_of_other_writers_and_each_directory_once(
     store: LocalStore, disk: Disk, tmp_path: Path
 ) -> None:
     lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / "t"))
@@ -417,7 +415,7 @@ def test_sync_covers_files_that_others_wrote_and_each_directory_once(
     assert sorted(disk.take()) == sorted([*paths, "_staging/b/a/1", *directories])
 
 
-def test_directories_that_did_not_change_are_not_synced_again(
+def test_unchanged_directories_are_not_synced_again(
     store: LocalStore, disk: Disk, next_tick: Callable[[], None]
 ) -> None:
     store.put("a/b/1", b"x")
@@ -432,7 +430,7 @@ def test_directories_that_did_not_change_are_not_synced_again(
     assert names(disk.take()) == ["TEMPORARY", "a/c", "a"]
 
 
-def test_directories_made_anew_by_others_are_synced_again(
+def test_recreated_directories_are_synced_again(
     store: LocalStore, disk: Disk, tmp_path: Path, next_tick: Callable[[], None]
 ) -> None:
     store.put("t.lance/data/1", b"x")
@@ -447,7 +445,7 @@ def test_directories_made_anew_by_others_are_synced_again(
     assert sorted(disk.take()) == [".", "t.lance", "t.lance/data", "t.lance/data/1"]
 
 
-def test_a_directory_that_just_changed_is_not_trusted(store: LocalStore, disk: Disk) -> None:
+def test_a_recently_changed_directory_is_synced_again(store: LocalStore, disk: Disk) -> None:
     """File times advance in ticks: another change may share the one that was seen."""
     store.put("a/1", b"x")
     disk.take()

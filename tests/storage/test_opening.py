@@ -1,4 +1,4 @@
-"""From URIs and options to stores."""
+"""Opening stores by URI and options."""
 
 import uuid
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_a_memory_name_is_one_store_in_the_process() -> None:
         "s3://b/x?v=1",
     ],
 )
-def test_refuses_what_leads_to_no_store(uri: str) -> None:
+def test_invalid_uris_and_options_are_refused(uri: str) -> None:
     with pytest.raises(StorageError, match=r"expected|directory buckets"):
         open_store(uri)
 

@@ -1,4 +1,4 @@
-"""The store that forgets what was not made durable."""
+"""`PowerStore`: objects that are not durable are lost."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> PowerStore:
     return PowerStore(LocalStore(tmp_path, "none"))
 
 
-def test_keeps_what_was_made_durable(store: PowerStore) -> None:
+def test_durable_objects_survive_a_power_loss(store: PowerStore) -> None:
     store.put("put", b"x")
     store.put_if_absent("claimed", b"x")
     store.publish("put", "published", b"x")
@@ -46,7 +46,7 @@ def test_keeps_what_was_made_durable(store: PowerStore) -> None:
     assert keys(store, "") == ["claimed", "copied", "published", "put", "renamed", "replaced", "synced"]
 
 
-def test_forgets_the_rest(store: PowerStore) -> None:
+def test_other_objects_are_lost(store: PowerStore) -> None:
     store.put("t/put", b"x", durable=False)
     store.put_if_absent("t/claimed", b"x", durable=False)
     store.put("staged", b"x")
@@ -67,7 +67,7 @@ def test_an_unsynced_link_and_the_removal_of_the_staged_name_leave_no_copy(store
     assert keys(store, "") == []
 
 
-def test_forgets_what_lance_wrote_until_it_is_synced(store: PowerStore, tmp_path: Path) -> None:
+def test_files_written_by_lance_are_lost_until_they_are_synced(store: PowerStore, tmp_path: Path) -> None:
     """S1: Lance clients never sync."""
     for name in ("kept", "lost"):
         lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / name))
@@ -78,6 +78,6 @@ def test_forgets_what_lance_wrote_until_it_is_synced(store: PowerStore, tmp_path
     assert lance.dataset(str(tmp_path / "kept")).count_rows() == 1
 
 
-def test_what_was_there_before_is_durable(store: PowerStore, tmp_path: Path) -> None:
+def test_the_initial_content_is_durable(store: PowerStore, tmp_path: Path) -> None:
     store.put("before", b"x", durable=False)
     assert PowerStore(LocalStore(tmp_path, "none")).lose_power() == []

@@ -1,4 +1,4 @@
-"""S3, Azure and Google: the contract over HTTP, and how many requests it takes."""
+"""S3, Azure and Google: the contract over HTTP, and the number of requests."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -90,13 +90,15 @@ class CountedContract(ServiceContract):
                 call()
             assert methods == [method]
 
-    def test_a_rename_looks_reads_writes_and_deletes_what_it_saw(self, emulator: Emulator, store: ObjectStore) -> None:
+    def test_a_rename_is_a_head_a_read_a_write_and_a_conditional_delete(
+        self, emulator: Emulator, store: ObjectStore
+    ) -> None:
         store.put("source", b"x")
         with emulator.counted() as methods:
             store.rename_if_absent("source", "target")
         assert Counter(methods) == Counter([self.stat, "GET", self.write, "DELETE"])
 
-    def test_a_copy_between_places_of_one_service_does_not_come_by_here(
+    def test_a_copy_within_one_service_does_not_pass_through_the_process(
         self, emulator: Emulator, store: ObjectStore
     ) -> None:
         elsewhere = open_store(emulator.new_root(), emulator.storage_options)
@@ -126,7 +128,7 @@ class TestS3(CountedContract, MissingBucket):
             assert keys(store, "many", paths[4]) == paths[5:]
         assert methods == ["GET"] * 3
 
-    def test_what_is_too_large_for_one_request_is_copied_in_parts(self, emulator: Emulator) -> None:
+    def test_an_object_too_large_for_one_request_is_copied_in_parts(self, emulator: Emulator) -> None:
         options = Options(emulator.storage_options)
         bucket = S3Bucket(emulator.bucket, s3_arguments(options))
         store = FsspecStore(bucket, f"s3://{emulator.bucket}", "parts")
@@ -143,7 +145,7 @@ class TestS3(CountedContract, MissingBucket):
         assert store.get("target") == data
         store.close()
 
-    def test_folder_markers_are_no_objects(self, emulator: Emulator, store: ObjectStore) -> None:
+    def test_folder_markers_are_not_objects(self, emulator: Emulator, store: ObjectStore) -> None:
         import boto3
 
         store.put("t/1", b"x")
@@ -177,7 +179,7 @@ class TestAzure(ServiceContract, MissingBucket):
 
 
 class TestGcs(CountedContract):
-    def test_a_copy_that_takes_long_is_asked_for_again(self, emulator: Emulator, store: ObjectStore) -> None:
+    def test_a_long_copy_is_continued_by_its_token(self, emulator: Emulator, store: ObjectStore) -> None:
         store.put("source", b"x" * (2 << 20))
         with emulator.counted() as methods:
             store.copy("source", "target")

@@ -495,7 +495,7 @@ def test_a_commit_during_the_deletion_is_removed_too(table: Path) -> None:
 @pytest.mark.parametrize("what", ["tag", "move", "branch"])
 @pytest.mark.parametrize("moment", ["replace", "get"])
 def test_no_reference_is_created_to_a_branch_that_is_being_deleted(table: Path, what: str, moment: str) -> None:
-    """Whoever refers to a branch and whoever deletes it look for each other once both are announced."""
+    """A new reference to a branch and the deletion of the branch detect each other after both are written."""
     Dataset.open(str(table)).branches.create("gone", 2)
     store = LocalStore(table, "none")
     deleted: list[bool] = []

@@ -255,7 +255,7 @@ def test_a_crash_leaves_no_table_and_the_same_call_completes_it(table: Table, tm
         source.deep_clone(again)
         done = number + (fault is Fault.CRASH_AFTER)
         copied = [write.path for write in again.writes if write.verb == "copy"]
-        assert len(copied) <= max(6 - done, 0) + 1  # the deletion file, whose size nobody knows, is copied again
+        assert len(copied) <= max(6 - done, 0) + 1  # the deletion file, whose size is unknown, is copied again
         assert ids(lance.dataset(str(root))) == ON_DEV
 
 
@@ -277,7 +277,7 @@ def test_files_of_the_first_manifest_survive_a_power_loss(table: Table, tmp_path
         source.deep_clone(interrupted)
     power = PowerStore(MemoryStore())
     for meta in interrupted.inner.list(""):
-        power.inner.put(meta.path, interrupted.inner.get(meta.path))  # there, but nobody knows whether durably
+        power.inner.put(meta.path, interrupted.inner.get(meta.path))  # exists, but may not be durable
     source.deep_clone(power)
     assert power.lose_power() == []
 

@@ -16,7 +16,7 @@ def staged_row(version: int, base_uri: str = BASE, uuid: str = f"{UUID}0", size:
 
 
 class ManifestContract:
-    def test_a_row_comes_back_as_it_was_put(self, manifests: ManifestStore) -> None:
+    def test_a_row_is_read_back_unchanged(self, manifests: ManifestStore) -> None:
         row = staged_row((1 << 63) - 1, size=1 << 40)
         assert manifests.get(BASE, row.version) is None
         assert manifests.put_if_absent(row)
@@ -32,7 +32,7 @@ class ManifestContract:
         assert manifests.put_if_absent(staged_row(6))
         assert manifests.put_if_absent(staged_row(5, base_uri=f"{BASE}/tree/dev"))
 
-    def test_a_row_is_replaced_only_as_it_is_known(self, manifests: ManifestStore) -> None:
+    def test_a_row_is_replaced_only_if_it_is_unchanged(self, manifests: ManifestStore) -> None:
         row, other = staged_row(5), staged_row(5, uuid=f"{UUID}1")
         assert not manifests.replace(row, row.finished())
         assert manifests.get(BASE, 5) is None
@@ -47,7 +47,7 @@ class ManifestContract:
         assert manifests.replace(row.finished(), other)
         assert manifests.get(BASE, 5) == other
 
-    def test_a_row_is_removed_only_as_it_is_known(self, manifests: ManifestStore) -> None:
+    def test_a_row_is_removed_only_if_it_is_unchanged(self, manifests: ManifestStore) -> None:
         row = staged_row(5)
         manifests.put_if_absent(row)
         assert not manifests.remove(row.finished())
@@ -56,7 +56,7 @@ class ManifestContract:
         assert not manifests.remove(row)
         assert manifests.get(BASE, 5) is None
 
-    def test_tells_what_is_staged(self, manifests: ManifestStore) -> None:
+    def test_lists_staged_rows(self, manifests: ManifestStore) -> None:
         rows = [staged_row(version) for version in (12, 9, 10)]
         for row in (*rows, staged_row(3, base_uri="s3://bucket/a b%2525/t$x2")):
             manifests.put_if_absent(row)
@@ -66,14 +66,14 @@ class ManifestContract:
         assert manifests.staged(BASE) == [rows[1], rows[2]]
         assert manifests.staged("s3://bucket") == []
 
-    def test_tells_what_is_staged_below(self, manifests: ManifestStore) -> None:
+    def test_lists_staged_rows_below_a_uri(self, manifests: ManifestStore) -> None:
         bases = [f"{BASE}/tree/dev", BASE, f"{BASE}-2", BASE.upper() + "/x", "s3://bucket/a bX2525/t$x/x"]
         for base in bases:
             manifests.put_if_absent(staged_row(1, base_uri=base))
         assert {row.base_uri for row in manifests.staged(BASE, below=True)} == {BASE, f"{BASE}/tree/dev"}
         assert {row.base_uri for row in manifests.staged("s3://bucket", below=True)} == set(bases) - {bases[3]}
 
-    def test_of_many_writers_one_gets_the_version(self, manifests: ManifestStore) -> None:
+    def test_of_concurrent_writers_one_gets_the_version(self, manifests: ManifestStore) -> None:
         start = threading.Barrier(RACERS)
 
         def put(number: int) -> list[bool]:
@@ -86,7 +86,7 @@ class ManifestContract:
             [winner] = [number for number in range(RACERS) if won[number][version - 1]]
             assert manifests.get(BASE, version) == staged_row(version, uuid=f"{UUID}{winner}")
 
-    def test_of_many_swappers_one_succeeds(self, manifests: ManifestStore) -> None:
+    def test_of_concurrent_replacements_one_succeeds(self, manifests: ManifestStore) -> None:
         start = threading.Barrier(RACERS)
         first = staged_row(1).finished()
         manifests.put_if_absent(first)

@@ -58,7 +58,7 @@ def test_every_exclusive_write_goes_to_the_manifest_store(place: Place) -> None:
     assert place.table.open().tags.list()["tag"]["version"] == 3
 
 
-def test_the_public_functions_take_it(place: Place) -> None:
+def test_public_functions_accept_the_handler(place: Place) -> None:
     handler = ExternalManifestHandler(place.manifests)
     message = encode_transaction(Append(place.table.stage(rows(20, 22))), read_version=2)
     done = lance_core.commit_transaction(place.table.uri, message, commit_handler=handler)
@@ -75,7 +75,7 @@ def test_the_public_functions_take_it(place: Place) -> None:
 
 
 @pytest.mark.parametrize("moment", DEATHS)
-def test_the_next_reader_sees_what_is_committed_and_finishes_it(place: Place, moment: str) -> None:
+def test_the_next_reader_finalises_a_committed_version(place: Place, moment: str) -> None:
     committed = die(place, moment)
     reader = place.process()
     assert reader.open().version == 2 + len(committed)
@@ -84,7 +84,7 @@ def test_the_next_reader_sees_what_is_committed_and_finishes_it(place: Place, mo
 
 
 @pytest.mark.parametrize("moment", DEATHS)
-def test_a_reader_of_that_version_sees_and_finishes_it(place: Place, moment: str) -> None:
+def test_a_reader_of_a_staged_version_finalises_it(place: Place, moment: str) -> None:
     committed = die(place, moment)
     store = place.process().store
     if not committed:
@@ -97,7 +97,7 @@ def test_a_reader_of_that_version_sees_and_finishes_it(place: Place, moment: str
 
 
 @pytest.mark.parametrize("moment", DEATHS)
-def test_the_next_writer_builds_on_what_is_committed(place: Place, moment: str) -> None:
+def test_the_next_writer_builds_on_a_committed_version(place: Place, moment: str) -> None:
     committed = die(place, moment)
     done = place.process().commit("alive")
     assert (done.version, done.rebased) == (3 + len(committed), bool(committed))
@@ -105,7 +105,7 @@ def test_the_next_writer_builds_on_what_is_committed(place: Place, moment: str) 
 
 
 @pytest.mark.parametrize("moment", DEATHS)
-def test_the_next_writer_that_looks_at_nothing_loses_to_what_is_committed(place: Place, moment: str) -> None:
+def test_a_writer_that_does_not_list_loses_to_a_committed_version(place: Place, moment: str) -> None:
     committed = die(place, moment)
     store = place.process().store
     if committed:
@@ -118,7 +118,7 @@ def test_the_next_writer_that_looks_at_nothing_loses_to_what_is_committed(place:
 
 
 @pytest.mark.parametrize("moment", DEATHS)
-def test_the_transaction_sent_again_is_committed_once(place: Place, moment: str) -> None:
+def test_a_repeated_transaction_is_committed_once(place: Place, moment: str) -> None:
     message = encode_transaction(UpdateConfig(MapUpdate({"dead": "1"})), read_version=2)
     process = place.process()
     DEATHS[moment][0](process)
@@ -142,7 +142,7 @@ def test_a_copy_opens_without_the_manifest_store(place: Place, moment: str, tmp_
     assert copy.ids() == list(range(21))
 
 
-def test_readers_that_die_while_they_finish_are_finished_too(place: Place) -> None:
+def test_a_crashed_finalisation_is_completed_by_the_next_reader(place: Place) -> None:
     die(place, "after the row")
     for moment in ("before the final name", "after the final name", "before the update"):
         reader = place.process()
@@ -153,7 +153,7 @@ def test_readers_that_die_while_they_finish_are_finished_too(place: Place) -> No
     place.check("dead")
 
 
-def test_many_readers_finish_one_version_together(place: Place) -> None:
+def test_concurrent_readers_finalise_one_version(place: Place) -> None:
     die(place, "after the row")
     versions: list[int] = []
     start = threading.Barrier(8)
@@ -172,7 +172,7 @@ def test_many_readers_finish_one_version_together(place: Place) -> None:
     place.check("dead")
 
 
-def test_a_version_that_another_reader_finished_meanwhile_is_read(place: Place) -> None:
+def test_a_version_finalised_by_another_reader_is_read(place: Place) -> None:
     die(place, "after the row")
     slow = place.process()
 
@@ -200,7 +200,7 @@ READS: dict[str, Callable[[ObjectStore], object]] = {
 
 
 @pytest.mark.parametrize("read", READS)
-def test_what_cannot_be_synchronised_is_not_read(place: Place, read: str) -> None:
+def test_a_version_that_cannot_be_finalised_is_not_read(place: Place, read: str) -> None:
     die(place, "after the row")
     reader = place.process()
     refuse_final(reader)
@@ -212,7 +212,7 @@ def test_what_cannot_be_synchronised_is_not_read(place: Place, read: str) -> Non
 
 
 @pytest.mark.parametrize("read", READS)
-def test_a_version_whose_staged_file_is_gone_is_not_read(place: Place, read: str) -> None:
+def test_a_version_without_its_staged_file_is_not_read(place: Place, read: str) -> None:
     die(place, "after the row")
     place.staged()[0].unlink()
     with pytest.raises(ManifestNotSynchronized, match="the staged file is missing"):
@@ -259,7 +259,7 @@ def test_a_final_file_of_another_size_is_not_enough(place: Place) -> None:
     assert [row.staged for row in place.manifests.rows] == [True]
 
 
-def test_a_version_that_is_lost_for_good_can_be_given_up(place: Place) -> None:
+def test_a_lost_version_can_be_abandoned_by_removing_its_row(place: Place) -> None:
     die(place, "after the row")
     place.staged()[0].unlink()
     place.process().store.delete(manifest_path("t", 3))
@@ -271,7 +271,7 @@ def test_a_version_that_is_lost_for_good_can_be_given_up(place: Place) -> None:
 # the writer goes on
 
 
-def test_a_commit_stands_although_its_final_name_could_not_be_written(place: Place) -> None:
+def test_a_commit_is_valid_although_its_final_name_cannot_be_written(place: Place) -> None:
     writer = place.process()
     refuse_final(writer)
     assert writer.commit("a").version == 3
@@ -281,7 +281,7 @@ def test_a_commit_stands_although_its_final_name_could_not_be_written(place: Pla
     place.check("a")
 
 
-def test_nothing_is_built_above_a_version_that_is_not_shown(place: Place) -> None:
+def test_nothing_is_built_on_a_version_that_cannot_be_finalised(place: Place) -> None:
     writer = place.process()
     refuse_final(writer)
     writer.commit("a")
@@ -292,8 +292,8 @@ def test_nothing_is_built_above_a_version_that_is_not_shown(place: Place) -> Non
     place.check("a", "b")
 
 
-def test_publishing_tells_that_the_final_name_is_not_there(place: Place) -> None:
-    """Who publishes for others must not send them to a name that their clients cannot read."""
+def test_publishing_reports_a_missing_final_name(place: Place) -> None:
+    """A published name must be readable by clients that do not use the manifest store."""
     process = place.process()
     data = place.final(2).read_bytes()
     process.objects.put("staged", data)
@@ -307,7 +307,7 @@ def test_publishing_tells_that_the_final_name_is_not_there(place: Place) -> None
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LOST_REQUEST, Fault.DELAYED])
-def test_a_lost_answer_is_read_back(place: Place, fault: Fault) -> None:
+def test_a_lost_answer_is_resolved_by_reading(place: Place, fault: Fault) -> None:
     writer = place.process()
     writer.manifests.fail(fault, "put_if_absent")
     assert writer.commit("a").version == 3
@@ -316,7 +316,7 @@ def test_a_lost_answer_is_read_back(place: Place, fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LOST_REQUEST, Fault.DELAYED])
-def test_a_lost_answer_of_the_update_costs_nothing(place: Place, fault: Fault) -> None:
+def test_a_lost_answer_of_the_last_step_is_harmless(place: Place, fault: Fault) -> None:
     writer = place.process()
     writer.manifests.fail(fault, "replace")
     assert writer.commit("a").version == 3
@@ -325,7 +325,7 @@ def test_a_lost_answer_of_the_update_costs_nothing(place: Place, fault: Fault) -
     place.check("a")
 
 
-def test_silence_is_unknown_and_cleans_up_nothing(place: Place) -> None:
+def test_an_unknown_outcome_cleans_up_nothing(place: Place) -> None:
     writer = place.process()
     writer.manifests.fail(Fault.DELAYED, "put_if_absent", times=99)
     with pytest.raises(CommitUnknown):
@@ -337,7 +337,7 @@ def test_silence_is_unknown_and_cleans_up_nothing(place: Place) -> None:
     place.check("a")
 
 
-def test_a_delayed_row_meets_the_version_that_another_writer_made(place: Place) -> None:
+def test_a_delayed_row_loses_to_the_version_of_another_writer(place: Place) -> None:
     writer = place.process()
     writer.manifests.fail(Fault.DELAYED, "put_if_absent", times=99)
     with pytest.raises(CommitUnknown):
@@ -348,7 +348,7 @@ def test_a_delayed_row_meets_the_version_that_another_writer_made(place: Place) 
     place.check("b")
 
 
-def test_a_manifest_store_that_dies_with_the_answer_leaves_it_open(place: Place) -> None:
+def test_a_manifest_store_without_an_answer_gives_an_unknown_outcome(place: Place) -> None:
     writer = place.process()
     commit = writer.manifests.inner.put_if_absent
 
@@ -371,7 +371,7 @@ class MemoryProxy(MemoryManifestStore):
         self.put_if_absent = put_if_absent  # type: ignore[method-assign]
 
 
-def test_a_refused_row_commits_nothing_and_leaves_nothing(place: Place) -> None:
+def test_a_refused_row_commits_nothing_and_leaves_no_files(place: Place) -> None:
     writer = place.process()
 
     def refuse(row: ManifestRow) -> bool:

@@ -27,7 +27,7 @@ from tests.transaction.tables import make_table, rows
 
 
 @pytest.mark.parametrize("v2", [True, False])
-def test_a_table_older_than_the_manifest_store_goes_on(tmp_path: Path, v2: bool) -> None:
+def test_a_table_older_than_the_manifest_store_stays_valid(tmp_path: Path, v2: bool) -> None:
     place = Place(make_table(tmp_path / "root", (0, 10), (10, 20), v2=v2))
     assert place.process().open().version == 2
     place.process().commit("a")
@@ -38,7 +38,7 @@ def test_a_table_older_than_the_manifest_store_goes_on(tmp_path: Path, v2: bool)
     assert place.table.ids() == list(range(21))
 
 
-def test_many_writers_that_meet_an_old_table_lose_nothing(place: Place) -> None:
+def test_concurrent_writers_of_an_old_table_lose_no_commit(place: Place) -> None:
     failures: list[BaseException] = []
     start = threading.Barrier(6)
 
@@ -62,7 +62,7 @@ def test_many_writers_that_meet_an_old_table_lose_nothing(place: Place) -> None:
     place.check(*(f"{name}{number}" for name in "abcdef" for number in range(5)))
 
 
-def test_one_directory_is_one_table_by_whatever_name(place: Place, tmp_path: Path) -> None:
+def test_one_directory_is_one_table_under_all_its_names(place: Place, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "root")
     handler = ExternalManifestHandler(place.manifests)
     die(place, "after the row")
@@ -73,7 +73,7 @@ def test_one_directory_is_one_table_by_whatever_name(place: Place, tmp_path: Pat
     assert {row.base_uri for row in place.manifests.rows} == {place.table.store.object_uri("t")}
 
 
-def test_a_table_that_was_removed_is_made_again(place: Place) -> None:
+def test_a_removed_table_can_be_created_again(place: Place) -> None:
     """Its rows hold nothing any more: the files that they name are gone."""
     place.process().commit("a")
     chain = place.process()
@@ -88,7 +88,7 @@ def test_a_table_that_was_removed_is_made_again(place: Place) -> None:
     assert [(row.version, row.staged, row.size) for row in place.manifests.rows] == [(n, False, 5) for n in (1, 2, 3)]
 
 
-def test_a_name_whose_file_is_gone_has_one_new_owner(place: Place) -> None:
+def test_a_name_without_its_file_is_claimed_by_one_writer(place: Place) -> None:
     """Between the look and the claim another writer takes it, and finishes: the row is not the one that was seen."""
     place.process().commit("a")
     place.final(3).unlink()
@@ -117,7 +117,7 @@ def test_a_deleted_version_leaves_no_row(place: Place) -> None:
     process.store.put_if_absent(manifest_path("t", 3), b"x")
 
 
-def test_deleting_an_unfinished_version_leaves_nothing(place: Place) -> None:
+def test_deleting_a_staged_version_leaves_no_files_and_no_row(place: Place) -> None:
     die(place, "after the row")
     place.process().store.delete(manifest_path("t", 3))
     assert place.manifests.rows == []
@@ -137,15 +137,15 @@ def test_a_version_has_one_name(place: Place) -> None:
     assert place.staged() == []
 
 
-def test_an_unfinished_version_is_not_to_be_had_under_its_other_name(place: Place) -> None:
+def test_a_staged_version_cannot_be_claimed_under_its_other_name(place: Place) -> None:
     die(place, "after the row")
     with pytest.raises(NotFound):
         place.process().store.get("t/_versions/3.manifest")
     assert not place.final(3).exists()
 
 
-def test_a_deletion_that_dies_half_way_leaves_a_vacant_name(place: Place) -> None:
-    """The file goes before the row: a row alone holds nothing, a file alone would be claimed by nobody for ever."""
+def test_a_crashed_deletion_leaves_a_vacant_name(place: Place) -> None:
+    """The file is removed before the row: a row alone is vacant, a file alone could never be claimed."""
     process = place.process()
     process.commit("a")
     process.manifests.fail(Fault.CRASH_BEFORE, "remove")
@@ -157,14 +157,14 @@ def test_a_deletion_that_dies_half_way_leaves_a_vacant_name(place: Place) -> Non
     place.check("b")
 
 
-def test_a_plain_put_finishes_what_it_replaces(place: Place) -> None:
+def test_a_plain_put_finalises_the_version_it_replaces(place: Place) -> None:
     die(place, "after the row")
     place.process().store.put(manifest_path("t", 3), b"repaired")
     assert place.process().store.get(manifest_path("t", 3)) == b"repaired"
     assert place.staged() == []
 
 
-def test_a_copy_of_an_unfinished_version_is_of_the_version(place: Place) -> None:
+def test_a_copy_of_a_staged_version_finalises_it_first(place: Place) -> None:
     die(place, "after the row")
     store, other = place.process().store, place.process()
     other.store.copy(manifest_path("t", 3), "elsewhere", origin=store)
@@ -172,14 +172,14 @@ def test_a_copy_of_an_unfinished_version_is_of_the_version(place: Place) -> None
     place.check("dead")
 
 
-def test_a_copy_onto_an_unfinished_version_finishes_it_first(place: Place) -> None:
+def test_a_copy_onto_a_staged_version_finalises_it_first(place: Place) -> None:
     die(place, "after the row")
     place.process().store.copy(manifest_path("t", 2), manifest_path("t", 3))
     assert place.process().store.get(manifest_path("t", 3)) == place.final(2).read_bytes()
     assert place.staged() == []
 
 
-def test_of_two_replacements_one_wins(place: Place) -> None:
+def test_of_two_concurrent_replacements_one_wins(place: Place) -> None:
     process = place.process()
     process.commit("a")
     e_tag = process.store.head(manifest_path("t", 3)).e_tag
@@ -197,7 +197,7 @@ def test_of_two_replacements_one_wins(place: Place) -> None:
     assert place.final(3).read_bytes() == b"theirs"
 
 
-def test_a_replacement_of_an_unfinished_version_finishes_it_first(place: Place) -> None:
+def test_a_replacement_of_a_staged_version_finalises_it_first(place: Place) -> None:
     die(place, "after the final name")
     store = place.process().store
     e_tag = LocalStore(place.table.root, "none").head(manifest_path("t", 3)).e_tag
@@ -221,7 +221,7 @@ def claim_tag(process: Process, data: bytes = b"first") -> None:
 
 
 @pytest.mark.parametrize(("moment", "claimed"), [(moment, claimed) for moment, (_, claimed) in DEATHS.items()])
-def test_a_tag_is_there_or_not_whoever_dies(place: Place, moment: str, claimed: bool) -> None:
+def test_a_tag_exists_or_not_after_a_crash_of_any_client(place: Place, moment: str, claimed: bool) -> None:
     moments: dict[str, Callable[[Process], None]] = {
         **{name: arm for name, (arm, _) in DEATHS.items() if "row" in name or "update" in name},
         "before staging": lambda process: process.objects.fail(Fault.CRASH_BEFORE, nth=0),
@@ -243,7 +243,7 @@ def test_a_tag_is_there_or_not_whoever_dies(place: Place, moment: str, claimed: 
     assert place.process().store.get(TAG) == (b"first" if claimed else b"second")
 
 
-def test_listing_shows_a_tag_that_was_claimed(place: Place) -> None:
+def test_listing_finalises_a_claimed_tag(place: Place) -> None:
     process = place.process()
     process.manifests.fail(Fault.CRASH_AFTER, "put_if_absent")
     with pytest.raises(Crashed):
@@ -251,7 +251,7 @@ def test_listing_shows_a_tag_that_was_claimed(place: Place) -> None:
     assert [meta.path for meta in place.process().store.list("t/_refs")] == [TAG]
 
 
-def test_a_claim_that_is_lost_stands_in_nobody_s_way(place: Place) -> None:
+def test_a_lost_claim_does_not_block_the_name(place: Place) -> None:
     process = place.process()
     process.manifests.fail(Fault.CRASH_AFTER, "put_if_absent")
     with pytest.raises(Crashed):
@@ -263,7 +263,7 @@ def test_a_claim_that_is_lost_stands_in_nobody_s_way(place: Place) -> None:
     assert place.process().store.get(TAG) == b"second"
 
 
-def test_a_tag_that_stock_pylance_deleted_is_made_again(place: Place) -> None:
+def test_a_tag_deleted_by_stock_pylance_can_be_created_again(place: Place) -> None:
     dataset = place.process().open()
     dataset.tags.create("x", 1)
     with pytest.raises(AlreadyExists):
@@ -273,7 +273,7 @@ def test_a_tag_that_stock_pylance_deleted_is_made_again(place: Place) -> None:
     assert place.table.open().tags.list()["x"]["version"] == 2
 
 
-def test_a_branch_that_stock_pylance_deleted_is_made_again(place: Place) -> None:
+def test_a_branch_deleted_by_stock_pylance_can_be_created_again(place: Place) -> None:
     """Its versions have the numbers of the first one."""
     process = place.process()
     for _ in range(2):

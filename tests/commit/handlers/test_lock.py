@@ -73,7 +73,7 @@ def race(table: Table, handler: CommitLock | ConditionalPut) -> list[int]:
     return sorted(versions)
 
 
-def test_it_serialises_a_store_that_excludes_nobody(table: Table) -> None:
+def test_the_lock_serialises_writers_of_a_store_without_exclusive_writes(table: Table) -> None:
     assert race(table, CommitLock(VersionLocks())) == [3, 4]
     assert table.open().config() == {"a": "1", "b": "1"}
     table.open().validate()
