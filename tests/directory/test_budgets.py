@@ -59,7 +59,7 @@ def test_a_read_is_one_round_trip(counted: Ground, operation: str, request_: dic
     assert cost.by_verb == {"get": 2 if head_only else 1}  # who asks for the head also has head + 1 looked for (P5)
 
 
-def test_what_another_server_changed_comes_inline_with_the_next_version(counted: Ground) -> None:
+def test_changes_of_another_server_come_inline_with_the_next_version(counted: Ground) -> None:
     counted.again().make_namespace("new")
 
     with store_of(counted).measure() as cost:

@@ -37,7 +37,7 @@ class TestF1OnlyAnOccupiedSlotIsAnAnswer:
 
         assert broken.catalog.snapshot().version == before + 1
 
-    def test_silence_is_unknown_and_cleans_up_nothing(self, broken: Ground, faults: FaultStore) -> None:
+    def test_a_lost_answer_is_unknown_and_cleans_up_nothing(self, broken: Ground, faults: FaultStore) -> None:
         request = broken.stage(T, rows(3, 4))
         faults.fail(Fault.DELAYED, when=is_flip, times=1000)
         staged = broken.tree()
@@ -304,7 +304,7 @@ def test_threads_share_flips_and_lose_nothing(ground: Ground) -> None:
     assert len([name for name in names if name.startswith("w")]) == 160
 
 
-def test_a_fault_of_ours_in_one_batch_fails_that_batch_alone(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_in_one_batch_fails_that_batch_alone(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     from namespace_server.directory.planning import transactions
 
     ground.make_table("g", "t")

@@ -58,7 +58,7 @@ class TestM3NoAnswerNamesAnUnverifiedCanonicalFile:
         assert answer["results"][0]["create_table_version"]["version"]["manifest_path"] == sent
         assert broken.read("describe_table_version", id=T, version=2)["version"]["manifest_path"] == sent
 
-    def test_describe_finishes_what_a_dead_server_left(self, broken: Ground, faults: FaultStore) -> None:
+    def test_describe_finishes_the_promotion_of_a_dead_server(self, broken: Ground, faults: FaultStore) -> None:
         request = broken.stage(T, rows(3, 4))
         faults.fail(Fault.CRASH_BEFORE, when=is_promotion)
         with pytest.raises(Crashed):
@@ -72,7 +72,7 @@ class TestM3NoAnswerNamesAnUnverifiedCanonicalFile:
 
 
 class TestM5GoneVersions:
-    def test_what_a_client_cleaned_up_is_not_listed_and_never_promoted_again(self, ground: Ground) -> None:
+    def test_a_version_that_a_client_removed_is_not_listed_and_never_promoted_again(self, ground: Ground) -> None:
         ground.make_table("g", "t")
         ground.write(T, rows(3, 4))
         ground.write(T, rows(4, 5))
@@ -107,7 +107,7 @@ class TestM6UsurpedNames:
         reports = [record for record in broken.catalog.snapshot().records() if record.state == "foreign"]
         assert len(reports) == 1
 
-    def test_what_was_built_on_the_usurper_is_set_aside_as_well(self, broken: Ground, faults: FaultStore) -> None:
+    def test_a_version_built_on_the_usurper_is_set_aside_as_well(self, broken: Ground, faults: FaultStore) -> None:
         request = broken.stage(T, rows(3, 4))
 
         def usurp() -> None:
@@ -273,9 +273,7 @@ class TestS1DurableBeforeTheFlip:
         assert record is not None
         assert record.state == ("open" if durability == "fsync" else "closed")
 
-    def test_a_manifest_that_a_client_cleaned_up_does_not_keep_the_others_from_being_synced(
-        self, tmp_path: Path
-    ) -> None:
+    def test_a_manifest_that_a_client_removed_does_not_stop_the_sync_of_the_rest(self, tmp_path: Path) -> None:
         faults = FaultStore(LocalStore(tmp_path / "root", "fsync"))
         ground = Ground(tmp_path / "root", faults)
         ground.make_namespace("g")
@@ -293,7 +291,7 @@ class TestS1DurableBeforeTheFlip:
         assert [path for _, path in faults.synced].count(kept) == 2  # with the one that is gone, then by itself
 
 
-def test_what_other_processes_closed_is_not_remembered_for_ever(ground: Ground) -> None:
+def test_records_closed_by_other_processes_are_forgotten(ground: Ground) -> None:
     ground.make_table("g", "t")
     other = ground.again()
     other.catalog.sweep()

@@ -59,6 +59,6 @@ def test_a_large_fragment_is_left_to_maintenance() -> None:
     assert choose_merge([TIERS[-1], *[100] * (FAN_IN - 1)], 100) == 1
 
 
-def test_empty_fragments_stand_in_nobodys_way() -> None:
+def test_empty_fragments_are_merged_as_well() -> None:
     assert choose_merge([], 1) == 0
     assert choose_merge([500, 0, 0, 3], 2) == 1

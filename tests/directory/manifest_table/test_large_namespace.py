@@ -87,7 +87,7 @@ def test_declares_of_one_batch_are_applied_once(ground: Ground, monkeypatch: pyt
     assert len(ground.read("list_tables", id=["w"])["tables"]) == 300
 
 
-def test_operations_see_what_was_declared_before_them(ground: Ground) -> None:
+def test_operations_see_the_tables_declared_before_them(ground: Ground) -> None:
     ground.make_namespace("w")
 
     def declare(*path: str, location: str | None = None) -> dict[str, object]:

@@ -134,7 +134,7 @@ def test_a_refused_write_is_an_error_and_no_flip() -> None:
     assert table.refresh().version == 0
 
 
-def test_what_a_flip_makes_reachable_is_durable_before_it(tmp_path: Path) -> None:
+def test_files_of_a_flip_are_durable_before_its_manifest(tmp_path: Path) -> None:
     """S1: row files and deletion files are synced, then the manifest is written."""
     store = FaultStore(LocalStore(tmp_path))
     table = ManifestTable(store)
@@ -306,7 +306,7 @@ def test_the_history_names_the_batches_of_each_version() -> None:
     assert [entry.version for entry in table.history(10)] == [3, 2]
 
 
-def test_the_transaction_says_what_changed(tmp_path: Path) -> None:
+def test_the_transaction_holds_the_changes(tmp_path: Path) -> None:
     table = ManifestTable(LocalStore(tmp_path))
     flip(table, SPACE)
     prepared = table.prepare(table.refresh(), put([RecordEntry("u1", "open", message="m")]), attempt="attempt-1")

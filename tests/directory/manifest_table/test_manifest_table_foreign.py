@@ -178,7 +178,7 @@ def test_a_restore_brings_rows_back(tmp_path: Path, busy: tuple[ManifestTable, R
     assert_everywhere(tmp_path, [table], reference)
 
 
-def test_an_index_of_others_goes_with_our_next_flip(
+def test_a_foreign_index_is_dropped_by_the_next_flip(
     tmp_path: Path, busy: tuple[ManifestTable, ReferenceCatalog]
 ) -> None:
     """Its bitmaps would name fragments that are gone."""
@@ -209,7 +209,7 @@ def test_rows_of_unknown_types_stay_on_disk(tmp_path: Path) -> None:
     assert found == [Row("v", "namespace", None, None)]  # one row per object id, whatever was there
 
 
-def test_duplicate_object_ids_of_others_are_read_and_repaired(tmp_path: Path) -> None:
+def test_foreign_duplicate_object_ids_are_read_and_repaired(tmp_path: Path) -> None:
     table = ManifestTable(LocalStore(tmp_path))
     owner = TableEntry(("t",), "1_t")
     reference = ReferenceCatalog(6)

@@ -163,7 +163,7 @@ def test_records_are_found_by_uuid_key_and_request() -> None:
     assert (gone.record("u1"), gone.record_by_key("k"), gone.record_by_request("h")) == (None, None, later)
 
 
-def test_what_an_open_record_staged_is_found_by_its_place_until_it_is_closed() -> None:
+def test_a_staged_path_is_found_by_its_place_until_the_record_is_closed() -> None:
     parties = tuple(Participant(TABLE.id, None, number, TABLE.location, f"staged/{number}") for number in (5, 6))
     first, second = RecordEntry("u1", "open", participants=parties), RecordEntry("u2", "open", participants=parties[1:])
     place = place_of(parties[1])
@@ -175,7 +175,7 @@ def test_what_an_open_record_staged_is_found_by_its_place_until_it_is_closed() -
     assert both_closed.open_path(place) is None
 
 
-def test_an_entry_of_a_packed_chain_matches_what_was_put() -> None:
+def test_an_entry_of_a_packed_chain_equals_the_entry_that_was_put() -> None:
     reference = ReferenceCatalog(5)
     entries = [reference.version(TABLE, "dev", number) for number in range(1, 400)]
     plain = [entry for entry in entries if not entry.metadata]

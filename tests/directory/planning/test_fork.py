@@ -58,7 +58,7 @@ def on_branch(ground: Ground, branch: str) -> lance.LanceDataset:
     return ground.open(T).checkout_version((branch, None))
 
 
-def test_a_clone_begins_a_branch_that_stock_pylance_reads_and_continues(ground: Ground) -> None:
+def test_a_clone_makes_a_branch_that_stock_pylance_reads_and_continues(ground: Ground) -> None:
     answer = ground.batch(fork(ground))
 
     [result] = answer["results"]
@@ -114,7 +114,7 @@ def test_a_branch_of_a_version_that_the_batch_makes(ground: Ground) -> None:
     assert on_branch(ground, "dev").count_rows() == 6
 
 
-def test_beginning_a_branch_again_is_answered_by_what_it_made(ground: Ground) -> None:
+def test_a_repeated_clone_is_answered_with_the_first_version(ground: Ground) -> None:
     operation = fork(ground)
     first = ground.batch(operation)
     again = ground.batch(operation)
@@ -125,7 +125,7 @@ def test_beginning_a_branch_again_is_answered_by_what_it_made(ground: Ground) ->
     assert ground.head(T, "dev") == 1
 
 
-def test_what_is_no_beginning_of_a_branch_is_refused(ground: Ground) -> None:
+def test_a_clone_that_cannot_begin_a_branch_is_refused(ground: Ground) -> None:
     before = ground.catalog.snapshot().version
     path = str(ground.root / ground.location(T))
     refusals: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -145,7 +145,7 @@ def test_what_is_no_beginning_of_a_branch_is_refused(ground: Ground) -> None:
     assert not (Path(path) / "tree").exists()
 
 
-def test_a_name_that_somebody_made_around_the_catalog_is_taken(ground: Ground) -> None:
+def test_a_branch_name_made_outside_the_catalog_is_taken(ground: Ground) -> None:
     (ground.root / ground.location(T) / "_refs/branches").mkdir(parents=True)
     (ground.root / branch_path(ground.location(T), "dev")).write_text("{}")
     with pytest.raises(TableBranchAlreadyExistsError, match=r"dev\.json"):

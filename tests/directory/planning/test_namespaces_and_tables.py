@@ -73,7 +73,7 @@ class TestCreateNamespace:
             ground.make_namespace("g")
 
     @pytest.mark.parametrize("mode", ["exist_ok", "ExistOk", "EXISTOK"])
-    def test_exist_ok_keeps_what_is_there(self, ground: Ground, mode: str) -> None:
+    def test_exist_ok_keeps_the_existing_namespace(self, ground: Ground, mode: str) -> None:
         ground.call("create_namespace", id=["p"], properties={"owner": "me"})
         before = ground.catalog.snapshot().version
 
@@ -82,7 +82,7 @@ class TestCreateNamespace:
         assert answer["properties"] == {"owner": "me"}
         assert ground.catalog.snapshot().version == before
 
-    def test_overwrite_drops_what_is_there(self, ground: Ground) -> None:
+    def test_overwrite_drops_the_existing_namespace(self, ground: Ground) -> None:
         ground.make_table("g", "t")
 
         ground.call("create_namespace", id=["g"], mode="Overwrite", properties={"owner": "you"})

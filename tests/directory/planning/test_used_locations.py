@@ -130,7 +130,7 @@ class TestDrop:
         with pytest.raises(InvalidInputError, match=DROPPED):
             ground.call("declare_table", id=T)
 
-    def test_the_tombstone_says_what_was_dropped(self, ground: Ground) -> None:
+    def test_the_tombstone_names_the_dropped_tables(self, ground: Ground) -> None:
         ground.batch(*create(ground))
         ground.call("drop_table", id=T)
 

@@ -60,7 +60,7 @@ def _names(ground: Ground, *versions: int) -> set[str]:
     return {f"{ground.location(TABLE)}/_versions/{2**64 - 1 - version}.manifest" for version in versions}
 
 
-def test_what_was_built_on_the_usurper_is_not_applied_to_ours(ground: Ground) -> None:
+def test_a_version_built_on_the_usurper_is_not_applied_to_the_row(ground: Ground) -> None:
     """Its fragments have the numbers of ours: applying its deletion would remove what the catalog committed."""
     ground.make_table(*TABLE)
     usurp(ground, then=delete_above)
@@ -104,7 +104,7 @@ def test_nothing_is_adopted_above_a_name_that_is_usurped(ground: Ground, operati
     check_progress(ground.root)
 
 
-def test_a_version_that_was_built_on_ours_is_no_stranger(ground: Ground) -> None:
+def test_a_version_built_on_the_row_is_not_foreign(ground: Ground) -> None:
     """Ours was promoted and built upon; then a stock reader copied a stale file over its name (C7)."""
     ground.make_table(*TABLE)
     transaction = ground.transaction(TABLE, rows(3, 5))

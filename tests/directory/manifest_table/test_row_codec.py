@@ -97,7 +97,7 @@ def test_object_ids_are_those_of_the_directory_format() -> None:
     assert version.canonical_path == "x/_versions/18446744073709551610.manifest"
 
 
-def test_a_version_row_holds_the_keys_of_the_directory_format_and_ours() -> None:
+def test_a_version_row_holds_the_keys_of_the_directory_format_and_further_ones() -> None:
     entry = VersionEntry(("a", "t"), "dev", 5, "x", 77, "ab" * 32, "u", 9, '"e"', "V2", "x/_versions/s", {"k": "v"})
     row = encode_entry(entry)
     assert (row.object_type, row.location) == ("table_version", None)
@@ -179,7 +179,7 @@ def _apply(state: dict[str, Entry], step: Changes) -> dict[str, Entry]:
 
 
 @given(changes, changes, changes)
-def test_composed_changes_do_what_their_parts_do_in_order(base: Changes, first: Changes, second: Changes) -> None:
+def test_composed_changes_equal_their_parts_in_order(base: Changes, first: Changes, second: Changes) -> None:
     state = dict(base.puts)
     both = first.then(second)
     assert _apply(_apply(state, first), second) == _apply(state, both)

@@ -99,7 +99,7 @@ def test_a_slot_that_was_made_free_is_no_commit(view, versions: int, left: str) 
 
 
 @KINDS
-def test_a_flip_that_others_have_built_on_already_is_a_commit(view) -> None:
+def test_a_flip_that_is_already_built_on_is_a_commit(view) -> None:
     inner = MemoryStore()
     store = FaultStore(inner)
     store.local = view(inner).local
@@ -122,7 +122,7 @@ def test_a_flip_that_others_have_built_on_already_is_a_commit(view) -> None:
     assert set(table.refresh().child_namespaces(())) == {"first", "mine", "theirs"}
 
 
-def test_after_a_lost_answer_other_bytes_in_the_slot_do_not_say_that_ours_were_never_there() -> None:
+def test_after_a_lost_answer_other_bytes_in_the_slot_do_not_prove_the_flip_lost() -> None:
     """G9: ours was committed, built on and removed, and another process wrote the number again."""
     inner = MemoryStore()
     store = FaultStore(inner)
@@ -147,7 +147,7 @@ def test_after_a_lost_answer_other_bytes_in_the_slot_do_not_say_that_ours_were_n
     assert set(table.current.child_namespaces(())) == {"first", "mine", "theirs"}
 
 
-def test_what_cannot_be_proved_is_unknown() -> None:
+def test_a_flip_that_cannot_be_proved_is_unknown() -> None:
     store = FaultStore(MemoryStore())
     table = ManifestTable(store)
     flip(table, put([space("first")]))
@@ -166,7 +166,7 @@ def test_what_cannot_be_proved_is_unknown() -> None:
 
 @KINDS
 @pytest.mark.parametrize("removed", [(1, 2, 3), (2, 3)], ids=["the base too", "a tag keeps the base"])
-def test_what_was_written_to_a_freed_slot_is_not_followed(view, removed: tuple[int, ...]) -> None:
+def test_a_version_written_to_a_freed_slot_is_not_followed(view, removed: tuple[int, ...]) -> None:
     """G8: version 2 was removed and written again by a process that died before it saw that."""
     inner = MemoryStore()
     table, idle = ManifestTable(view(inner)), ManifestTable(view(inner))
