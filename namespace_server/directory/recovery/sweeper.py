@@ -9,13 +9,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import LanceCoreError
+from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.committer import Committer
 from namespace_server.directory.committing.promoter import Promoter
@@ -36,7 +39,8 @@ EXPIRY_INTERVAL: Final = 60.0
 class Sweeper:
     """Sweeps every `interval` in a thread of its own, from `start` to `stop`; never if the interval is 0.
 
-    Thread-safe.
+    The thread also ends when the sweeper is dropped without `stop`, at the exit of the interpreter, and when a local
+    root was removed; after the last, `start` begins another one. Thread-safe.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class Sweeper:
         self._stopped = False
         self._thread: threading.Thread | None = None
         self._last_expiry = time.monotonic()
+        weakref.finalize(self, self._wake.set)
 
     def start(self) -> None:
         """Begin to sweep in the background; costs next to nothing if it has begun."""
@@ -73,16 +78,19 @@ class Sweeper:
             return
         with self._lock:
             if self._thread is None and not self._stopped:
-                self._thread = threading.Thread(target=self._run, name="catalog-sweep", daemon=True)
+                self._thread = threading.Thread(
+                    target=_run, args=(weakref.ref(self), self._wake, self._interval), name="catalog-sweep", daemon=True
+                )
                 self._thread.start()
 
     def stop(self) -> None:
         """Stop the thread after a last sweep, which also does the record maintenance that waits."""
         with self._lock:
             self._stopped = True
+            thread = self._thread
         self._wake.set()
-        if self._thread is not None:
-            self._thread.join()
+        if thread is not None:
+            thread.join()
 
     def sweep(self) -> None:
         """Take every step once: promote, make durable, remove staged names, close and expire records (M7, M8, A2).
@@ -125,11 +133,25 @@ class Sweeper:
         except LanceCoreError as error:
             logger.warning("left to the sweep: %s", error)
 
-    def _run(self) -> None:
-        while not self._stopped:
+    def sweep_in_background(self) -> bool:
+        """Sweep as the thread does: raises nothing. Whether another sweep is to follow."""
+        last = self._stopped
+        if self._is_root_removed():
+            logger.warning("sweep: root %s was removed; sweeping ends until the catalog is used again", self._store.uri)
+            with self._lock:
+                self._thread = None
+            return False
+        try:
             self.sweep()
-            self._wake.wait(self._interval)
-        self.sweep()
+        except Exception:
+            if _is_exiting():  # executors take no more work by then
+                return False
+            logger.exception("sweep failed")
+        return not last
+
+    def _is_root_removed(self) -> bool:
+        store = self._store.innermost
+        return isinstance(store, LocalStore) and bool(self._table.current.version) and not Path(store.root).exists()
 
     def _finish_open_records(self, snapshot: CatalogSnapshot) -> None:
         waiting = [record for record in snapshot.open_records() if not self._record_maintenance.is_closing(record)]
@@ -155,3 +177,17 @@ class Sweeper:
         idle = time.monotonic() - self._committer.last_commit > self._interval
         if snapshot.managed and (idle or self._stopped):
             self._committer.flush_record_maintenance()
+
+
+def _run(reference: weakref.ref[Sweeper], wake: threading.Event, interval: float) -> None:
+    """The thread. While it waits it holds no reference to the sweeper, nor to the catalog behind it."""
+    while not _is_exiting():
+        sweeper = reference()
+        if sweeper is None or not sweeper.sweep_in_background():
+            return
+        del sweeper
+        wake.wait(interval)
+
+
+def _is_exiting() -> bool:
+    return not threading.main_thread().is_alive()

@@ -1,0 +1,111 @@
+"""The thread of the sweeper ends with its catalog, with the process and with its root, without a word on stderr."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from namespace_server.directory.catalog import CatalogOptions
+from namespace_server.directory.recovery import sweeper as sweeper_module
+from tests.directory.tables import Ground
+
+BUSY = CatalogOptions(sweep_interval=timedelta(milliseconds=1))
+SCRIPT = """
+import os, sys, time
+from lance_namespace import CreateNamespaceRequest
+from namespace_server.directory.namespace import DirectoryNamespace
+namespace = DirectoryNamespace(root=sys.argv[1], durability="none", sweep_interval_seconds="0.0001")
+for name in "abc":
+    namespace.create_namespace(CreateNamespaceRequest(id=[name]))
+if sys.argv[2] == "removed":
+    namespace.catalog.sweep()
+    namespace.catalog.sweep()
+    os.rename(sys.argv[1], sys.argv[1] + "-gone")
+    time.sleep(0.2)
+"""
+
+
+def thread_of(ground: Ground) -> threading.Thread:
+    ground.make_namespace("g")
+    thread = ground.catalog.sweeper._thread
+    assert thread is not None
+    return thread
+
+
+@pytest.mark.parametrize("root", ["kept", "removed"])
+def test_a_process_that_does_not_close_its_namespace(tmp_path: Path, root: str) -> None:
+    for attempt in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT, str(tmp_path / f"root{attempt}"), root],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0
+        assert "Traceback" not in done.stderr
+        assert done.stderr.count("\n") <= (1 if root == "removed" else 0), done.stderr
+
+
+def test_a_namespace_that_is_dropped(tmp_path: Path) -> None:
+    ground = Ground(tmp_path / "root", options=CatalogOptions(sweep_interval=timedelta(hours=1)))
+    thread = thread_of(ground)
+
+    del ground
+    gc.collect()
+
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_root_that_is_removed(tmp_path: Path) -> None:
+    ground = Ground(tmp_path / "root", options=BUSY)
+    thread = thread_of(ground)
+
+    ground.catalog.sweep()
+    ground.catalog.sweep()
+    ground.root.rename(tmp_path / "gone")
+
+    thread.join(10)
+    assert not thread.is_alive()
+    assert not ground.root.exists()
+    ground.namespace.close()
+
+
+def test_what_fails_because_the_process_ends_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sweeper = Ground(tmp_path / "root").catalog.sweeper
+
+    def refuse() -> None:
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    monkeypatch.setattr(sweeper, "sweep", refuse)
+    monkeypatch.setattr(sweeper_module, "_is_exiting", lambda: True)
+
+    assert not sweeper.sweep_in_background()
+    assert not caplog.records
+
+
+def test_a_sweep_that_fails_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ground = Ground(tmp_path / "root", options=BUSY)
+    failed, swept = threading.Event(), threading.Event()
+
+    def fail_once() -> None:
+        (swept if failed.is_set() else failed).set()
+        if not swept.is_set():
+            raise OSError("once")
+
+    monkeypatch.setattr(ground.catalog.sweeper, "sweep", fail_once)
+    thread = thread_of(ground)
+
+    assert swept.wait(10)
+    assert thread.is_alive()
+    ground.namespace.close()
+    assert not thread.is_alive()
