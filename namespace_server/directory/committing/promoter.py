@@ -71,11 +71,13 @@ class Promoter:
     Nothing here decides a batch: a failure leaves the version to the next attempt. Thread-safe.
     """
 
-    def __init__(self, store: ObjectStore, table: ManifestTable, reader: ManifestReader, names: NameRepair) -> None:
+    def __init__(
+        self, store: ObjectStore, table: ManifestTable, reader: ManifestReader, name_repair: NameRepair
+    ) -> None:
         self._store = store
         self._table = table
         self._reader = reader
-        self._names = names
+        self._name_repair = name_repair
         self._lock = threading.Lock()
         self._promoted: dict[Place, str] = {}
 
@@ -176,7 +178,7 @@ class Promoter:
         theirs = self._store.get(entry.canonical_path)
         if theirs == ours:
             return _Promotion(entry, PromotionState.PROMOTED)
-        self._names.repair(entry, ours, theirs)
+        self._name_repair.repair(entry, ours, theirs)
         return _Promotion(entry, PromotionState.PROMOTED, ours)
 
     def _is_gone(self, entry: VersionEntry, data: bytes, found: Collection[int]) -> bool:
@@ -188,7 +190,7 @@ class Promoter:
             return False
         if not self._is_head(entry, self._table.refresh()):
             return True
-        self._names.repair(entry, data, None)
+        self._name_repair.repair(entry, data, None)
         return False
 
     def _is_head(self, entry: VersionEntry, newest: CatalogSnapshot) -> bool:
@@ -232,7 +234,7 @@ class Promoter:
             if data is None:
                 continue
             if self._is_head(entry, newest):
-                self._names.repair(entry, data, None)
+                self._name_repair.repair(entry, data, None)
             elif not is_whole(self._store, entry.base, data):
                 self._take_back(entry, data)
 
