@@ -49,7 +49,7 @@ generate: $(STAMP) ## regenerate messages, client, and the reference of commands
 	$(PYTHON_) scripts/generate_settings.py
 
 docs: $(STAMP) ## build the documentation into build/site; broken links are errors
-	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
 serve: $(STAMP) ## serve ROOT on HOST:PORT (./catalog on 127.0.0.1:2333)
 	@$(VENV)/bin/lance-namespace serve --root "$(ROOT)" --host "$(HOST)" --port "$(PORT)"
