@@ -28,7 +28,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.reading.commit_results import answer_call
 from namespace_server.directory.reading.objects import READS
-from namespace_server.directory.reading.read_context import View
+from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import Answer, Body, Kept, KeptAnswers
 
 R = TypeVar("R")
@@ -306,7 +306,7 @@ class DirectoryNamespace(LanceNamespace):
         question: Hashable | None = None,
         above: str | None = None,
     ) -> Answer:
-        view = View(self.catalog, snapshot)
+        view = ReadContext(self.catalog, snapshot)
         answer = Answer(READS[operation](view, request), snapshot.version)
         if question is not None and view.lasting:
             subject = view.subject

@@ -25,62 +25,62 @@ from namespace_server.directory.model.requests import Request
 from namespace_server.directory.model.sorted_names import SortedNames
 from namespace_server.directory.reading import table_versions
 from namespace_server.directory.reading.arrow_json import schema_json
-from namespace_server.directory.reading.read_context import View
+from namespace_server.directory.reading.read_context import ReadContext
 
 Body = dict[str, Any]
-Read = Callable[[View, Request], Body]
+Read = Callable[[ReadContext, Request], Body]
 
 
-def describe_namespace(view: View, request: Request) -> Body:
+def describe_namespace(context: ReadContext, request: Request) -> Body:
     """DescribeNamespaceResponse."""
     namespace_id = requests.object_id(request, "namespace")
-    namespace = view.about(namespace_id).namespace(namespace_id)
+    namespace = context.about(namespace_id).namespace(namespace_id)
     if namespace is None:
         raise namespace_not_found(namespace_id)
     return {"properties": dict(namespace.properties)}
 
 
-def namespace_exists(view: View, request: Request) -> Body:
+def namespace_exists(context: ReadContext, request: Request) -> Body:
     """Nothing, or NamespaceNotFoundError (1)."""
-    describe_namespace(view, request)
+    describe_namespace(context, request)
     return {}
 
 
-def _require_listed(view: View, request: Request) -> None:
+def _require_listed(context: ReadContext, request: Request) -> None:
     """A namespace that is listed must exist; where namespaces are implicit, any other is an empty one."""
-    if not view.implicit_namespaces:
-        describe_namespace(view, request)
+    if not context.implicit_namespaces:
+        describe_namespace(context, request)
 
 
-def list_namespaces(view: View, request: Request) -> Body:
+def list_namespaces(context: ReadContext, request: Request) -> Body:
     """ListNamespacesResponse: names of direct children, in byte order."""
     namespace_id = requests.object_id(request, "namespace")
-    _require_listed(view, request)
-    names, token = page(view.about(namespace_id).child_namespaces(namespace_id), request)
+    _require_listed(context, request)
+    names, token = page(context.about(namespace_id).child_namespaces(namespace_id), request)
     return _paged({"namespaces": names}, token)
 
 
-def list_tables(view: View, request: Request) -> Body:
+def list_tables(context: ReadContext, request: Request) -> Body:
     """ListTablesResponse: names of direct children, in byte order; without `include_declared` only created ones."""
     namespace_id = requests.object_id(request, "namespace")
-    _require_listed(view, request)
-    tables = view.about(namespace_id).child_tables(namespace_id)
+    _require_listed(context, request)
+    tables = context.about(namespace_id).child_tables(namespace_id)
     if requests.flag(request, "include_declared", default=True):
         names, token = page(tables, request)
     else:
-        names, token = page(tables, request, lambda name: _is_created(view, (*namespace_id, name)))
+        names, token = page(tables, request, lambda name: _is_created(context, (*namespace_id, name)))
     return _paged({"tables": names}, token)
 
 
-def list_all_tables(view: View, request: Request) -> Body:
+def list_all_tables(context: ReadContext, request: Request) -> Body:
     """ListTablesResponse with whole ids, joined by `delimiter` or '$', in the order of their components."""
     limit, token = requests.page_size(request), requests.text(request, "page_token")
     delimiter = requests.text(request, "delimiter") or DELIMITER
     created_only = not requests.flag(request, "include_declared", default=True)
     tables: list[str] = []
     last: str | None = None
-    for table_id in view.snapshot.all_tables(None if token is None else tuple(token.split(DELIMITER))):
-        if created_only and not _is_created(view, table_id):
+    for table_id in context.snapshot.all_tables(None if token is None else tuple(token.split(DELIMITER))):
+        if created_only and not _is_created(context, table_id):
             continue
         if limit is not None and len(tables) == limit:
             return _paged({"tables": tables}, last)
@@ -89,19 +89,19 @@ def list_all_tables(view: View, request: Request) -> Body:
     return {"tables": tables}
 
 
-def table_exists(view: View, request: Request) -> Body:
+def table_exists(context: ReadContext, request: Request) -> Body:
     """Nothing, or TableNotFoundError (4); with a version that does not exist 11."""
-    table = table_versions.require_table(view, request)
+    table = table_versions.require_table(context, request)
     version = requests.integer(request, "version")
     if version is not None:
-        _require_version(view, table, None, version)
+        _require_version(context, table, None, version)
     return {}
 
 
-def describe_table(view: View, request: Request) -> Body:
+def describe_table(context: ReadContext, request: Request) -> Body:
     """DescribeTableResponse. Nothing of the server's own storage options is given away."""
-    table = table_versions.require_table(view, request)
-    uri = view.naming.object_uri(table.location)
+    table = table_versions.require_table(context, request)
+    uri = context.naming.object_uri(table.location)
     body: Body = {
         "table": table.id[-1],
         "namespace": list(table.id[:-1]),
@@ -109,61 +109,61 @@ def describe_table(view: View, request: Request) -> Body:
         "table_uri": uri,
         "properties": dict(table.properties),
     }
-    if view.about(table.id).managed:
+    if context.about(table.id).managed:
         body["managed_versioning"] = True
     detailed = requests.flag(request, "load_detailed_metadata")
     if detailed or requests.flag(request, "check_declared"):
-        body["is_only_declared"] = not _is_created(view, table.id)
-    branch, version = _reference(view, table, request)
+        body["is_only_declared"] = not _is_created(context, table.id)
+    branch, version = _reference(context, table, request)
     if version is not None or branch is not None or (detailed and not body["is_only_declared"]):
-        entry = _require_version(view, table, branch, version)
+        entry = _require_version(context, table, branch, version)
         if detailed:
-            body |= _details(view, entry)
+            body |= _details(context, entry)
     return body
 
 
-def describe_catalog(view: View, _request: Request) -> Body:
+def describe_catalog(context: ReadContext, _request: Request) -> Body:
     """Ours: the root and the newest catalog version."""
     return {
-        "root": view.naming.uri,
-        "version": view.snapshot.version,
-        "managed": view.snapshot.managed or not view.snapshot.version,
-        "timestamp_millis": view.snapshot.timestamp_ms,
+        "root": context.naming.uri,
+        "version": context.snapshot.version,
+        "managed": context.snapshot.managed or not context.snapshot.version,
+        "timestamp_millis": context.snapshot.timestamp_ms,
     }
 
 
-def describe_catalog_version(view: View, request: Request) -> Body:
+def describe_catalog_version(context: ReadContext, request: Request) -> Body:
     """Ours: which version of every table a catalog version pins."""
     tables: list[Body] = []
-    for table_id in view.snapshot.all_tables():
-        table = view.snapshot.table(table_id)
+    for table_id in context.snapshot.all_tables():
+        table = context.snapshot.table(table_id)
         if table is None:
             continue
-        described: Body = {"id": list(table_id), "location": view.naming.object_uri(table.location)}
-        head = view.snapshot.head(table_id)
+        described: Body = {"id": list(table_id), "location": context.naming.object_uri(table.location)}
+        head = context.snapshot.head(table_id)
         if head is not None:
             described["version"] = head.version
         branches = {
             name: entry.version
-            for name in view.snapshot.branches(table_id)
-            if (entry := view.snapshot.head(table_id, name))
+            for name in context.snapshot.branches(table_id)
+            if (entry := context.snapshot.head(table_id, name))
         }
         if branches:
             described["branches"] = branches
         tables.append(described)
     return {
-        "version": requests.integer(request, "version") or view.snapshot.version,
-        "timestamp_millis": view.snapshot.timestamp_ms,
+        "version": requests.integer(request, "version") or context.snapshot.version,
+        "timestamp_millis": context.snapshot.timestamp_ms,
         "tables": tables,
     }
 
 
-def list_catalog_versions(view: View, request: Request) -> Body:
+def list_catalog_versions(context: ReadContext, request: Request) -> Body:
     """Ours: the kept catalog versions, newest first, with the batches that each committed."""
     limit, last = requests.page_size(request), requests.page_position(request, "a catalog version")
-    before = view.snapshot.version + 1 if last is None else last
+    before = context.snapshot.version + 1 if last is None else last
     wanted = 100 if limit is None else limit
-    history = view.catalog.table.history(limit=wanted + 1, before=before) if wanted else []
+    history = context.catalog.table.history(limit=wanted + 1, before=before) if wanted else []
     versions = [
         {
             "version": entry.version,
@@ -203,15 +203,15 @@ def _paged(body: Body, token: str | None) -> Body:
     return body
 
 
-def _is_created(view: View, table_id: ObjectId) -> bool:
-    snapshot = view.about(table_id)
+def _is_created(context: ReadContext, table_id: ObjectId) -> bool:
+    snapshot = context.about(table_id)
     if snapshot.managed:
         return snapshot.head(table_id) is not None
     table = snapshot.table(table_id)
-    return table is not None and bool(stored_entries(view.catalog.store, table, None))
+    return table is not None and bool(stored_entries(context.catalog.store, table, None))
 
 
-def _reference(view: View, table: TableEntry, request: Request) -> tuple[str | None, int | None]:
+def _reference(context: ReadContext, table: TableEntry, request: Request) -> tuple[str | None, int | None]:
     branch, version = requests.branch(request), requests.integer(request, "version")
     tag = requests.text(request, "tag")
     if tag is None:
@@ -219,14 +219,14 @@ def _reference(view: View, table: TableEntry, request: Request) -> tuple[str | N
     if branch is not None or version is not None:
         raise InvalidInputError(f"table {join(table.id)}: a tag goes without version and branch")
     try:
-        contents = decode_tag(view.catalog.store.get(tag_path(table.location, tag)))
+        contents = decode_tag(context.catalog.store.get(tag_path(table.location, tag)))
     except (NotFound, ValueError) as error:
         raise TableTagNotFoundError(f"table {join(table.id)}: tag {tag!r} does not exist") from error
     return contents.branch, contents.version
 
 
-def _require_version(view: View, table: TableEntry, branch: str | None, version: int | None) -> VersionEntry:
-    entry = table_versions.find(view, table, branch, version)
+def _require_version(context: ReadContext, table: TableEntry, branch: str | None, version: int | None) -> VersionEntry:
+    entry = table_versions.find(context, table, branch, version)
     if entry is not None:
         return entry
     if version is None and branch is not None:
@@ -235,9 +235,9 @@ def _require_version(view: View, table: TableEntry, branch: str | None, version:
     raise TableVersionNotFoundError(f"table {join(table.id)}: {shown} does not exist")
 
 
-def _details(view: View, entry: VersionEntry) -> Body:
+def _details(context: ReadContext, entry: VersionEntry) -> Body:
     try:
-        manifest = view.catalog.manifests.load(entry).manifest
+        manifest = context.catalog.manifests.load(entry).manifest
     except NotFound as error:
         raise TableVersionNotFoundError(f"table {join(entry.table_id)}: version {entry.version} is gone") from error
     body: Body = {

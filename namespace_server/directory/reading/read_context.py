@@ -25,7 +25,7 @@ class Naming(Protocol):
         ...
 
 
-class View:
+class ReadContext:
     """One snapshot, for one answer. It notes what was looked at.
 
     `lasting` says whether the same question has the same answer for as long as the snapshot is the newest: so unless

@@ -21,58 +21,58 @@ from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.requests import Request
 from namespace_server.directory.model.table_version_json import table_version_json
-from namespace_server.directory.reading.read_context import Naming, View
+from namespace_server.directory.reading.read_context import Naming, ReadContext
 
 Body = dict[str, Any]
 
 _version_of = attrgetter("version")
 
 
-def describe_table_version(view: View, request: Request) -> Body:
+def describe_table_version(context: ReadContext, request: Request) -> Body:
     """DescribeTableVersionResponse; without a version the head. 404/11 for versions that are not there (any more)."""
-    table = require_table(view, request)
+    table = require_table(context, request)
     branch, version = requests.branch(request), requests.integer(request, "version")
-    entry = find(view, table, branch, version)
+    entry = find(context, table, branch, version)
     if entry is None:
         shown = "any version" if version is None else f"version {version}"
         place = f"table {join(table.id)}" if branch is None else f"branch {branch} of table {join(table.id)}"
         raise TableVersionNotFoundError(f"{place}: {shown} does not exist")
-    return {"version": _finished(view, [entry])[0]}
+    return {"version": _finished(context, [entry])[0]}
 
 
-def list_table_versions(view: View, request: Request) -> Body:
+def list_table_versions(context: ReadContext, request: Request) -> Body:
     """ListTableVersionsResponse. The token of the next page is the last version of this one."""
-    table = require_table(view, request)
+    table = require_table(context, request)
     branch = requests.branch(request)
     descending = requests.flag(request, "descending")
     limit = requests.page_size(request)
     last = requests.page_position(request, "a version number")
     start = None if last is None else last + (-1 if descending else 1)
-    entries = _existing(view, table, branch, descending, start, limit)
-    if not entries and branch is not None and _is_no_branch(view, table, branch):
+    entries = _existing(context, table, branch, descending, start, limit)
+    if not entries and branch is not None and _is_no_branch(context, table, branch):
         raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
     wanted = entries if limit is None else entries[:limit]
-    body: Body = {"versions": _finished(view, wanted)}
+    body: Body = {"versions": _finished(context, wanted)}
     if wanted and len(entries) > len(wanted):
         body["page_token"] = str(wanted[-1].version)
     return body
 
 
-def find(view: View, table: TableEntry, branch: str | None, version: int | None) -> VersionEntry | None:
+def find(context: ReadContext, table: TableEntry, branch: str | None, version: int | None) -> VersionEntry | None:
     """One version, or the head; None if it does not exist or is gone."""
-    snapshot = view.about(table.id)
+    snapshot = context.about(table.id)
     if not snapshot.managed:
-        stored = stored_entries(view.catalog.store, table, branch)
+        stored = stored_entries(context.catalog.store, table, branch)
         wanted = [entry for entry in stored if version in {None, entry.version}]
         return wanted[-1] if wanted else None
     head = snapshot.head(table.id, branch)
     if head is None or version is None or version == head.version:
         return head
     entry = snapshot.version_entry(table.id, branch, version)
-    if entry is None or not view.is_promoted(entry):
+    if entry is None or not context.is_promoted(entry):
         return entry
-    if _gone(view, head, [entry]):
-        view.catalog.record_maintenance.remove([entry])
+    if _gone(context, head, [entry]):
+        context.catalog.record_maintenance.remove([entry])
         return None
     return entry
 
@@ -83,7 +83,7 @@ def version_body(naming: Naming, entry: VersionEntry, path: str) -> Body:
 
 
 def _existing(
-    view: View,
+    context: ReadContext,
     table: TableEntry,
     branch: str | None,
     descending: bool,
@@ -91,9 +91,9 @@ def _existing(
     limit: int | None,
 ) -> list[VersionEntry]:
     """The versions from `start` on, at most one more than `limit`, without those that are gone (M5)."""
-    snapshot = view.about(table.id)
+    snapshot = context.about(table.id)
     if not snapshot.managed:
-        stored = stored_entries(view.catalog.store, table, branch)
+        stored = stored_entries(context.catalog.store, table, branch)
         ordered = stored[::-1] if descending else stored
         if start is None:
             return ordered
@@ -102,54 +102,54 @@ def _existing(
     if head is None:
         return []
     if limit == 1 and descending and start is None:  # the question that every open asks: a head is never gone
-        if branch is None or not view.catalog.branch_refs.is_deleted(snapshot, table.id, branch):
+        if branch is None or not context.catalog.branch_refs.is_deleted(snapshot, table.id, branch):
             return list(islice(snapshot.versions(table.id, branch, descending=True), 2))
-        view.catalog.record_maintenance.remove(snapshot.versions(table.id, branch))
-        view.catalog.flush_record_maintenance()
+        context.catalog.record_maintenance.remove(snapshot.versions(table.id, branch))
+        context.catalog.flush_record_maintenance()
         return []
-    present = {found.version for found in list_versions(view.catalog.store, head.base)}
+    present = {found.version for found in list_versions(context.catalog.store, head.base)}
     existing: list[VersionEntry] = []
     absent: list[VersionEntry] = []
     for entry in snapshot.versions(table.id, branch, descending=descending, start=start):
-        if entry.version in present or entry.version == head.version or not view.is_promoted(entry):
+        if entry.version in present or entry.version == head.version or not context.is_promoted(entry):
             existing.append(entry)
         else:
             absent.append(entry)
         if limit is not None and limit < len(existing):
             break
-    gone = _gone(view, head, absent) if absent else []
-    view.catalog.record_maintenance.remove(gone)
+    gone = _gone(context, head, absent) if absent else []
+    context.catalog.record_maintenance.remove(gone)
     if len(gone) < len(absent):
         existing += [entry for entry in absent if entry not in gone]
         existing.sort(key=_version_of, reverse=descending)
     return existing
 
 
-def _gone(view: View, head: VersionEntry, entries: list[VersionEntry]) -> list[VersionEntry]:
+def _gone(context: ReadContext, head: VersionEntry, entries: list[VersionEntry]) -> list[VersionEntry]:
     """Those of promoted versions that a client's cleanup removed (M5)."""
-    return find_removed(view.catalog.store, head, entries, view.catalog.foreign_manifests.paths_aside)
+    return find_removed(context.catalog.store, head, entries, context.catalog.foreign_manifests.paths_aside)
 
 
-def _is_no_branch(view: View, table: TableEntry, branch: str) -> bool:
-    snapshot = view.about(table.id)
+def _is_no_branch(context: ReadContext, table: TableEntry, branch: str) -> bool:
+    snapshot = context.about(table.id)
     head = snapshot.head(table.id, branch) if snapshot.managed else None
-    return head is None or view.catalog.branch_refs.is_deleted(snapshot, table.id, branch)
+    return head is None or context.catalog.branch_refs.is_deleted(snapshot, table.id, branch)
 
 
-def _finished(view: View, entries: list[VersionEntry]) -> list[Body]:
+def _finished(context: ReadContext, entries: list[VersionEntry]) -> list[Body]:
     """The answers, after finishing the promotion of what they name (M3)."""
-    waiting = [entry for entry in entries if not view.is_promoted(entry)]
+    waiting = [entry for entry in entries if not context.is_promoted(entry)]
     if not waiting:
-        return [version_body(view.naming, entry, entry.canonical_path) for entry in entries]
-    promoter, current = view.catalog.promoter, view.catalog.table.current
+        return [version_body(context.naming, entry, entry.canonical_path) for entry in entries]
+    promoter, current = context.catalog.promoter, context.catalog.table.current
     promoter.promote(waiting, current)
-    return [version_body(view.naming, entry, promoter.known_path(entry, current)) for entry in entries]
+    return [version_body(context.naming, entry, promoter.known_path(entry, current)) for entry in entries]
 
 
-def require_table(view: View, request: Request) -> TableEntry:
+def require_table(context: ReadContext, request: Request) -> TableEntry:
     """The table that a request names, or TableNotFoundError (4)."""
     table_id = requests.table_id(request)
-    table = view.about(table_id).table(table_id)
+    table = context.about(table_id).table(table_id)
     if table is None:
         raise table_not_found(table_id)
     return table

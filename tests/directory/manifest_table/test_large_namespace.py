@@ -116,7 +116,7 @@ def test_a_page_of_created_tables_looks_at_no_more_than_it_needs(
     asked: list[ObjectId] = []
     is_created = reads._is_created
 
-    def counted(view: reads.View, table_id: ObjectId) -> bool:
+    def counted(view: reads.ReadContext, table_id: ObjectId) -> bool:
         asked.append(table_id)
         return is_created(view, table_id)
 
