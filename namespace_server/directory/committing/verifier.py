@@ -1,4 +1,4 @@
-"""Look at storage on behalf of a batch, before it is planned.
+"""Verification: what storage holds for the operations of a batch, read before the batch is planned.
 
 A client's staged manifest is read, parsed, compared with what the request says of it, and made durable together
 with all that its transaction adds (S1). Canonical names above a head are probed for versions that others
@@ -65,7 +65,7 @@ _FRESH = timedelta(hours=1)
 
 
 class _Task(NamedTuple):
-    """One thing to look at: the numbers of the batch and the operation that it is for, and where the table lies."""
+    """One operation to verify: the numbers of its batch and of itself, and the location of its table."""
 
     batch: int
     number: int
@@ -126,7 +126,7 @@ class Verifier:
         return findings
 
     def _look(self, snapshot: CatalogSnapshot, task: _Task) -> tuple[Finding, Sequence[str]]:
-        """What there is to say of one operation, and what has to survive a power loss before the flip (S1)."""
+        """The finding of one operation, and the keys that must be durable before the flip (S1)."""
         try:
             if isinstance(task.operation, CommitTransaction):
                 return self._transaction(task.operation, task.location, snapshot)
@@ -144,7 +144,7 @@ class Verifier:
     def _transaction(
         self, operation: CommitTransaction, location: str, snapshot: CatalogSnapshot
     ) -> tuple[Finding, Sequence[str]]:
-        """The files that a transaction adds; on remote stores they are looked for later (`look_for_added`)."""
+        """The files that a transaction adds; on remote stores they are looked for later (`look_later`)."""
         transaction = operation.transaction
         for reason in self._allowed.refused_bases(new_bases(transaction)).values():
             raise InvalidInputError(f"transaction {transaction.uuid} on table {join(operation.id)}: base path {reason}")
@@ -156,7 +156,7 @@ class Verifier:
         return AddedFiles(location, tuple(added), seen=self._store.local), added
 
     def _check_place_of_branch(self, operation: CommitTransaction, location: str, branch: str) -> None:
-        """The name of a branch that a Clone begins is one that stock clients take, and nobody's yet (P4)."""
+        """The name of a branch that a Clone begins is one that stock clients accept, and is not taken (P4)."""
         name = f"branch {branch} of table {join(operation.id)}"
         try:
             key = branch_path(location, check_branch_name(branch))
@@ -218,7 +218,7 @@ class Verifier:
         return None if entry is None else self._known(entry)
 
     def _check_added(self, operation: Operation, added: Sequence[str], *, sure: bool) -> None:
-        """What a transaction adds are files of the table, and they are there, if that is to be made `sure`."""
+        """The files that a transaction adds lie in the table; with `sure` they must exist."""
         outside = next((key for key in added if not is_key(key)), None)
         if outside is not None:
             raise InvalidInputError(
@@ -229,7 +229,7 @@ class Verifier:
             raise missing
 
     def look_later(self, operation: Operation, finding: AddedFiles | VacantLocation) -> Finding:
-        """What becomes of a finding that storage was not asked about yet; many requests, one round trip.
+        """The final form of a finding that storage was not asked about yet; many requests, one round trip.
 
         A transaction that we build must not name files that are not there: of a table that was dropped and made again
         since, they would lie at the other location (N1).

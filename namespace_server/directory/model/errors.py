@@ -1,4 +1,4 @@
-"""What the catalog raises: the published namespace errors, with what a client needs to act on them.
+"""Errors of the catalog: the published namespace errors, with the details that a client needs to act on them.
 
 Codes and statuses are those of the Lance namespace spec (0-23). Clients in the same process tell some kinds by words of
 the text (lancedb: "Table not found", "Namespace not found", "Namespace not empty"): these stand at its beginning.

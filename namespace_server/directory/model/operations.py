@@ -1,7 +1,7 @@
 """The operations that a batch is made of, as plain values.
 
 Every change of the catalog is a batch: the single calls of the namespace API are batches of one operation. An
-operation holds what was asked for, checked for form only; whether it can be done is decided by `planner.plan_batch`
+operation holds the request, checked for form only; whether it can be carried out is decided by `planner.plan_batch`
 against a snapshot.
 """
 
@@ -159,7 +159,7 @@ Operation = (
 )
 
 TableOperation = CreateTableVersion | DeleteTableVersions | CommitTransaction | AssertTableVersion
-"""The operations that concern a chain of versions, and so need its storage looked at first (P5)."""
+"""The operations that concern a chain of versions, whose storage is probed before planning (P5)."""
 
 
 @dataclass(frozen=True, slots=True)

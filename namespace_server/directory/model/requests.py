@@ -75,7 +75,7 @@ class PathResolver:
 
 @dataclass(frozen=True, slots=True)
 class RequestRules:
-    """What the catalog that a request is for makes of it: `paths`, and what is allowed in it."""
+    """How one catalog reads requests: its `paths`, the `limits` of a request, and whether namespaces are implicit."""
 
     paths: PathResolver
     limits: Limits
@@ -195,7 +195,7 @@ def drop_namespace(request: Request, _rules: RequestRules) -> DropNamespace:
 
 
 def declare_table(request: Request, rules: RequestRules) -> DeclareTable:
-    """DeclareTableRequest. A location is made up unless the client chose one of the managed form (N1)."""
+    """DeclareTableRequest. Without a location of the managed form from the client a new one is chosen (N1)."""
     target = table_id(request)
     identifiers.check_new_id(target, "table")
     wanted = text(request, "location")

@@ -30,7 +30,7 @@ from namespace_server.directory.planning.plan_builder import PlanBuilder, Result
 
 
 def create_namespace(builder: PlanBuilder, operation: CreateNamespace) -> Result:
-    """Parents are not made along the way. Losing to an existing name is 2, whoever made it."""
+    """Create a namespace; its parent must exist. An existing name is error 2."""
     existing = builder.work.namespace(operation.id)
     if existing is not None:
         if operation.mode is CreateMode.EXIST_OK:

@@ -1,4 +1,4 @@
-"""From a committed plan to the answer of the call that asked for it, with the exact wire names."""
+"""Responses of committed calls, made from their plans, with the exact wire names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a read sees: one snapshot, and, if it must, the storage behind it."""
+"""Read context: the snapshot that one read is answered from, and the storage behind it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
 class Naming(Protocol):
-    """How a store spells its keys for clients. Says nothing about what is there, and never changes."""
+    """How a store spells its keys for clients. It does no I/O and never changes."""
 
     uri: str
     content_e_tags: bool
@@ -26,18 +26,19 @@ class Naming(Protocol):
 
 
 class ReadContext:
-    """One snapshot, for one answer. It notes what was looked at.
+    """One snapshot, for one response. It records what the response depends on.
 
-    `lasting` says whether the same question has the same answer for as long as the snapshot is the newest: so unless
-    `catalog` was looked at, for what is on storage beside `__manifest` changes without a catalog version.
+    `lasting`: the response to the same request is the same while the snapshot is the newest. It is not after `catalog`
+    was used, because storage beside `__manifest` changes without a catalog version. With `implicit_namespaces` a
+    namespace that does not exist lists as empty.
     """
 
-    __slots__ = ("_asked_about", "_catalog", "_snapshot", "_whole", "implicit_namespaces", "lasting", "naming")
+    __slots__ = ("_catalog", "_snapshot", "_subject", "_whole", "implicit_namespaces", "lasting", "naming")
 
     def __init__(self, catalog: Catalog, snapshot: CatalogSnapshot) -> None:
         self._catalog = catalog
         self._snapshot = snapshot
-        self._asked_about: ObjectId | None = None
+        self._subject: ObjectId | None = None
         self._whole = False
         self.naming: Naming = catalog.store
         self.implicit_namespaces = catalog.options.implicit_namespaces
@@ -45,31 +46,31 @@ class ReadContext:
 
     @property
     def snapshot(self) -> CatalogSnapshot:
-        """The snapshot, for whatever it says."""
+        """The snapshot, for a response that depends on all of it."""
         self._whole = True
         return self._snapshot
 
     def about(self, object_id: ObjectId) -> CatalogSnapshot:
-        """The snapshot, for its `facts` of one namespace or table."""
-        if self._asked_about is None:
-            self._asked_about = object_id
-        elif self._asked_about != object_id:
+        """The snapshot, for a response that depends on its `facts` of one namespace or table."""
+        if self._subject is None:
+            self._subject = object_id
+        elif self._subject != object_id:
             self._whole = True
         return self._snapshot
 
     @property
     def subject(self) -> ObjectId | None:
-        """The one id that was asked about; None if more was looked at."""
-        return None if self._whole else self._asked_about
+        """The id that the response depends on alone; None if it depends on more."""
+        return None if self._whole else self._subject
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog with its storage. What is found there is true of this moment only."""
+        """The catalog with its storage, whose state may change at any time."""
         self.lasting = False
         return self._catalog
 
     def is_promoted(self, entry: VersionEntry) -> bool:
-        """Whether the canonical file of a version was seen to be the row's. That it was, stays so."""
+        """Whether the canonical file of a version is known to be the row's. Once it is, it stays so."""
         promoted = self._catalog.promoter.is_promoted(entry, self._catalog.table.current)
         if not promoted:
             self.lasting = False

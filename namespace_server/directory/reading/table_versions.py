@@ -1,6 +1,6 @@
 """Answers about table versions.
 
-What is about to be returned is promoted first; a canonical path is answered only when the file there was seen to be
+Versions are promoted before they are returned. A canonical path is returned only when the file there was seen to be
 the row's, else the staged path (M3). Versions whose file a client's cleanup removed are not there (M5).
 """
 
