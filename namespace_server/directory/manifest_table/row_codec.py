@@ -62,8 +62,8 @@ def encode_entry(entry: Entry) -> Row:
 def decode_row(row: Row) -> Entry | None:
     """The entry of a row, or None for a row that is not recognised.
 
-    A version row decodes if its metadata says where its manifest lies in the form that we write; for other writers'
-    rows see `decode_version`.
+    A version row decodes if its metadata has the path of its manifest in the form that this server writes; for rows of
+    other writers see `decode_version`.
     """
     path, kind, location, metadata = row
     if kind == TABLE:
@@ -88,7 +88,7 @@ def decode_properties(metadata: str | None) -> Mapping[str, str]:
 def decode_version(
     path: str, metadata: str | None, tables: Mapping[ObjectId, str] | None = None
 ) -> VersionEntry | None:
-    """A version row as we or others wrote it.
+    """The entry of a version row, in the form of this server or of other writers.
 
     `tables` maps ids to locations; it is needed for rows that do not name their table (old Lance releases) or spell
     the path of the manifest relative to something else than the catalog's root. None if the row cannot be attributed
