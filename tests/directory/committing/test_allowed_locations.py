@@ -233,3 +233,7 @@ class TestPlaces:
         namespace = DirectoryNamespace(root=str(tmp_path), allowed_locations="/a, s3://b/c ,")
 
         assert namespace.catalog.options.allowed_locations == ("/a", "s3://b/c")
+        namespace = DirectoryNamespace(root=str(tmp_path), allowed_locations='["/a,b", "s3://b/c"]')
+        assert namespace.catalog.options.allowed_locations == ("/a,b", "s3://b/c")
+        with pytest.raises(ValueError, match="property allowed_locations: expected strings"):
+            DirectoryNamespace(root=str(tmp_path), allowed_locations="[1]")
