@@ -17,8 +17,8 @@ HEAD = """# Command line
 
 <!-- Written by scripts/generate_cli_reference.py. -->
 
-`lance-namespace COMMAND --help` prints the same. Exit status 2 means that a command was refused. The
-reason is written to standard error.
+`lance-namespace COMMAND --help` prints the same. Exit status 2 means that a command was refused;
+the reason is written to standard error.
 """
 
 
