@@ -1,73 +1,90 @@
-"""The ASGI application."""
+"""The application: middleware, the routes of reads, and FastAPI behind them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 
-from fastapi import FastAPI, Request
-from fastapi.responses import Response
-from lance_namespace.errors import LanceNamespaceError
+from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
-from starlette.types import Receive, Scope, Send
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Router
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from namespace_server.rest import exchange, health
-from namespace_server.rest.errors import MethodNotAllowed, RouteNotFound
+from namespace_server.rest.access_log import AccessLog
+from namespace_server.rest.errors import render_error
 from namespace_server.rest.identity import Authenticator
+from namespace_server.rest.limits import RequestLimits
+from namespace_server.rest.middleware import HostGuard, RawPath, RequestContext
 from namespace_server.rest.port import Catalog
+from namespace_server.rest.routers import READS, ROUTERS
 from namespace_server.rest.service import CatalogService
 
 
-class NamespaceApp(FastAPI):
-    """FastAPI, with the namespace API served ahead of its middleware and routes.
+class Application:
+    """The ASGI application of one catalog.
 
-    Those look at the decoded path, where a name that holds `%2F` has turned into two segments; and they would take
-    more time than a describe.
+    Reads are matched first, by a Starlette router in front of FastAPI: matching a route and entering a handler takes
+    FastAPI longer than a describe takes as a whole.
     """
 
-    def __init__(self, service: CatalogService) -> None:
-        super().__init__(openapi_url=None, docs_url=None, redoc_url=None, lifespan=_lifespan, redirect_slashes=False)
-        self.state.service = service
-        self._service = service
-        self.include_router(health.router)
-        self.add_exception_handler(HTTPException, _answer_error)
-        self.add_exception_handler(LanceNamespaceError, _answer_error)
-        self.add_exception_handler(Exception, _answer_error)
+    def __init__(self, service: CatalogService, hosts: Iterable[str], origins: Iterable[str]) -> None:
+        self.service = service
+        self.api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+        self.api.state.service = service
+        for router in ROUTERS:
+            self.api.include_router(router)
+        self.api.add_exception_handler(HTTPException, _answer_http_exception)
+        reads = Router([read.route(service) for read in READS], redirect_slashes=False, default=self.api)
+        allowed = list(origins)
+        app: ASGIApp = RawPath(reads)
+        if allowed:
+            app = CORSMiddleware(app, allow_origins=allowed, allow_methods=["*"], allow_headers=["*"])
+        self._app = RequestContext(HostGuard(app, hosts, allowed), service)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or the start and the end of the server."""
-        if scope["type"] != "http" or not await self._service.serve(scope, receive, send):
-            await super().__call__(scope, receive, send)
+        """Handle one request."""
+        scope["app"] = self.api
+        await self._app(scope, receive, send)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Accept requests within; then finish the accepted changes and release the catalog."""
+        self.service.start()
+        try:
+            yield
+        finally:
+            await self.service.close()
 
 
 def create_app(
-    namespace: Catalog, authenticator: Authenticator, *, max_body: int = 64 << 20, queue_capacity: int = 4096
-) -> NamespaceApp:
-    """The application for one catalog. It closes `namespace` when the server ends.
+    namespace: Catalog,
+    authenticator: Authenticator,
+    *,
+    limits: RequestLimits | None = None,
+    hosts: Iterable[str] = (),
+    origins: Iterable[str] = (),
+    access_log: AccessLog | None = None,
+) -> Application:
+    """The application for one catalog. It closes `namespace` when it ends.
 
-    `max_body` bounds a request body in bytes, `queue_capacity` the changes accepted and not yet answered.
+    Args:
+        namespace: the catalog to serve.
+        authenticator: the API keys.
+        limits: bounds of requests.
+        hosts: names that requests may address the server by; empty: any.
+        origins: origins of web pages that may call the server, besides its own.
+        access_log: where to write a line for every request.
     """
-    return NamespaceApp(CatalogService(namespace, authenticator, max_body=max_body, queue_capacity=queue_capacity))
+    return Application(CatalogService(namespace, authenticator, limits, access_log), hosts, origins)
 
 
-@asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    service: CatalogService = app.state.service
-    service.start()
-    try:
-        yield
-    finally:
-        await service.close()
-
-
-async def _answer_error(request: Request, error: Exception) -> Response:
-    """An ErrorResponse for whatever ends in FastAPI: unknown routes, and the probes."""
-    if isinstance(error, HTTPException):
-        wanted = f"{request.method} {request.url.path}"
-        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-            error = MethodNotAllowed(f"{wanted}: expected GET", ("GET",))
-        else:
-            error = RouteNotFound(f"{wanted}: no such route")
-    status, headers, body = exchange.render_error(error, request.app.state.service.catalog_version)
-    return Response(body, status, {name.decode(): value.decode() for name, value in headers})
+async def _answer_http_exception(request: Request, error: Exception) -> Response:
+    """The ErrorResponse for an unknown route or method. All other errors are answered by `RequestContext`."""
+    service: CatalogService = request.app.state.service
+    status, headers, body = render_error(
+        error, service.catalog_version, method=request.method, path=request.scope["path"][:400]
+    )
+    response = Response(body, status)
+    response.raw_headers = headers
+    return response

@@ -28,8 +28,10 @@ from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
 from namespace_server.process import tune_process
+from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.identity import Authenticator
-from namespace_server.serving import Server, configure
+from namespace_server.rest.middleware import local_hosts
+from namespace_server.serving import Server
 from namespace_server.settings import Settings, explain, load_settings, read_environment
 
 _log = logging.getLogger(__name__)
@@ -135,20 +137,39 @@ def serve(
     authenticator = _authenticator(settings)
     tune_process()
     namespace = _open(settings)
-    app = create_app(namespace, authenticator, max_body=settings.max_body_bytes, queue_capacity=settings.queue_capacity)
+    app = create_app(
+        namespace,
+        authenticator,
+        limits=settings.limits,
+        hosts=_hosts(settings),
+        origins=settings.allowed_origins,
+        access_log=AccessLog() if settings.access_log else None,
+    )
     _log.info("serving %s", settings.root)
+    try:
+        server = Server(app, settings.serving)
+    except OSError as error:
+        typer.echo(f"lance-namespace: {settings.host}:{settings.port}: {error}", err=True)
+        raise typer.Exit(3) from error
     threading.Thread(target=_check_readable, args=(namespace,), name="first-look", daemon=True).start()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # uvicorn raises the signal again after a clean shutdown, which would end the process with a failure status.
-        signal.signal(number, lambda *_: None)
     if settings.api_keys_file is not None:
         signal.signal(signal.SIGHUP, lambda *_: authenticator.reload_soon())
     authenticator.start()
     try:
-        # uvicorn ends with status 3 by itself when it cannot start.
-        Server(configure(app, host=settings.host, port=settings.port)).run()
+        server.run(lambda: typer.echo(f"listening on {server.url}"))
     finally:
         authenticator.stop()
+
+
+def _hosts(settings: Settings) -> frozenset[str]:
+    """The names that requests may address the server by; empty: any.
+
+    Without keys only names of this machine, unless the server was told to listen beyond it: a page of another site
+    could reach it under a name of its own (DNS rebinding).
+    """
+    if settings.allowed_hosts or settings.api_keys or settings.api_keys_file is not None:
+        return frozenset(settings.allowed_hosts)
+    return local_hosts(settings.host)
 
 
 def _authenticator(settings: Settings) -> Authenticator:

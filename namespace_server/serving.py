@@ -1,54 +1,191 @@
-"""uvicorn, as this server uses it."""
+"""granian, as this server uses it: one process, deadlines, bounds, and a shutdown that ends.
+
+granian is built on hyper: it bounds the bytes and the number of headers, closes connections that are idle or send their
+headers too slowly, and bounds the number of connections. Bodies have their deadline in `rest.request_body`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from functools import partial
-from typing import Literal, cast
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-import typer
-import uvicorn
-from starlette.types import ASGIApp
+import uvloop
+from granian._granian import SocketHolder
+from granian.constants import HTTPModes, Interfaces, SSLProtocols
+from granian.http import HTTP1Settings
+from granian.server.embed import Server as GranianServer
 
+from namespace_server.app import Application
 
-class Server(uvicorn.Server):
-    """uvicorn, saying on standard output where it listens."""
+_log = logging.getLogger(__name__)
 
-    async def startup(self, sockets: list | None = None) -> None:  # type: ignore[type-arg]
-        """Listen, then say where: the port may have been chosen by the system."""
-        await super().startup(sockets)
-        for server in self.servers:
-            for listener in server.sockets:
-                host, port = listener.getsockname()[:2]
-                shown = f"[{host}]" if ":" in host else host
-                typer.echo(f"listening on http://{shown}:{port}")
-        sys.stdout.flush()
-
-
-def configure(app: ASGIApp, *, host: str, port: int) -> uvicorn.Config:
-    """How `app` is served on `host` and `port`; 0 takes a free one."""
-    return uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        loop="asyncio" if sys.platform == "win32" else "uvloop",
-        http=_protocol(),
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        # Longer than the 90 s for which stock clients keep an idle connection: who reuses one must find it open.
-        timeout_keep_alive=120,
-    )
+_BACKLOG = 1024
+_LEAST_BUFFER = 8192
+"""What hyper needs at least, in bytes."""
+_LAST_WORK = 10.0
+"""Seconds beyond `shutdown_timeout` after which the process ends, whatever holds it."""
 
 
-def _protocol() -> type[asyncio.Protocol] | Literal["h11"]:
-    if sys.platform == "win32":
-        return "h11"
-    from namespace_server.repeats import Repeats
-    from namespace_server.transport import RepeatingProtocol
+_NO_LOGGING_CHANGES: dict[str, Any] = {
+    "incremental": True,
+    "formatters": {},
+    "handlers": {},
+    "root": {},
+    "loggers": {},
+}
+"""granian configures the logging of the whole process; an incremental configuration of nothing leaves it alone."""
 
-    return cast("type[asyncio.Protocol]", partial(RepeatingProtocol, repeats=Repeats()))
+
+@dataclass(frozen=True, slots=True)
+class ServingOptions:
+    """How to listen, and the bounds of connections. Times in seconds, sizes in bytes; port 0 takes a free one.
+
+    `idle_timeout` bounds the time from the end of one request, or from the opening of a connection, to the end of the
+    next request's headers.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 2333
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tls_key_password: str | None = None
+    tls_client_ca: Path | None = None
+    max_header_bytes: int = 64 << 10
+    max_connections: int = 1024
+    idle_timeout: float = 120.0
+    shutdown_timeout: float = 30.0
+
+
+class Server:
+    """An application on a listening socket.
+
+    The socket is bound by the constructor, which raises `OSError` if the address is taken.
+    """
+
+    def __init__(self, app: Application, options: ServingOptions) -> None:
+        self._app = app
+        self._options = options
+        self._socket = _listen(options.host, options.port)
+        self._stop: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the server listens."""
+        host, port = self._socket.getsockname()[:2]
+        scheme = "http" if self._options.tls_certificate is None else "https"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    def run(self, started: Callable[[], None] = lambda: None) -> None:
+        """Serve until `stop` is called, or SIGINT or SIGTERM arrives in the main thread.
+
+        `started` is called once requests are accepted. New connections are refused from then on; accepted requests are
+        answered, for at most `shutdown_timeout` seconds. Then the application's lifespan ends.
+        """
+        try:
+            uvloop.run(self._serve(started))
+        finally:
+            self._socket.close()
+
+    def stop(self) -> None:
+        """End `run`. Thread-safe, and may be called more than once."""
+        if self._loop is not None and self._stop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._stop.set)
+
+    async def _serve(self, started: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._loop.add_signal_handler(number, self._on_signal)
+        async with self._app.lifespan():
+            server = _Granian(self._app, self._options, self._socket)
+            serving = asyncio.create_task(server.serve())
+            stopping = asyncio.create_task(self._stop.wait())
+            started()
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                stopping.cancel()
+                serving.result()
+                return
+            server.stop()  # type: ignore[no-untyped-call]
+            _, pending = await asyncio.wait({serving}, timeout=self._options.shutdown_timeout)
+            if pending:
+                _log.warning("some requests were not complete %g s after the shutdown", self._options.shutdown_timeout)
+                serving.cancel()
+
+    def _on_signal(self) -> None:
+        if self._stop is not None and self._stop.is_set():
+            _log.warning("second signal: ending at once")
+            os._exit(1)
+        self.stop()
+        deadline = threading.Timer(self._options.shutdown_timeout + _LAST_WORK, self._give_up)
+        deadline.daemon = True
+        deadline.start()
+
+    def _give_up(self) -> None:
+        """End a process that something holds. Safe: every change is durable before it is acknowledged."""
+        _log.error("the shutdown did not end within %g s: ending at once", self._options.shutdown_timeout + _LAST_WORK)
+        os._exit(1)
+
+
+class _Granian(GranianServer):
+    """granian in this process and event loop, on a socket that is bound already.
+
+    granian itself binds with SO_REUSEPORT, which would let a second server start on the same port unnoticed.
+    """
+
+    def __init__(self, app: Application, options: ServingOptions, bound: socket.socket) -> None:
+        self._bound = bound
+        super().__init__(
+            app,
+            address=options.host,
+            port=bound.getsockname()[1],
+            interface=Interfaces.ASGINL,
+            http=HTTPModes.http1,
+            websockets=False,
+            backlog=_BACKLOG,
+            backpressure=options.max_connections,
+            http1_settings=HTTP1Settings(
+                header_read_timeout=int(options.idle_timeout * 1000),
+                max_buffer_size=max(_LEAST_BUFFER, options.max_header_bytes),
+            ),
+            log_enabled=False,
+            log_dictconfig=_NO_LOGGING_CHANGES,
+            ssl_cert=options.tls_certificate,
+            ssl_key=options.tls_key,
+            ssl_key_password=options.tls_key_password,
+            ssl_protocol_min=SSLProtocols.tls12,
+            ssl_ca=options.tls_client_ca,
+            ssl_client_verify=options.tls_client_ca is not None,
+        )
+
+    def _init_shared_socket(self) -> None:
+        self._ssp: None = None
+        duplicate = os.dup(self._bound.fileno())  # granian closes it
+        self._sfd = duplicate  # type: ignore[assignment]
+        self._shd = SocketHolder(duplicate, False, _BACKLOG)  # type: ignore[assignment, call-arg]
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(_BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    listening.setblocking(False)
+    return listening

@@ -30,8 +30,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from namespace_server.directory.reading.response_cache import CACHE_BYTES
 from namespace_server.rest.identity import Authenticator, KeyRing
+from namespace_server.rest.limits import RequestLimits
 from namespace_server.secret_texts import parse_json, parse_toml
+from namespace_server.serving import ServingOptions
 
 PREFIX: Final = "LANCE_NAMESPACE_"
 """What the names of the environment variables begin with."""
@@ -144,7 +147,6 @@ class Settings(BaseSettings):
     )
 
     max_header_bytes: _Positive = Field(default=64 << 10, description="Most bytes of a request's head.")
-    max_headers: _Positive = Field(default=128, description="Most header lines of a request.")
     max_body_bytes: _Positive = Field(default=64 << 20, description="Most bytes of the body of a batch.")
     max_read_body_bytes: _Positive = Field(default=1 << 20, description="Most bytes of the body of any other request.")
     max_operations: _Positive = Field(default=10_000, description="Most operations of one batch.")
@@ -152,19 +154,19 @@ class Settings(BaseSettings):
     max_json_depth: _Positive = Field(default=64, description="Deepest nesting of a JSON body.")
     max_connections: _Positive = Field(default=1024, description="Most connections that are open at once.")
     queue_capacity: _Positive = Field(
-        default=4096, description="Most changes accepted and not yet answered; further ones are answered 429."
+        default=4096, description="Most changes accepted and not yet answered; further ones are answered 503."
     )
-    header_timeout: _Seconds = Field(default=30.0, description="Seconds in which the head of a request must arrive.")
     body_timeout: _Seconds = Field(default=60.0, description="Seconds in which the body of a request must arrive.")
     idle_timeout: _Seconds = Field(
         default=120.0,
-        description="Seconds after which a connection without a request is closed. Stock clients keep one for 90.",
+        description="Seconds from the end of a request, or the opening of a connection, in which the head of the next "
+        "request must arrive. Stock clients keep idle connections for 90.",
     )
     shutdown_timeout: _Seconds = Field(
         default=30.0, description="Seconds that requests in progress are given when the server ends."
     )
     response_cache_bytes: int = Field(
-        default=64 << 20, ge=0, description="Most bytes of keys and values in the response cache; 0 keeps none."
+        default=CACHE_BYTES, ge=0, description="Most bytes of keys and values in the response cache; 0 keeps none."
     )
 
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -198,9 +200,39 @@ class Settings(BaseSettings):
         """Whether a client on another machine could reach the server and change the catalog without a key."""
         return not (self.insecure or self.api_keys or self.api_keys_file or _is_loopback(self.host))
 
+    @property
+    def limits(self) -> RequestLimits:
+        """The bounds of requests."""
+        return RequestLimits(
+            body=self.max_body_bytes,
+            read_body=self.max_read_body_bytes,
+            buffered_bodies=4 * self.max_body_bytes,
+            depth=self.max_json_depth,
+            body_timeout=self.body_timeout,
+            queue_capacity=self.queue_capacity,
+        )
+
+    @property
+    def serving(self) -> ServingOptions:
+        """How to listen."""
+        return ServingOptions(
+            host=self.host,
+            port=self.port,
+            tls_certificate=self.tls_certificate,
+            tls_key=self.tls_key,
+            tls_key_password=None if self.tls_key_password is None else self.tls_key_password.get_secret_value(),
+            tls_client_ca=self.tls_client_ca,
+            max_header_bytes=self.max_header_bytes,
+            max_connections=self.max_connections,
+            idle_timeout=self.idle_timeout,
+            shutdown_timeout=self.shutdown_timeout,
+        )
+
     def namespace_properties(self) -> dict[str, str]:
         """The properties of the `DirectoryNamespace` to serve."""
         properties = {"root": self.root, "durability": self.durability}
+        if self.response_cache_bytes != CACHE_BYTES:
+            properties["response_cache_bytes"] = str(self.response_cache_bytes)
         properties |= {f"storage.{name}": value for name, value in self.storage.items()}
         if self.manifest_store is not None:
             properties["manifest_store"] = self.manifest_store.get_secret_value()

@@ -1,4 +1,4 @@
-"""Generate the Python client `openapi/client/lance_namespace_server_client` from `openapi/lance-namespace.yaml`.
+"""Generate from `openapi/lance-namespace.yaml`: the Python client, and the JSON document that the server serves.
 
 With `--check` nothing is written: the files that differ are listed, and the exit status is 1 if there are any.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import filecmp
+import json
 import os
 import shutil
 import subprocess
@@ -15,7 +16,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-OPENAPI = Path(__file__).resolve().parent.parent / "openapi"
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+OPENAPI = ROOT / "openapi"
+DOCUMENT = ROOT / "namespace_server" / "rest" / "openapi.json"
 PACKAGE = "lance_namespace_server_client"
 
 
@@ -30,6 +35,11 @@ def generate(spec: Path, config: Path, target: Path) -> None:
     command += ["--meta", "none", "--output-path", str(target), "--overwrite", "--fail-on-warning"]
     subprocess.run(command, check=True, env={**os.environ, "PATH": path}, stdout=subprocess.DEVNULL)
     (target / "py.typed").touch()
+
+
+def document(spec: Path) -> bytes:
+    """The OpenAPI document as JSON."""
+    return json.dumps(yaml.safe_load(spec.read_text()), separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
 def differences(expected: Path, found: Path) -> Iterator[str]:
@@ -49,7 +59,7 @@ def differences(expected: Path, found: Path) -> Iterator[str]:
 
 def main() -> int:
     """Do what the command line says; returns the exit status."""
-    parser = argparse.ArgumentParser(description="Generate the Python client from the OpenAPI document.")
+    parser = argparse.ArgumentParser(description="Generate the client and the JSON from the OpenAPI document.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the client is not current")
     check: bool = parser.parse_args().check
     current = OPENAPI / "client" / PACKAGE
@@ -58,10 +68,13 @@ def main() -> int:
         generate(OPENAPI / "lance-namespace.yaml", OPENAPI / "generator.yaml", fresh)
         if check:
             stale = list(differences(fresh, current))
-            print("\n".join(stale) or f"{PACKAGE} is current")
+            if DOCUMENT.read_bytes() != document(OPENAPI / "lance-namespace.yaml"):
+                stale.append(f"{DOCUMENT.relative_to(ROOT)}: differs")
+            print("\n".join(stale) or f"{PACKAGE} and {DOCUMENT.name} are current")
             return 1 if stale else 0
         shutil.rmtree(current, ignore_errors=True)
         shutil.copytree(fresh, current)
+        DOCUMENT.write_bytes(document(OPENAPI / "lance-namespace.yaml"))
     return 0
 
 

@@ -51,6 +51,7 @@ class CatalogOptions:
     limits: Limits = field(default_factory=Limits)
     allowed_locations: tuple[str, ...] = ()
     implicit_namespaces: bool = False
+    response_cache_bytes: int = 64 << 20
 
 
 class Catalog:

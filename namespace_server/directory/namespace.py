@@ -29,7 +29,7 @@ from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.reading.commit_results import answer_call
 from namespace_server.directory.reading.objects import READS
 from namespace_server.directory.reading.read_context import ReadContext
-from namespace_server.directory.reading.response_cache import Answer, Body, Kept, KeptAnswers
+from namespace_server.directory.reading.response_cache import Answer, Body, CachedResponse, ResponseCache
 
 R = TypeVar("R")
 
@@ -44,6 +44,9 @@ _SINGLE: Mapping[str, Callable[[Request, RequestRules], Operation]] = {
     "create_table_version": requests.create_table_version,
     "batch_delete_table_versions": requests.delete_table_versions,
 }
+_LONG_READS = frozenset({"describe_catalog_version", "list_catalog_versions"})
+_LISTS = frozenset({"list_namespaces", "list_tables", "list_all_tables", "list_table_versions"})
+_SHORT_LIST = 1000
 _MANY: Mapping[str, Callable[[Request, RequestRules], tuple[Operation, ...]]] = {
     "batch_commit_tables": requests.batch_operations,
     "batch_create_table_versions": requests.version_entries,
@@ -64,8 +67,8 @@ class DirectoryNamespace(LanceNamespace):
     * `stage_max_age_seconds` (3 days), `record_retention_seconds` (1 day);
     * `allowed_locations`: absolute paths or URIs, separated by commas or as a JSON list. Symbolic links of registered
       tables and base paths of manifests may lead below these, and else below the root alone;
-
     * `implicit_namespaces` (`false`): see `CatalogOptions`.
+    * `response_cache_bytes` (64 MiB): the memory of cached answers; 0 keeps none.
 
     An opened `catalog` takes the place of all these. Constructing reads and writes nothing, but asks the manifest store
     for its schema, and raises `StorageError` unless it is the one of this release. Every change is a batch: all or
@@ -85,7 +88,7 @@ class DirectoryNamespace(LanceNamespace):
             self.catalog.options.limits,
             self.catalog.options.implicit_namespaces,
         )
-        self._kept = KeptAnswers()
+        self._cache = ResponseCache(self.catalog.options.response_cache_bytes)
 
     @property
     def local(self) -> bool:
@@ -93,36 +96,62 @@ class DirectoryNamespace(LanceNamespace):
         return self.catalog.store.local
 
     def read(
-        self, operation: str, request: Request, *, at: int | None = None, question: Hashable | None = None
+        self,
+        operation: str,
+        request: Request,
+        *,
+        at: int | None = None,
+        snapshot: CatalogSnapshot | None = None,
+        cache_key: Hashable | None = None,
     ) -> Answer:
-        """Answer a read operation, as of catalog version `at` or the newest (one storage round trip).
+        """Answer a read operation.
 
-        `question` stands for operation and request: who asks with one again may get the answer of before, if the
-        storage says that the catalog has not changed since and the answer depends on nothing else.
+        Args:
+            operation: its name, one of `READS`.
+            request: the request as JSON.
+            at: the catalog version to answer at.
+            snapshot: the newest snapshot, if the caller has just asked for it; else storage is asked, in one round
+                trip.
+            cache_key: stands for operation and request; the answer may come from the response cache, if the catalog has
+                not changed since and the answer depends on nothing else, and is put there.
         """
         if operation == "describe_catalog_version":
             at = requests.integer(request, "version", required=True)
         if at is not None:
             return self._answer(self.catalog.snapshot(at), operation, request)
         if _asks_for_head(operation, request):
-            return self._read_head(operation, request, question)
-        snapshot = self.catalog.snapshot()
-        kept = self._kept.find(snapshot, question)
-        return self._answer(snapshot, operation, request, question) if kept is None else kept.answer
+            return self._read_head(operation, request, cache_key)
+        if snapshot is None:
+            snapshot = self.catalog.snapshot()
+        cached = self._cache.find(snapshot, cache_key)
+        return self._answer(snapshot, operation, request, cache_key) if cached is None else cached.answer
 
     def newest(self) -> CatalogSnapshot:
         """The newest snapshot (one storage round trip)."""
         return self.catalog.snapshot()
 
-    def recall(self, question: Hashable, snapshot: CatalogSnapshot) -> Answer | None:
-        """What was answered to `question` in `snapshot`, or is known to be the answer there.
+    def cached(self, cache_key: Hashable, snapshot: CatalogSnapshot) -> Answer | None:
+        """The cached answer under a key, if it is known to be the answer in `snapshot` too.
 
-        One more storage round trip for the head of a table: nothing must have come to stand above it since (P5).
+        One more storage round trip for the head of a table: no file of another writer may stand above it (rule P5:
+        versions above the head that other writers committed are adopted before the head is told).
         """
-        kept = self._kept.find(snapshot, question)
-        if kept is None or not (kept.above is None or self.catalog.is_vacant(kept.above)):
+        entry = self._cache.find(snapshot, cache_key)
+        if entry is None or not (entry.vacant is None or self.catalog.is_vacant(entry.vacant)):
             return None
-        return kept.answer
+        return entry.answer
+
+    def takes_long(self, operation: str, request: Request, at: int | None) -> bool:
+        """Whether a read may take more than some hundred microseconds on a local catalog.
+
+        That is so for historic snapshots, the history, long lists, and details that are read from manifests.
+        """
+        if at is not None or operation in _LONG_READS:
+            return True
+        if operation in _LISTS:
+            limit = request.get("limit")
+            return not isinstance(limit, int) or not 0 <= limit <= _SHORT_LIST
+        return bool(request.get("load_detailed_metadata"))
 
     def prepare(
         self,
@@ -288,30 +317,30 @@ class DirectoryNamespace(LanceNamespace):
         """Operations on many tables, all or none. `commit_batch` also takes the operations that are ours."""
         return _made(models.BatchCommitTablesResponse, self._write("batch_commit_tables", request))
 
-    def _read_head(self, operation: str, request: Request, question: Hashable | None) -> Answer:
-        """What the caller may build on: others' commits above the head are adopted before it is told (P5)."""
+    def _read_head(self, operation: str, request: Request, cache_key: Hashable | None) -> Answer:
+        """The head that the caller may build on, after adopting what other writers committed above it (rule P5)."""
         known = self.catalog.table.current
-        kept = self._kept.find(known, question)
-        if kept is not None and kept.above is not None and self.catalog.is_newest(known, vacant=kept.above):
-            return kept.answer
+        cached = self._cache.find(known, cache_key)
+        if cached is not None and cached.vacant is not None and self.catalog.is_newest(known, vacant=cached.vacant):
+            return cached.answer
         chain = (requests.table_id(request), requests.branch(request))
         snapshot = self.catalog.reconciled_snapshot(chain)
-        return self._answer(snapshot, operation, request, question, key_above(snapshot, chain))
+        return self._answer(snapshot, operation, request, cache_key, key_above(snapshot, chain))
 
     def _answer(
         self,
         snapshot: CatalogSnapshot,
         operation: str,
         request: Request,
-        question: Hashable | None = None,
-        above: str | None = None,
+        cache_key: Hashable | None = None,
+        vacant: str | None = None,
     ) -> Answer:
         view = ReadContext(self.catalog, snapshot)
         answer = Answer(READS[operation](view, request), snapshot.version)
-        if question is not None and view.lasting:
+        if cache_key is not None and view.lasting:
             subject = view.subject
             facts = () if subject is None else snapshot.facts(subject)
-            self._kept.keep(question, Kept(answer, above, subject, facts))
+            self._cache.keep(cache_key, CachedResponse(answer, vacant, subject, facts))
         return answer
 
     def _read(self, operation: str, request: Any) -> Body:
@@ -408,5 +437,6 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "group_limit": ("group_limit", int),
     "allowed_locations": ("allowed_locations", _prefixes),
     "implicit_namespaces": ("implicit_namespaces", _boolean),
+    "response_cache_bytes": ("response_cache_bytes", int),
 }
 """Properties of `DirectoryNamespace` that are options of its catalog: the option and how its text is read."""

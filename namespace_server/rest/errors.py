@@ -1,14 +1,32 @@
-"""Failures as HTTP: the status of each error code, and the ErrorResponse body.
+"""Errors as HTTP: the status of each error code, the ErrorResponse body, and the errors that only HTTP has.
 
 Clients go by `code` and look at the status last; the table of statuses is the one of the published namespace API.
 """
 
 from __future__ import annotations
 
+import logging
+import uuid
+from http import HTTPStatus
 from typing import Any
 
 import orjson
-from lance_namespace.errors import ErrorCode, LanceNamespaceError
+from lance_namespace.errors import (
+    ErrorCode,
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    ServiceUnavailableError,
+    UnauthenticatedError,
+)
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from lance_core.errors import ManifestNotSynchronized, OutcomeUnknown, StorageError
+
+_log = logging.getLogger(__name__)
+
+Header = tuple[bytes, bytes]
 
 STATUS: dict[int, int] = {
     ErrorCode.UNSUPPORTED: 406,
@@ -37,21 +55,41 @@ STATUS: dict[int, int] = {
     ErrorCode.TABLE_BRANCH_ALREADY_EXISTS: 409,
 }
 
+_EXPECTATIONS = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "int_from_float": "a number",
+    "int_parsing": "a number",
+    "int_parsing_size": "a number",
+    "int_type": "a number",
+    "less_than_equal": "a number below 2^63",
+    "list_type": "a list",
+    "missing": "a value",
+    "model_attributes_type": "an object",
+    "model_type": "an object",
+    "string_type": "a string",
+}
+
+
+class ClientDisconnected(Exception):
+    """The client closed the connection before it had sent its request. No answer can be sent."""
+
 
 class RouteNotFound(LanceNamespaceError):
-    """No endpoint has this path (404). The code is 0, unsupported: clients look at nothing else."""
+    """No route has this path (404). The code is 0, unsupported: clients look at nothing else."""
 
     code = ErrorCode.UNSUPPORTED
     status = 404
 
 
 class MethodNotAllowed(LanceNamespaceError):
-    """The path has endpoints, but none with this method (405). `allowed` are the methods that it has."""
+    """The path has routes, but none with this method (405). `allowed` lists those that it has, for `Allow`."""
 
     code = ErrorCode.UNSUPPORTED
     status = 405
 
-    def __init__(self, message: str, allowed: tuple[str, ...]) -> None:
+    def __init__(self, message: str, allowed: str) -> None:
         super().__init__(message)
         self.allowed = allowed
 
@@ -61,6 +99,20 @@ class BodyTooLarge(LanceNamespaceError):
 
     code = ErrorCode.INVALID_INPUT
     status = 413
+
+
+class RequestTimeout(LanceNamespaceError):
+    """The request body did not arrive in time (408)."""
+
+    code = ErrorCode.INVALID_INPUT
+    status = 408
+
+
+class OriginRefused(LanceNamespaceError):
+    """The request names a host or an origin that this server does not answer (403)."""
+
+    code = ErrorCode.PERMISSION_DENIED
+    status = 403
 
 
 def status_of(error: LanceNamespaceError) -> int:
@@ -81,3 +133,64 @@ def body_of(error: LanceNamespaceError, *, instance: str | None = None) -> bytes
     if failures:
         body["failures"] = [{key: item for key, item in entry.items() if item is not None} for entry in failures]
     return orjson.dumps(body)
+
+
+def namespace_error(error: Exception, *, instance: str, method: str, path: str) -> LanceNamespaceError:
+    """The namespace error that answers any exception.
+
+    What is neither a namespace error nor one of the framework is logged in full, with `instance`, and answered without
+    its text: as 503/17 if the store did not answer, else as 500/18.
+    """
+    if isinstance(error, LanceNamespaceError):
+        return error
+    if isinstance(error, ValidationError):
+        return InvalidInputError(explain(error))
+    if isinstance(error, HTTPException):
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
+            return MethodNotAllowed(f"{method} {path}: expected {allowed}", allowed)
+        if error.status_code == HTTPStatus.NOT_FOUND:
+            return RouteNotFound(f"{method} {path}: no such route")
+        return InvalidInputError(f"{method} {path}: {error.detail}")
+    _log.error("unhandled error, instance %s", instance, exc_info=error)
+    where = f"the server's log has it as instance {instance}"
+    if type(error) in {StorageError, OutcomeUnknown, ManifestNotSynchronized}:
+        return ServiceUnavailableError(f"the catalog's storage did not answer; {where}")
+    return InternalError(f"internal error; {where}")
+
+
+def render_error(
+    error: Exception, catalog_version: int, *, method: str = "", path: str = ""
+) -> tuple[int, list[Header], bytes]:
+    """Status, headers and body of the ErrorResponse for any exception.
+
+    An error that knows the catalog version it was found at says so in its `catalog_version`; else it is the one given.
+    An error that comes before authentication tells no catalog version.
+    """
+    instance = uuid.uuid4().hex
+    answered = namespace_error(error, instance=instance, method=method, path=path)
+    is_unexpected = answered is not error and isinstance(answered, InternalError | ServiceUnavailableError)
+    body = body_of(answered, instance=instance if is_unexpected else None)
+    headers: list[Header] = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    if not isinstance(answered, UnauthenticatedError | OriginRefused):
+        own = getattr(answered, "catalog_version", None)
+        headers.append((b"x-lance-catalog-version", b"%d" % (own if isinstance(own, int) else catalog_version)))
+    if isinstance(answered, MethodNotAllowed):
+        headers.append((b"allow", answered.allowed.encode()))
+    elif isinstance(answered, UnauthenticatedError):
+        headers.append((b"www-authenticate", b"Bearer"))
+    elif isinstance(answered, BodyTooLarge | RequestTimeout):
+        headers.append((b"connection", b"close"))  # the rest of the body is not worth reading
+    return status_of(answered), headers, body
+
+
+def explain(error: ValidationError) -> str:
+    """The first problem that pydantic found, as `field: expected …, found …`."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = first["loc"]
+    found = "none" if first["type"] == "missing" else repr(first["input"])[:80]
+    if place and place[0] == "id":
+        return f"id: expected a list of names, found {found}"
+    expected = _EXPECTATIONS.get(first["type"]) or first["msg"].removeprefix("Input should be ")
+    named = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+    return f"{named or 'request body'}: expected {expected}, found {found}"

@@ -29,18 +29,12 @@ class Catalog(Protocol):
     """Reads, and commits in groups. Operations have the names of the `LanceNamespace` methods."""
 
     @property
-    def READS(self) -> frozenset[str]:  # noqa: N802 - a constant of the implementation
-        """The operations that `read` answers."""
-        ...
-
-    @property
-    def WRITES(self) -> frozenset[str]:  # noqa: N802 - likewise
-        """The operations that `prepare` takes."""
-        ...
-
-    @property
     def local(self) -> bool:
         """Whether a read takes microseconds, so that it may run on the event loop."""
+        ...
+
+    def newest(self) -> CatalogSnapshot:
+        """The catalog as it is now; storage is asked for it."""
         ...
 
     def read(
@@ -49,17 +43,21 @@ class Catalog(Protocol):
         request: Mapping[str, Any],
         *,
         at: int | None = None,
-        question: Hashable | None = None,
+        snapshot: CatalogSnapshot | None = None,
+        cache_key: Hashable | None = None,
     ) -> Answer:
-        """Answer, as of catalog version `at` or the newest. The same `question` is the same operation and request."""
+        """Answer as of catalog version `at`, or of `snapshot`, or of the newest version.
+
+        The same `cache_key` stands for the same operation and request; under it the answer may be cached.
+        """
         ...
 
-    def newest(self) -> CatalogSnapshot:
-        """The catalog as it is now; storage is asked for it."""
+    def cached(self, cache_key: Hashable, snapshot: CatalogSnapshot) -> Answer | None:
+        """The cached answer under a key, if it is known to be the answer in `snapshot` too."""
         ...
 
-    def recall(self, question: Hashable, snapshot: CatalogSnapshot) -> Answer | None:
-        """What a question was answered in a snapshot, if that is known still to be the answer there."""
+    def takes_long(self, operation: str, request: Mapping[str, Any], at: int | None) -> bool:
+        """Whether a read may take more than some hundred microseconds."""
         ...
 
     def prepare(
@@ -76,7 +74,8 @@ class Catalog(Protocol):
     def commit(self, calls: Sequence[Call]) -> Sequence[Answer | LanceNamespaceError]:
         """Commit, one result per call. Blocking and thread-safe.
 
-        An exception says nothing about the outcome; where it is known that nothing was done, a result says so (A3).
+        An exception says nothing about the outcome; where it is known that nothing was done, a result says so (rule
+        A3).
         """
         ...
 
@@ -85,7 +84,7 @@ class Catalog(Protocol):
         ...
 
     def start(self) -> None:
-        """Begin what is done without being asked; does not block."""
+        """Start the background work; does not block."""
         ...
 
     def close(self) -> None:

@@ -1,145 +1,133 @@
-"""The endpoints at work: dispatch, identity, the namespace, the answer."""
+"""One catalog as the routes use it: reads on or beside the event loop, and one queue of changes."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any, TypeVar
 
-from lance_namespace.errors import UnsupportedOperationError
-from starlette.types import Receive, Scope, Send
+from starlette.requests import HTTPConnection
 
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.repeats import REMEMBER, REPEAT, Header
-from namespace_server.rest import batches, catalog, exchange, namespaces, tables, unsupported, versions
-from namespace_server.rest.commits import CommitQueue
-from namespace_server.rest.dispatch import PathTable
-from namespace_server.rest.endpoints import Body, Endpoint
-from namespace_server.rest.errors import RouteNotFound
-from namespace_server.rest.identity import Authenticator, KeyRing
+from namespace_server.rest.access_log import AccessLog
+from namespace_server.rest.commit_queue import CommitQueue
+from namespace_server.rest.identity import Authenticator
+from namespace_server.rest.limits import RequestLimits
 from namespace_server.rest.port import Answer, Catalog
+from namespace_server.rest.request_body import LARGE_BODY, BodyReader, Change, JsonObject
 
-SERVED: tuple[Endpoint, ...] = (
-    *tables.ENDPOINTS,
-    *versions.ENDPOINTS,
-    *batches.ENDPOINTS,
-    *namespaces.ENDPOINTS,
-    *catalog.ENDPOINTS,
-)
+T = TypeVar("T")
+
 _REMOTE_READERS = 32
+_LONG_READERS = 2
 
 
 class CatalogService:
-    """Answers the requests of the namespace API, and ours, on one catalog.
+    """A catalog, and what all routes share. Belongs to one event loop: `start` and `close` frame its life there.
 
-    Belongs to one event loop: `start` and `close` frame its life there. Reads of a local catalog run on the loop,
-    those of a remote one in threads; all changes go through one `CommitQueue`.
+    Short reads of a local catalog run on the event loop. Reads of a remote catalog, and work that can take
+    milliseconds (historic snapshots, long lists, large bodies), run in threads.
     """
 
     def __init__(
-        self, namespace: Catalog, authenticator: Authenticator, *, max_body: int = 64 << 20, queue_capacity: int = 4096
+        self,
+        namespace: Catalog,
+        authenticator: Authenticator,
+        limits: RequestLimits | None = None,
+        access_log: AccessLog | None = None,
     ) -> None:
-        self._namespace = namespace
-        self._authenticator = authenticator
-        self._max_body = max_body
-        self._table = PathTable(
-            (endpoint.method, endpoint.path, endpoint) for endpoint in (*SERVED, *unsupported.ENDPOINTS)
-        )
+        self.namespace = namespace
+        self.authenticator = authenticator
+        self.limits = limits or RequestLimits()
+        self.access_log = access_log
+        self.bodies = BodyReader(self.limits)
         # One worker is enough where promotion is a link; on remote stores the next group flips while one promotes.
-        self._commits = CommitQueue(namespace, workers=1 if namespace.local else 2, capacity=queue_capacity)
-        self._readers = None if namespace.local else ThreadPoolExecutor(_REMOTE_READERS, thread_name_prefix="read")
-        self._questions = exchange.Questions()
-        self._newest = 0
-        self._round: CatalogSnapshot | None = None
+        self._commits = CommitQueue(namespace, workers=1 if namespace.local else 2, capacity=self.limits.queue_capacity)
+        readers = _LONG_READERS if namespace.local else _REMOTE_READERS
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="read")
+        self._newest_version = 0
+        self._newest: CatalogSnapshot | None = None
 
     @property
     def catalog_version(self) -> int:
         """The newest catalog version that this process has seen."""
-        return self._newest
+        return self._newest_version
+
+    def saw(self, catalog_version: int) -> None:
+        """Note a catalog version that an answer came from."""
+        self._newest_version = max(self._newest_version, catalog_version)
 
     def start(self) -> None:
-        """Begin to accept changes, on the running event loop."""
+        """Accept changes, on the running event loop."""
+        if self.access_log is not None:
+            self.access_log.start()
         self._commits.start()
-        self._namespace.start()
+        self.namespace.start()
 
     async def close(self) -> None:
-        """Finish the changes that were accepted, then let go of the catalog."""
+        """Finish the changes that were accepted, then release the catalog."""
         await self._commits.close()
-        if self._readers is not None:
-            self._readers.shutdown()
-        await asyncio.to_thread(self._namespace.close)
+        self._readers.shutdown(cancel_futures=True)
+        await asyncio.to_thread(self.namespace.close)
+        if self.access_log is not None:
+            self.access_log.stop()
 
-    async def ready(self) -> int:
-        """The newest catalog version, read now. Raises whatever stands in the way of reading it."""
-        return (await self._read(exchange.Question("describe_catalog", {}), None)).catalog_version
+    def cached(self, key: Any) -> Answer | None:
+        """The cached answer under a key, if it is known to hold at the newest catalog version.
 
-    async def serve(self, scope: Scope, receive: Receive, send: Send) -> bool:
-        """Answer a request; False, and nothing sent, if its path is not one of the API."""
-        try:
-            endpoint, segment = self._table.find(scope["method"], scope["raw_path"])
-            answer = await self._answer(endpoint, segment, scope, receive)
-            self._newest = max(self._newest, answer.catalog_version)
-            await exchange.send_success(send, *exchange.render_success(answer, silent=endpoint.silent))
-        except RouteNotFound:
-            return False
-        except exchange.ClientGone:
-            await exchange.wait_for_the_end(receive)
-        except Exception as error:  # noqa: BLE001 - the last stop: a client gets an ErrorResponse, whatever happened
-            await self._send_error(error, receive, send)
-        return True
+        Only for local catalogs, where finding the newest version takes microseconds.
+        """
+        return self.namespace.cached(key, self._newest_snapshot()) if self.namespace.local else None
 
-    async def _send_error(self, error: Exception, receive: Receive, send: Send) -> None:
-        try:
-            await exchange.send_error(send, error, self._newest)
-        except exchange.ClientGone:
-            await exchange.wait_for_the_end(receive)
+    async def read(self, operation: str, request: JsonObject, *, at: int | None = None, key: Any = None) -> Answer:
+        """Answer a read, as of catalog version `at` or the newest; the answer may be cached under `key`.
 
-    async def _answer(self, endpoint: Endpoint, segment: bytes, scope: Scope, receive: Receive) -> Answer:
-        headers = dict(scope["headers"])
-        ring = self._authenticator.ring
-        principal = self._authenticator.principal(headers)
-        operation = endpoint.operation
-        pin = exchange.read_pin(headers)
-        key = exchange.read_key(headers) if endpoint.keyed else None
-        reads = operation in self._namespace.READS
-        if not reads and operation not in self._namespace.WRITES:
-            raise UnsupportedOperationError(f"Not supported: {operation}")
-        body = b"" if endpoint.body is Body.NONE else await exchange.read_body(receive, headers, self._max_body)
-        asked = (endpoint, segment, scope["query_string"], headers.get(b"content-type", b""), body)
-        if reads:
-            question = self._questions.read(*asked)
-            if pin is None and self._readers is None and REPEAT in (extensions := scope.get("extensions", {})):
-                extensions[REPEAT][REMEMBER](partial(self._answer_again, endpoint, question, ring))
-            return await self._read(question, pin)
-        request = exchange.read_request(*asked)
-        call = self._namespace.prepare(operation, request, idempotency_key=key, principal=principal)
+        Raises the namespace errors of the operation.
+        """
+        namespace = self.namespace
+        if not namespace.local or namespace.takes_long(operation, request, at):
+            return await self.in_thread(partial(namespace.read, operation, request, at=at, cache_key=key))
+        snapshot = self._newest_snapshot() if at is None else None
+        return namespace.read(operation, request, at=at, snapshot=snapshot, cache_key=key)
+
+    async def commit(
+        self, operation: str, change: Change, principal: str | None, idempotency_key: str | None = None
+    ) -> Answer:
+        """Commit one change; large ones are checked in a thread. Raises the namespace errors of the operation."""
+        prepare = partial(
+            self.namespace.prepare, operation, change.request, idempotency_key=idempotency_key, principal=principal
+        )
+        call = await self.in_thread(prepare) if change.size >= LARGE_BODY else prepare()
         return await self._commits.commit(call)
 
-    def _answer_again(
-        self, endpoint: Endpoint, question: exchange.Question, ring: KeyRing
-    ) -> tuple[list[Header], bytes] | None:
-        """Answer a read that was answered before, if the keys are the same and what was said then still holds."""
-        if self._authenticator.ring is not ring:
-            return None
-        answer = self._namespace.recall(question, self._newest_of_round())
-        return None if answer is None else exchange.render_success(answer, silent=endpoint.silent)
+    async def ready(self) -> int:
+        """The newest catalog version, read now. Raises what stands in the way of reading."""
+        answer = await self.in_thread(partial(self.namespace.read, "describe_catalog", {}))
+        self.saw(answer.catalog_version)
+        return answer.catalog_version
 
-    def _newest_of_round(self) -> CatalogSnapshot:
-        """The newest snapshot, for requests that were read in this round of the event loop.
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Run work that can take long beside the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
-        Storage is asked once in a round, after the round has begun. The clients of all requests that are read in it
-        had begun to send them by then, so none of them can have waited for an answer that is newer than that.
+    def _newest_snapshot(self) -> CatalogSnapshot:
+        """The newest snapshot, shared by the requests that are handled in one iteration of the event loop.
+
+        The end of the sharing is scheduled before storage is asked: requests that arrive while that takes place are
+        handled after it, and ask again. So every answer is at least as new as the catalog was when its request came.
         """
-        if self._round is None:
-            self._round = self._namespace.newest()
-            asyncio.get_running_loop().call_soon(self._end_round)
-        return self._round
+        if self._newest is None:
+            asyncio.get_running_loop().call_soon(self._forget_newest)
+            self._newest = self.namespace.newest()
+        return self._newest
 
-    def _end_round(self) -> None:
-        self._round = None
+    def _forget_newest(self) -> None:
+        self._newest = None
 
-    async def _read(self, question: exchange.Question, pin: int | None) -> Answer:
-        if self._readers is None:
-            return self._namespace.read(question.operation, question.request, at=pin, question=question)
-        read = partial(self._namespace.read, question.operation, question.request, at=pin, question=question)
-        return await asyncio.get_running_loop().run_in_executor(self._readers, read)
+
+def service_of(connection: HTTPConnection) -> CatalogService:
+    """The service of the application that a request came to (a FastAPI dependency)."""
+    service: CatalogService = connection.app.state.service
+    return service

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import orjson
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from lance_namespace.errors import LanceNamespaceError
 
-from namespace_server.app import create_app
+from namespace_server.app import Application, create_app
 from namespace_server.rest.identity import Authenticator
-from namespace_server.rest.service import SERVED
-from namespace_server.serving import configure
+from namespace_server.rest.limits import RequestLimits
+from namespace_server.rest.middleware import local_hosts
+from namespace_server.serving import Server, ServingOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +43,8 @@ class EchoCatalog:
     """Answers every operation with what it was asked, at catalog version 7; a write makes that 8.
 
     `failure` is raised, or answered for each call of a group, instead; `gate` holds commits back while it is clear.
-    What was answered to a question at `version` is recalled as long as that is the version; `looks` counts how often
-    somebody asked for it.
+    An answer under a cache key is cached as long as `version` stays; `looks` counts how often storage was asked for it.
     """
-
-    READS = frozenset(item.operation for item in SERVED if item.operation.startswith(("describe", "list")))
-    READS |= {"namespace_exists", "table_exists"}
-    WRITES = frozenset(item.operation for item in SERVED) - READS
 
     def __init__(self, *, local: bool = True) -> None:
         self.local = local
@@ -62,7 +56,9 @@ class EchoCatalog:
         self.groups: list[list[EchoCall]] = []
         self.settled: list[list[EchoCall]] = []
         self.read_threads: set[str] = set()
-        self.questions: list[object] = []
+        self.cache_keys: list[object] = []
+        self.long_operations: set[str] = set()
+        self.unwritable: Exception | None = None
         self.version = 7
         self.looks = 0
         self.kept: dict[tuple[object, int], EchoAnswer] = {}
@@ -75,18 +71,31 @@ class EchoCatalog:
             raise self.failure
         return self.version
 
-    def recall(self, question: object, snapshot: int) -> EchoAnswer | None:
-        return self.kept.get((question, snapshot))
+    def cached(self, cache_key: object, snapshot: int) -> EchoAnswer | None:
+        return self.kept.get((cache_key, snapshot))
+
+    def takes_long(self, operation: str, request: Mapping[str, Any], at: int | None) -> bool:
+        return operation in self.long_operations
+
+    def check_writable(self) -> None:
+        if self.unwritable is not None:
+            raise self.unwritable
 
     def read(
-        self, operation: str, request: Mapping[str, Any], *, at: int | None = None, question: object = None
+        self,
+        operation: str,
+        request: Mapping[str, Any],
+        *,
+        at: int | None = None,
+        snapshot: int | None = None,
+        cache_key: object = None,
     ) -> EchoAnswer:
-        self.questions.append(question)
+        self.cache_keys.append(cache_key)
         self.read_threads.add(threading.current_thread().name)
         if self.failure is not None:
             raise self.failure
         answer = EchoAnswer({"operation": operation, "request": dict(request)}, self.version if at is None else at)
-        self.kept[question, answer.catalog_version] = answer
+        self.kept[cache_key, answer.catalog_version] = answer
         return answer
 
     def prepare(
@@ -133,20 +142,20 @@ class EchoCatalog:
 
 
 class RunningServer:
-    """An application behind uvicorn, in a thread of this process."""
+    """An application behind granian, in a thread of this process."""
 
-    def __init__(self, app: FastAPI) -> None:
-        self._server = uvicorn.Server(configure(app, host="127.0.0.1", port=0))
-        self._thread = threading.Thread(target=self._server.run)
+    def __init__(self, app: Application, options: ServingOptions | None = None) -> None:
+        self._server = Server(app, options or ServingOptions(port=0))
+        self.url = self._server.url
+        self.port = int(self.url.rpartition(":")[2])
+        started = threading.Event()
+        self._thread = threading.Thread(target=self._server.run, args=(started.set,), daemon=True)
         self._thread.start()
-        while not self._server.started:
+        while not started.wait(0.005):
             assert self._thread.is_alive(), "the server did not start"
-            self._thread.join(0.005)
-        host, port = self._server.servers[0].sockets[0].getsockname()[:2]
-        self.url = f"http://{host}:{port}"
 
     def ask_to_stop(self) -> None:
-        self._server.should_exit = True
+        self._server.stop()
 
     def stop(self) -> None:
         self.ask_to_stop()
@@ -159,11 +168,31 @@ Serve = Callable[..., RunningServer]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Start servers that end with the test: `serve(catalog, keys={...}, max_body=…, queue_capacity=…)`."""
+    """Start servers that end with the test.
+
+    `serve(catalog, keys={...}, options=ServingOptions(...), hosts=..., origins=..., access_log=..., **limits)`.
+    """
     with contextlib.ExitStack() as stack:
 
-        def start(catalog: Any, *, keys: Mapping[str, str] | None = None, **options: int) -> RunningServer:
-            server = RunningServer(create_app(catalog, Authenticator(keys or {}), **options))
+        def start(
+            catalog: Any,
+            *,
+            keys: Mapping[str, str] | None = None,
+            options: ServingOptions | None = None,
+            hosts: Iterable[str] = (),
+            origins: Iterable[str] = (),
+            access_log: Any = None,
+            **limits: Any,
+        ) -> RunningServer:
+            app = create_app(
+                catalog,
+                Authenticator(keys or {}),
+                limits=RequestLimits(**limits),
+                hosts=hosts,
+                origins=origins,
+                access_log=access_log,
+            )
+            server = RunningServer(app, options)
             stack.callback(server.stop)
             return server
 
@@ -172,7 +201,7 @@ def serve() -> Iterator[Serve]:
 
 @pytest.fixture(scope="module")
 def echo_server() -> Iterator[RunningServer]:
-    server = RunningServer(create_app(EchoCatalog(), Authenticator({})))
+    server = RunningServer(create_app(EchoCatalog(), Authenticator({}), hosts=local_hosts("127.0.0.1")))
     yield server
     server.stop()
 

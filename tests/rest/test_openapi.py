@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import lance_namespace_urllib3_client.models as stock
 import pytest
 import yaml
 from openapi_spec_validator import validate
 
-from namespace_server.rest import health
-from namespace_server.rest.endpoints import Body, Endpoint
-from namespace_server.rest.service import SERVED
+from namespace_server.rest.routers import health
+from tests.rest.served import SERVED, Served
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC: dict[str, Any] = yaml.safe_load((ROOT / "openapi" / "lance-namespace.yaml").read_text())
@@ -50,45 +51,67 @@ def test_the_document_is_valid() -> None:
 
 
 def test_it_describes_what_is_served_and_nothing_else() -> None:
-    probes = {(method, route.path) for route in health.router.routes for method in route.methods}
+    probes = {(method, route.path) for route in health.router.routes for method in route.methods - {"HEAD"}}
     assert set(OPERATIONS) == {(item.method, item.path) for item in SERVED} | probes
 
 
 @pytest.mark.parametrize("endpoint", SERVED, ids=lambda item: item.operation)
 class TestEndpoints:
-    def test_have_their_operation_id(self, endpoint: Endpoint) -> None:
+    def test_have_their_operation_id(self, endpoint: Served) -> None:
         camel = "".join(word.capitalize() for word in endpoint.operation.split("_"))
         assert OPERATIONS[endpoint.method, endpoint.path]["operationId"] == camel
 
-    def test_take_the_query_parameters_described(self, endpoint: Endpoint) -> None:
+    def test_take_the_query_parameters_described(self, endpoint: Served) -> None:
         described = parameters(OPERATIONS[endpoint.method, endpoint.path], "query")
         described.pop("delimiter", None)
         samples = {"string": "x", "boolean": "true", "integer": "1"}
-        assert described.keys() == endpoint.parameters.keys()
+        assert described.keys() == endpoint.query.model_fields.keys()
         for name, schema in described.items():
-            value = endpoint.parameters[name].parse(name, samples[schema["type"]])
+            value = getattr(endpoint.query.model_validate({name: samples[schema["type"]]}), name)
             assert type(value).__name__ == {"string": "str", "boolean": "bool", "integer": "int"}[schema["type"]]
 
-    def test_take_the_headers_described(self, endpoint: Endpoint) -> None:
+    def test_take_the_headers_described(self, endpoint: Served) -> None:
         described = set(parameters(OPERATIONS[endpoint.method, endpoint.path], "header"))
         # The list of versions is the history itself: there is nothing to pin.
-        pinned = endpoint.operation.startswith(("describe_", "list_")) or endpoint.silent
+        pinned = endpoint.read is not None
         pinned &= endpoint.operation not in {"list_catalog_versions", "describe_catalog_version"}
+        keyed = endpoint.operation in {
+            "batch_commit_tables",
+            "batch_create_table_versions",
+            "batch_delete_table_versions",
+        }
         assert described == ({"x-lance-catalog-version"} if pinned else set()) | (
-            {"Idempotency-Key"} if endpoint.keyed else set()
+            {"Idempotency-Key"} if keyed else set()
         )
 
-    def test_read_a_body_where_one_is_described(self, endpoint: Endpoint) -> None:
+    def test_read_a_body_where_one_is_described(self, endpoint: Served, http: httpx.Client) -> None:
         body = OPERATIONS[endpoint.method, endpoint.path].get("requestBody")
-        if endpoint.operation == "list_table_versions":  # described without: everything is in the query
-            assert (body, endpoint.body) == (None, Body.OPTIONAL)
+        path = endpoint.path.replace("{id}", "a").replace("{version}", "1")
+        response = http.request(endpoint.method, path)
+        if body is None or not body["required"]:
+            assert response.status_code == 200, response.text
         else:
-            expected = {None: Body.NONE, True: Body.REQUIRED, False: Body.OPTIONAL}
-            assert endpoint.body is expected[body and body["required"]]
+            assert response.status_code == 400
+            assert "invalid JSON" in response.json()["error"]
 
-    def test_answer_a_body_where_one_is_described(self, endpoint: Endpoint) -> None:
+    def test_answer_a_body_where_one_is_described(self, endpoint: Served) -> None:
         success = OPERATIONS[endpoint.method, endpoint.path]["responses"]["200"]
-        assert ("content" not in success) is endpoint.silent
+        assert ("content" not in success) is (endpoint.read is not None and endpoint.read.silent)
+
+
+class TestDocumentation:
+    def test_the_document_is_served(self, http: httpx.Client) -> None:
+        assert http.get("/openapi.json").json() == SPEC
+
+    def test_the_page_and_its_assets_are_served_and_nothing_comes_from_elsewhere(self, http: httpx.Client) -> None:
+        page = http.get("/docs")
+        assert page.headers["content-type"].startswith("text/html")
+        assets = re.findall(r"(?:href|src)=\"([^\"]+)\"", page.text)
+        assert len(assets) >= 3
+        for asset in assets:
+            assert asset.startswith("/docs/assets/")
+            assert http.get(asset).status_code == 200
+        assert "//" not in page.text.replace("</", "").replace("<!--", "") or "http" not in page.text
 
 
 class TestModels:

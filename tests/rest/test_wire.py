@@ -86,7 +86,10 @@ class TestIds:
     def test_the_body_may_not_contradict_it(self, http: httpx.Client) -> None:
         message = refused(http.post("/v1/table/a/describe", json={"id": ["ignored"]}))
         assert message == 'request body names ["ignored"], the route names ["a"]'
-        assert refused(http.post("/v1/table/a/drop", json={"id": []})).startswith("request body names []")
+
+    def test_an_empty_list_in_the_body_is_no_id(self, http: httpx.Client) -> None:
+        assert asked(http.post("/v1/table/a/describe", json={"id": []}))["id"] == ["a"]
+        assert asked(http.post("/v1/table/a/drop", json={"id": []}))["id"] == ["a"]
 
     @pytest.mark.parametrize("value", ["a", 1, [1], {"a": 1}, [["a"]]])
     def test_in_a_body_is_a_list_of_names(self, http: httpx.Client, value: object) -> None:
@@ -147,7 +150,7 @@ class TestBodies:
         refused(http.post("/v1/table/a/drop", content=b"garbage", headers={"content-type": "application/json"}))
 
     def test_that_are_too_long(self, serve: Any, echo_catalog: Any) -> None:
-        server = serve(echo_catalog, max_body=100)
+        server = serve(echo_catalog, body=100)
         with httpx.Client(base_url=server.url) as http:
             long = {"properties": {"k": "v" * 200}}
             assert "expected at most 100 bytes" in refused(http.post("/v1/table/a/declare", json=long), 413)
@@ -258,12 +261,17 @@ class TestHeaders:
         assert "x-lance-catalog-version" in refused(response)
 
     @pytest.mark.parametrize(
-        "path", ["/v1/table/batch-commit", "/v1/table/version/batch-create", "/v1/table/a/version/delete"]
+        ("path", "body"),
+        [
+            ("/v1/table/batch-commit", {"operations": []}),
+            ("/v1/table/version/batch-create", {"entries": []}),
+            ("/v1/table/a/version/delete", {"ranges": []}),
+        ],
     )
-    def test_batches_take_an_idempotency_key(self, http: httpx.Client, path: str) -> None:
-        answer = http.post(path, json={}, headers={"idempotency-key": "k-1"}).json()
+    def test_batches_take_an_idempotency_key(self, http: httpx.Client, path: str, body: dict[str, Any]) -> None:
+        answer = http.post(path, json=body, headers={"idempotency-key": "k-1"}).json()
         assert answer["idempotency_key"] == "k-1"
-        assert http.post(path, json={}).json()["idempotency_key"] is None
+        assert http.post(path, json=body).json()["idempotency_key"] is None
 
     def test_other_changes_take_none(self, http: httpx.Client) -> None:
         answer = http.post("/v1/table/a/declare", json={}, headers={"idempotency-key": "k-1"}).json()
@@ -272,10 +280,12 @@ class TestHeaders:
     @pytest.mark.parametrize("key", ["", "k" * 256, "a\tb", "é"])
     def test_a_key_has_its_limits(self, http: httpx.Client, key: str) -> None:
         headers = {b"idempotency-key": key.encode("latin-1")}
-        assert "Idempotency-Key" in refused(http.post("/v1/table/batch-commit", json={}, headers=headers))
+        assert "Idempotency-Key" in refused(
+            http.post("/v1/table/batch-commit", json={"operations": []}, headers=headers)
+        )
 
     def test_the_longest_key(self, http: httpx.Client) -> None:
-        response = http.post("/v1/table/batch-commit", json={}, headers={"idempotency-key": "k" * 255})
+        response = http.post("/v1/table/batch-commit", json={"operations": []}, headers={"idempotency-key": "k" * 255})
         assert response.json()["idempotency_key"] == "k" * 255
 
 

@@ -1,4 +1,4 @@
-"""Answers that are kept, because the same question will have the same answer."""
+"""Response cache; never authoritative: a reader has found the newest catalog version on storage before."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 Body = dict[str, Any]
 
-KEPT_BYTES: Final = 32 << 20
-KEPT_ANSWERS: Final = 8192
+CACHE_BYTES: Final = 64 << 20
+MAX_KEY_BYTES: Final = 4 << 10
+_ENTRY_BYTES: Final = 1024
+"""What an entry costs beside its key and its JSON: the objects of the answer, measured generously."""
 
 
 class Answer:
@@ -37,74 +39,81 @@ class Answer:
 
     @property
     def json(self) -> bytes:
-        """The body as JSON; made once."""
+        """The body as JSON; encoded once."""
         if self._json is None:
             self._json = orjson.dumps(self.body)
         return self._json
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An answer that is kept.
+class CachedResponse:
+    """An answer in the cache.
 
-    `above` is a key: where anything stands under it, the answer holds no more (P5). If nothing was looked at but the
-    `facts` of one `subject`, it is the answer in every snapshot that says the same of it.
+    `vacant` is a storage key: where a file stands under it, the entry is invalid (rule P5: versions above the head that
+    other writers committed are adopted before the head is told). If the answer depends on nothing but the `facts` of
+    one `subject`, it holds in every snapshot with the same facts.
     """
 
     answer: Answer
-    above: str | None = None
+    vacant: str | None = None
     subject: ObjectId | None = None
     facts: tuple[object, ...] = ()
 
-    def carried_to(self, snapshot: CatalogSnapshot) -> Kept | None:
-        """The same for another snapshot; None where it may be answered otherwise."""
+    def carried_to(self, snapshot: CatalogSnapshot) -> CachedResponse | None:
+        """The same for another snapshot; None where the answer may be another one."""
         if self.subject is None or not all(map(is_, self.facts, snapshot.facts(self.subject))):
             return None
         return replace(self, answer=self.answer.at(snapshot.version))
 
 
-class KeptAnswers:
-    """Lasting answers (see `View`) by question, each of the snapshot that it was last given from. Thread-safe.
+class ResponseCache:
+    """Answers by cache key, each of the snapshot that it was last given from. Thread-safe.
 
-    Nothing here says that a snapshot is the newest: who asks has found that out before, on storage. `limit` bounds what
-    is kept, in bytes of JSON, and `count` how many answers; when full, it begins anew.
+    Holds only answers that depend on nothing but a snapshot (see `ReadContext`). `limit` bounds the memory of all
+    entries in bytes, keys included; when it is reached, the cache is cleared. Keys longer than `MAX_KEY_BYTES` are not
+    cached.
     """
 
-    def __init__(self, *, limit: int = KEPT_BYTES, count: int = KEPT_ANSWERS) -> None:
+    def __init__(self, limit: int = CACHE_BYTES) -> None:
         self._limit = limit
-        self._count = count
         self._lock = threading.Lock()
-        self._answers: dict[Hashable, Kept] = {}
+        self._entries: dict[Hashable, CachedResponse] = {}
         self._size = 0
 
-    def find(self, snapshot: CatalogSnapshot, question: Hashable) -> Kept | None:
-        """What is answered to a question in this snapshot, if that is known."""
-        kept = self._answers.get(question)
-        if kept is None or kept.answer.catalog_version == snapshot.version:
-            return kept
-        carried = kept.carried_to(snapshot)
+    def find(self, snapshot: CatalogSnapshot, key: Hashable) -> CachedResponse | None:
+        """The entry under a key, if it holds in this snapshot."""
+        found = self._entries.get(key)
+        if found is None or found.answer.catalog_version == snapshot.version:
+            return found
+        carried = found.carried_to(snapshot)
         if carried is not None:
-            self.keep(question, carried)
+            self.keep(key, carried)
         return carried
 
-    def keep(self, question: Hashable, kept: Kept) -> None:
-        """Keep an answer, unless it is too long or one from a newer snapshot is there."""
-        size = len(kept.answer.json)
-        if size > self._limit:
+    def keep(self, key: Hashable, entry: CachedResponse) -> None:
+        """Cache an answer, unless it is too long or there is one from a newer snapshot."""
+        key_bytes = _key_bytes(key)
+        size = len(entry.answer.json) + key_bytes + _ENTRY_BYTES
+        if key_bytes > MAX_KEY_BYTES or size > self._limit // 4:
             return
         with self._lock:
-            before = self._answers.get(question)
+            before = self._entries.get(key)
             if before is not None:
-                if before.answer.catalog_version > kept.answer.catalog_version:
+                if before.answer.catalog_version > entry.answer.catalog_version:
                     return
-                self._size -= len(before.answer.json)
-            elif len(self._answers) >= self._count:
-                self._begin_anew()
+                self._size -= len(before.answer.json) + key_bytes + _ENTRY_BYTES
             if self._size + size > self._limit:
-                self._begin_anew()
-            self._answers[question] = kept
+                self._entries = {}
+                self._size = 0
+            self._entries[key] = entry
             self._size += size
 
-    def _begin_anew(self) -> None:
-        self._answers = {}
-        self._size = 0
+    @property
+    def size(self) -> int:
+        """The bytes that count against the limit."""
+        return self._size
+
+
+def _key_bytes(key: Hashable) -> int:
+    parts = key if isinstance(key, tuple) else (key,)
+    return sum(len(part) for part in parts if isinstance(part, str | bytes))

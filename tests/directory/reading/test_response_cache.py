@@ -21,7 +21,7 @@ from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Fault, FaultStore
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.directory.reading.response_cache import Answer, Kept, KeptAnswers
+from namespace_server.directory.reading.response_cache import Answer, CachedResponse, ResponseCache
 from tests.directory.breaking import T, is_promotion, stage_fork
 from tests.directory.tables import Ground, rows
 
@@ -56,8 +56,8 @@ def name(question: Question) -> str:
 def ask(ground: Ground, question: Question, at: int | None = None) -> Answer:
     """As the server asks: the same question under the same name. What is recalled is what would be answered."""
     namespace = ground.namespace
-    recalled = namespace.recall(name(question), namespace.newest()) if at is None else None
-    answer = namespace.read(*question, at=at, question=name(question))
+    recalled = namespace.cached(name(question), namespace.newest()) if at is None else None
+    answer = namespace.read(*question, at=at, cache_key=name(question))
     assert recalled is None or recalled is answer
     return answer
 
@@ -98,16 +98,16 @@ def test_an_answer_that_is_kept_is_given_only_after_looking_at_storage(tmp_path:
     looks = 2 if question in (NEWEST, HEAD) else 1
 
     with store.measure() as cost:
-        assert ground.namespace.read(*question, question=name(question)) is first
+        assert ground.namespace.read(*question, cache_key=name(question)) is first
     assert cost.by_verb == {"get": looks, "head": 1}  # the next version is not there, and the newest still is (G8)
 
     with store.measure() as cost:
         newest = ground.namespace.newest()
-        assert ground.namespace.recall(name(question), newest) is first
+        assert ground.namespace.cached(name(question), newest) is first
     assert cost.by_verb == {"get": looks, "head": 1}
 
     with store.measure() as cost:
-        assert ground.namespace.recall(name(question), newest) is first
+        assert ground.namespace.cached(name(question), newest) is first
     assert cost.by_verb == ({"get": 1} if looks == 2 else {})
 
 
@@ -293,7 +293,7 @@ def test_in_a_root_of_stock_clients_storage_is_asked_for_versions(tmp_path: Path
     location = ours.read("describe_table", {"id": T}).body["location"]
 
     def newest() -> int:
-        version: int = ours.read(*HEAD, question="head").body["version"]["version"]
+        version: int = ours.read(*HEAD, cache_key="head").body["version"]["version"]
         return version
 
     assert newest() == 1
@@ -334,14 +334,14 @@ def test_an_answer_outlives_a_change_of_something_else(settled: Ground, question
     settled.catalog.flush_record_maintenance()
     first = ask(settled, question)
     writer = settled.again() if elsewhere else settled
-    assert settled.namespace.recall(name(question), settled.namespace.newest()) is first
+    assert settled.namespace.cached(name(question), settled.namespace.newest()) is first
     for number in range(2):
         writer.batch(writer.transaction(["other", "t"], rows(0, 1)))
         writer.call("create_namespace", id=["third"], mode="overwrite", properties={"n": str(number)})
         writer.call("declare_table", id=["other", f"new{number}"])
 
         newest = settled.namespace.newest()
-        recalled = settled.namespace.recall(name(question), newest)
+        recalled = settled.namespace.cached(name(question), newest)
 
         assert recalled is not None
         assert recalled.json is first.json
@@ -353,7 +353,7 @@ def test_an_answer_outlives_a_change_of_something_else(settled: Ground, question
 def test_an_answer_about_more_than_one_thing_ends_with_its_catalog_version(settled: Ground, question: Question) -> None:
     ask(settled, question)
     settled.call("create_namespace", id=["other"])
-    assert settled.namespace.recall(name(question), settled.namespace.newest()) is None
+    assert settled.namespace.cached(name(question), settled.namespace.newest()) is None
 
 
 CHANGES: dict[str, Callable[[Ground], object]] = {
@@ -380,7 +380,7 @@ def test_an_answer_ends_with_a_change_of_what_it_is_about(settled: Ground, chang
     CHANGES[change](settled.again() if elsewhere else settled)
     newest = settled.namespace.newest()
     for question in CARRIED:
-        recalled = settled.namespace.recall(name(question), newest)
+        recalled = settled.namespace.cached(name(question), newest)
         if any(name(question).startswith(touched) for touched in TOUCHED[change]):
             assert recalled is None, question
         answer = outcome(partial(ask, settled, question))
@@ -394,7 +394,7 @@ def test_an_answer_ends_with_the_adoption_of_its_root(tmp_path: Path) -> None:
     ours, other = (DirectoryNamespace(root=str(tmp_path), sweep_interval_seconds="0") for _ in range(2))
 
     def is_managed() -> bool:
-        return "managed_versioning" in ours.read(*DESCRIBE, question="table").body
+        return "managed_versioning" in ours.read(*DESCRIBE, cache_key="table").body
 
     assert [is_managed(), is_managed()] == [False, False]
     other.adopt()
@@ -404,33 +404,39 @@ def test_an_answer_ends_with_the_adoption_of_its_root(tmp_path: Path) -> None:
 class TestWhatIsKept:
     """Each answer with its catalog version, and bounded."""
 
-    def kept(self, version: int = 1, length: int = 0) -> Kept:
-        return Kept(Answer({"x": "y" * length}, version))
+    def kept(self, version: int = 1, length: int = 0) -> CachedResponse:
+        return CachedResponse(Answer({"x": "y" * length}, version))
 
     def test_it_belongs_to_one_version(self) -> None:
-        kept, answer = KeptAnswers(), self.kept()
+        kept, answer = ResponseCache(), self.kept()
         kept.keep("q", answer)
         assert [kept.find(CatalogSnapshot(version), "q") for version in (0, 1, 2)] == [None, answer, None]
 
     def test_the_answer_of_a_newer_version_stays(self) -> None:
-        kept, answer = KeptAnswers(), self.kept(2)
+        kept, answer = ResponseCache(), self.kept(2)
         kept.keep("q", answer)
         kept.keep("q", self.kept(1))
         assert [kept.find(CatalogSnapshot(version), "q") for version in (1, 2)] == [None, answer]
 
-    def test_the_number_of_answers_is_bounded(self) -> None:
-        kept, snapshot = KeptAnswers(count=10), CatalogSnapshot(1)
-        for number in range(95):
-            kept.keep(number, self.kept())
-            kept.keep(number, self.kept())
-        assert [number for number in range(95) if kept.find(snapshot, number)] == [90, 91, 92, 93, 94]
+    def test_their_memory_is_bounded_and_their_keys_count(self) -> None:
+        kept, snapshot = ResponseCache(limit=16_000), CatalogSnapshot(1)
+        for number in range(100):
+            key = (number, "k" * 1000)
+            kept.keep(key, self.kept(length=992))  # 1000 bytes of JSON
+            kept.keep(key, self.kept(length=992))
+            assert kept.size <= 16_000
+        found = [number for number in range(100) if kept.find(snapshot, (number, "k" * 1000))]
+        assert found == list(range(found[0], 100))
+        assert 0 < len(found) * 2000 <= 16_000
 
-    def test_their_length_is_bounded(self) -> None:
-        kept, snapshot = KeptAnswers(limit=1000), CatalogSnapshot(1)
-        for number in range(10):
-            kept.keep(number, self.kept(length=392))  # 400 bytes of JSON
-            kept.keep(number, self.kept(length=392))
-        assert [number for number in range(10) if kept.find(snapshot, number)] == [8, 9]
-        kept.keep("long", self.kept(length=1000))
+    def test_an_answer_that_would_push_out_most_others_is_not_kept(self) -> None:
+        kept, snapshot = ResponseCache(limit=16_000), CatalogSnapshot(1)
+        kept.keep("short", self.kept())
+        kept.keep("long", self.kept(length=8_000))
         assert kept.find(snapshot, "long") is None
-        assert kept.find(snapshot, 9)
+        assert kept.find(snapshot, "short") is not None
+
+    def test_a_long_key_is_not_kept(self) -> None:
+        kept = ResponseCache()
+        kept.keep(("describe_table", b"x" * 5000), self.kept())
+        assert kept.size == 0

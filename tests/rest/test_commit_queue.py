@@ -12,7 +12,7 @@ import httpx
 import pytest
 from lance_namespace.errors import ServiceUnavailableError, TableNotFoundError
 
-from namespace_server.rest.commits import CommitQueue, OutcomeLost
+from namespace_server.rest.commit_queue import CommitQueue, OutcomeLost
 
 
 def names(catalog: Any) -> list[list[str]]:

@@ -1,17 +1,19 @@
-"""The probes. They need no credentials, and say nothing that would."""
+"""The probes. They need no credentials, and reveal nothing that would."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Response
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 from pydantic import BaseModel
 
-from namespace_server.rest.exchange import CATALOG_VERSION
-from namespace_server.rest.service import CatalogService
+from namespace_server.rest.dependencies import Service
+from namespace_server.rest.headers import CATALOG_VERSION
 
-router = APIRouter(prefix="/health")
+router = APIRouter()
+
+_VERSION_HEADER = CATALOG_VERSION.decode()
 
 
 class Live(BaseModel):
@@ -21,30 +23,22 @@ class Live(BaseModel):
 
 
 class Ready(BaseModel):
-    """The catalog can be read, and is at `catalog_version`."""
+    """The catalog can be read and written, and is at `catalog_version`."""
 
     status: Literal["ready"] = "ready"
     catalog_version: int
 
 
-def _service(request: Request) -> CatalogService:
-    service: CatalogService = request.app.state.service
-    return service
-
-
-Service = Annotated[CatalogService, Depends(_service)]
-
-
-@router.get("/live")
+@router.api_route("/health/live", methods=["GET", "HEAD"])
 async def live(service: Service, response: Response) -> Live:
     """Whether the process answers."""
-    response.headers[CATALOG_VERSION.decode()] = str(service.catalog_version)
+    response.headers[_VERSION_HEADER] = str(service.catalog_version)
     return Live()
 
 
-@router.get("/ready")
+@router.api_route("/health/ready", methods=["GET", "HEAD"])
 async def ready(service: Service, response: Response) -> Ready:
-    """Whether the catalog can be read; `ServiceUnavailableError` (17) if not.
+    """Whether the catalog can be read and written; `ServiceUnavailableError` (17) if not.
 
     Texts of namespace errors are public: a damaged file is named by its key below the root.
     """
@@ -54,5 +48,5 @@ async def ready(service: Service, response: Response) -> Ready:
         raise ServiceUnavailableError(f"the catalog cannot be read: {error}") from error
     except Exception as error:
         raise ServiceUnavailableError(f"the catalog cannot be read: {type(error).__name__}") from error
-    response.headers[CATALOG_VERSION.decode()] = str(version)
+    response.headers[_VERSION_HEADER] = str(version)
     return Ready(catalog_version=version)

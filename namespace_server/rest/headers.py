@@ -1,0 +1,66 @@
+"""What the headers and the path of a request say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from lance_namespace.errors import InvalidInputError
+
+Headers = Mapping[bytes, bytes]
+
+CATALOG_VERSION = b"x-lance-catalog-version"
+DELIMITER = "$"
+_MAX_KEY_LENGTH = 255
+_MAX_VERSION = 2**63 - 1
+_MAX_PARAMETERS = 64
+
+
+def read_version(value: bytes, what: str) -> int:
+    """A catalog version in decimal digits. Raises `InvalidInputError` naming `what`."""
+    if value.isdigit() and len(value) <= 19 and int(value) <= _MAX_VERSION:
+        return int(value)
+    raise InvalidInputError(f"{what}: expected a catalog version, found {value.decode('latin-1')[:80]!r}")
+
+
+def read_pin(headers: Headers) -> int | None:
+    """The catalog version that a request is to be answered at, if it names one. Raises `InvalidInputError`."""
+    value = headers.get(CATALOG_VERSION)
+    return None if value is None else read_version(value, CATALOG_VERSION.decode())
+
+
+def read_idempotency_key(headers: Headers) -> str | None:
+    """The idempotency key, if there is one: 1 to 255 printable ASCII characters. Raises `InvalidInputError`."""
+    value = headers.get(b"idempotency-key")
+    if value is None:
+        return None
+    key = value.decode("latin-1")
+    if 0 < len(key) <= _MAX_KEY_LENGTH and key.isascii() and key.isprintable():
+        return key
+    raise InvalidInputError(f"Idempotency-Key: expected 1 to {_MAX_KEY_LENGTH} printable characters, found {len(key)}")
+
+
+def read_query(query_string: bytes) -> dict[str, str]:
+    """The query parameters; the last of a name counts. Raises `InvalidInputError`."""
+    if not query_string:
+        return {}
+    try:
+        text = query_string.decode("ascii")
+        return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS))
+    except ValueError as error:
+        raise InvalidInputError(f"query: expected percent-encoded UTF-8 ({error})") from None
+
+
+def read_id(segment: str, query: Mapping[str, str]) -> list[str]:
+    """The names in a path segment as it was sent.
+
+    Empty names are dropped; the delimiter alone is the root. Raises `InvalidInputError`.
+    """
+    delimiter = query.get("delimiter", DELIMITER)
+    if not delimiter:
+        raise InvalidInputError("delimiter: expected at least one character, found none")
+    try:
+        text = unquote_to_bytes(segment).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"path: expected percent-encoded UTF-8 ({error})") from None
+    return [] if text == delimiter else [name for name in text.split(delimiter) if name]

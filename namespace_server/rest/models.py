@@ -1,0 +1,109 @@
+"""Pydantic models of what this server adds to the published ones, and of the query parameters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from lance_namespace_urllib3_client.models.batch_commit_tables_request import BatchCommitTablesRequest
+from lance_namespace_urllib3_client.models.commit_table_operation import CommitTableOperation
+from lance_namespace_urllib3_client.models.create_table_version_request import CreateTableVersionRequest
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic_core import PydanticCustomError
+
+
+def _parse_integer(value: Any) -> Any:
+    """Digits only: pydantic would take `1.0` and `1_0` as well."""
+    if isinstance(value, str) and not (value.isascii() and value.removeprefix("-").isdigit() and len(value) <= 20):
+        raise PydanticCustomError("int_parsing", "a number")
+    return value
+
+
+def _parse_flag(value: Any) -> Any:
+    """`true` and `false` only, in any case: pydantic would take `yes`, `1` and others as well."""
+    if isinstance(value, str):
+        flag = {"true": True, "false": False}.get(value.lower())
+        if flag is None:
+            raise PydanticCustomError("bool_parsing", "true or false")
+        return flag
+    return value
+
+
+_LARGEST = 2**63 - 1
+
+PageSize = Annotated[int, BeforeValidator(_parse_integer), Field(ge=-_LARGEST, le=_LARGEST)]
+"""Zero asks for an empty page without a successor, less than zero for everything."""
+Flag = Annotated[bool, BeforeValidator(_parse_flag)]
+
+
+class Query(BaseModel):
+    """No query parameters but the delimiter, which belongs to the path. Unknown parameters are ignored."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Paging(Query):
+    """Query parameters of every list."""
+
+    page_token: str | None = None
+    limit: PageSize | None = None
+
+
+class ListTablesQuery(Paging):
+    """Query parameters of the lists of tables."""
+
+    include_declared: Flag | None = None
+
+
+class ListTableVersionsQuery(Paging):
+    """Query parameters of the list of a table's versions."""
+
+    branch: str | None = None
+    descending: Flag | None = None
+
+
+class DescribeTableQuery(Query):
+    """Query parameters of the description of a table."""
+
+    with_table_uri: Flag | None = None
+    load_detailed_metadata: Flag | None = None
+    check_declared: Flag | None = None
+
+
+class AssertTableVersionRequest(BaseModel):
+    """Holds if `version` is the newest of a table on a branch; changes nothing. 0: the table has none."""
+
+    id: list[StrictStr]
+    version: StrictInt
+    branch: StrictStr | None = None
+
+
+class CommitTransactionRequest(BaseModel):
+    """A Lance `Transaction` message in base64, committed on a table by the server."""
+
+    id: list[StrictStr]
+    transaction: StrictStr
+    branch: StrictStr | None = None
+    stable_row_ids: StrictBool | None = None
+    expected_location: StrictStr | None = None
+
+
+class CreateAnyTableVersionRequest(CreateTableVersionRequest):
+    """The published request, with detached versions too: they are refused by name, not as bad input.
+
+    Clients send their numbers, which have the highest bit set, as negative ones.
+    """
+
+    version: StrictInt
+
+
+class CatalogTableOperation(CommitTableOperation):
+    """The published operations of a batch, and ours."""
+
+    commit_transaction: CommitTransactionRequest | None = None
+    assert_table_version: AssertTableVersionRequest | None = None
+
+
+class CatalogBatchRequest(BatchCommitTablesRequest):
+    """A batch of operations, all or nothing."""
+
+    operations: list[CatalogTableOperation]  # type: ignore[assignment]

@@ -1,0 +1,155 @@
+"""Request bodies: read within bounds, decoded as JSON objects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
+from starlette.types import Receive
+
+from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
+from namespace_server.rest.limits import RequestLimits
+
+Headers = Mapping[bytes, bytes]
+JsonObject = dict[str, Any]
+
+LARGE_BODY = 64 << 10
+"""Bodies from this size on are decoded outside the event loop."""
+
+_BUFFERED_FROM = 64 << 10
+"""Smaller bodies do not count against the bound on all of them: connections are bounded too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The checked body of a change, with the id of its route, and its length in bytes."""
+
+    request: JsonObject
+    size: int
+
+
+class BodyReader:
+    """Reads request bodies. Belongs to one event loop.
+
+    At most `limits.buffered_bodies` bytes of larger bodies are in memory at one time; what exceeds that is refused
+    before it is read.
+    """
+
+    def __init__(self, limits: RequestLimits) -> None:
+        self._limits = limits
+        self._buffered = 0
+
+    async def read(self, receive: Receive, headers: Headers, limit: int) -> bytes:
+        """The body of one request.
+
+        Raises:
+            BodyTooLarge: it is longer than `limit` bytes.
+            RequestTimeout: it did not end within `limits.body_timeout` seconds.
+            ServiceUnavailableError: larger bodies fill the memory that is set aside for them.
+            ClientDisconnected: the client closed the connection before the end.
+        """
+        declared = headers.get(b"content-length")
+        if declared is None:
+            if b"transfer-encoding" not in headers:
+                return b""
+            expected = 0
+        else:
+            # The HTTP server has parsed this number; leading zeros may make it longer than int() accepts.
+            digits = declared.lstrip(b"0")
+            if len(digits) > 19 or int(digits or b"0") > limit:
+                raise BodyTooLarge(f"request body: expected at most {limit} bytes, found {digits[:20].decode()}")
+            expected = int(digits or b"0")
+            if not expected:
+                return b""
+        reserved = 0
+        try:
+            async with asyncio.timeout(self._limits.body_timeout):
+                reserved = self._reserve(expected)
+                message = await receive()
+                if message["type"] == "http.request" and not message.get("more_body", False):
+                    data: bytes = message.get("body", b"")
+                    _check_length(len(data), limit)
+                    return data
+                chunks = bytearray()
+                while message["type"] == "http.request":
+                    chunks += message.get("body", b"")
+                    _check_length(len(chunks), limit)
+                    if len(chunks) > max(reserved, _BUFFERED_FROM):
+                        reserved += self._reserve(len(chunks))
+                    if not message.get("more_body", False):
+                        return bytes(chunks)
+                    message = await receive()
+        except TimeoutError:
+            raise RequestTimeout(
+                f"request body: expected within {self._limits.body_timeout:g} s, found an incomplete one"
+            ) from None
+        finally:
+            self._buffered -= reserved
+        raise ClientDisconnected
+
+    def _reserve(self, size: int) -> int:
+        if size <= _BUFFERED_FROM:
+            return 0
+        if self._buffered + size > self._limits.buffered_bodies:
+            raise ServiceUnavailableError("too many large requests at one time; nothing was done, try again")
+        self._buffered += size
+        return size
+
+
+def _check_length(found: int, limit: int) -> None:
+    if found > limit:
+        raise BodyTooLarge(f"request body: expected at most {limit} bytes, found more")
+
+
+def check_media_type(headers: Headers) -> None:
+    """Refuse a body that is not declared to be JSON, even an empty one: a form on a web page can send all others.
+
+    A request without body and without content type passes: stock clients send those.
+    """
+    media_type = headers.get(b"content-type", b"")
+    if media_type == b"application/json" or media_type.partition(b";")[0].strip().lower() == b"application/json":
+        return
+    if media_type or headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers:
+        raise InvalidInputError("Expected request with `Content-Type: application/json`")
+
+
+def decode_object(data: bytes, limits: RequestLimits, *, optional: bool = False) -> JsonObject:
+    """The JSON object that a body is. With `optional`, an empty body and `null` are the empty object.
+
+    Raises `InvalidInputError` for anything else, and for objects that are nested too deeply or hold too many values.
+    """
+    if not data and optional:
+        return {}
+    openers = data.count(b"[") + data.count(b"{")
+    if openers + data.count(b",") > limits.values:
+        raise InvalidInputError(f"request body: expected at most {limits.values} values, found more")
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInputError(f"request body: expected a JSON object, found invalid JSON ({error})") from None
+    if openers > limits.depth:
+        _check_depth(value, limits.depth)
+    if isinstance(value, dict):
+        return value
+    if value is None and optional:
+        return {}
+    raise InvalidInputError(f"request body: expected a JSON object, found {orjson.dumps(value).decode()[:80]}")
+
+
+def _check_depth(value: object, limit: int) -> None:
+    level: list[dict[str, Any] | list[Any]] = [value] if isinstance(value, dict | list) else []
+    depth = 0
+    while level:
+        depth += 1
+        if depth > limit:
+            raise InvalidInputError(f"request body: expected at most {limit} levels of nesting, found more")
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]

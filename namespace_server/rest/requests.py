@@ -1,0 +1,66 @@
+"""From the parts of an HTTP request to the request of a catalog operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import orjson
+from lance_namespace.errors import InvalidInputError
+from pydantic import BaseModel
+
+from namespace_server.rest.headers import read_query
+from namespace_server.rest.limits import RequestLimits
+from namespace_server.rest.request_body import JsonObject, decode_object
+
+_SHORT_QUERY = 256
+"""Bytes of a query string whose parameters are cached."""
+
+
+def decode_body(
+    data: bytes,
+    model: type[BaseModel],
+    limits: RequestLimits,
+    *,
+    route: list[str] | None = None,
+    optional: bool = False,
+) -> JsonObject:
+    """A body as plain JSON, with the id of its route if that has one, after `model` has accepted it.
+
+    Credentials in it are dropped: they are taken from the headers only. An empty list as `id` is no id: generated
+    clients send one for a list that is not set. Raises `InvalidInputError` and `pydantic.ValidationError`.
+    """
+    body = decode_object(data, limits, optional=optional)
+    body.pop("identity", None)
+    if body.get("id") == []:
+        del body["id"]
+    if route is not None:
+        named = body.get("id")
+        if isinstance(named, list) and all(isinstance(name, str) for name in named) and named != route:
+            raise InvalidInputError(f"request body names {_shown(named)}, the route names {_shown(route)}")
+        if named is None:
+            body["id"] = route
+    model.model_validate(body)
+    return body
+
+
+def parse_query(query_string: bytes, model: type[BaseModel]) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+    """All query parameters as text, and those of `model` with their types.
+
+    Short query strings are parsed once: those of a client hardly differ. Raises `InvalidInputError` and
+    `pydantic.ValidationError`.
+    """
+    return _parse_short(query_string, model) if len(query_string) <= _SHORT_QUERY else _parse(query_string, model)
+
+
+def _parse(query_string: bytes, model: type[BaseModel]) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+    query = read_query(query_string)
+    return query, model.model_validate(query).model_dump(exclude_unset=True)
+
+
+_parse_short = lru_cache(512)(_parse)
+
+
+def _shown(value: Any) -> str:
+    return orjson.dumps(value).decode()[:400]

@@ -1,0 +1,36 @@
+"""The routes, one module for each kind of object.
+
+namespaces, tables, versions, catalog    operations on one object, and lists
+batches        changes of many tables, all or nothing
+unsupported    published operations that this server does not serve
+health         probes
+documentation  the OpenAPI document and the pages that show it
+"""
+
+from __future__ import annotations
+
+from namespace_server.rest.reads import ReadRoute
+from namespace_server.rest.routers import (
+    batches,
+    catalog,
+    documentation,
+    health,
+    namespaces,
+    tables,
+    unsupported,
+    versions,
+)
+
+READS: tuple[ReadRoute, ...] = (*tables.READS, *versions.READS, *namespaces.READS, *catalog.READS)
+"""In the order in which they are matched: the most frequent first."""
+
+ROUTERS = (
+    tables.router,
+    versions.router,
+    namespaces.router,
+    batches.router,
+    health.router,
+    documentation.router,
+    unsupported.router,
+)
+"""Of everything but reads."""

@@ -1,0 +1,73 @@
+"""Tables."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+from lance_namespace import (
+    DeclareTableRequest,
+    DeregisterTableRequest,
+    DescribeTableRequest,
+    DropTableRequest,
+    RegisterTableRequest,
+    RenameTableRequest,
+    TableExistsRequest,
+)
+
+from namespace_server.rest.dependencies import Principal, Service, change
+from namespace_server.rest.models import DescribeTableQuery, ListTablesQuery
+from namespace_server.rest.reads import ReadRoute
+from namespace_server.rest.request_body import Change
+from namespace_server.rest.responses import success
+
+READS = (
+    ReadRoute("describe_table", "POST", "/v1/table/{id}/describe", DescribeTableRequest, DescribeTableQuery),
+    ReadRoute("table_exists", "POST", "/v1/table/{id}/exists", TableExistsRequest, silent=True),
+    ReadRoute("list_tables", "GET", "/v1/namespace/{id}/table/list", query=ListTablesQuery),
+    ReadRoute("list_all_tables", "GET", "/v1/table", query=ListTablesQuery),
+)
+
+router = APIRouter()
+
+
+@router.post("/v1/table/{id}/declare")
+async def declare_table(
+    change: Annotated[Change, Depends(change(DeclareTableRequest))], principal: Principal, service: Service
+) -> Response:
+    """Reserve a name and a location for a table."""
+    return success(service, await service.commit("declare_table", change, principal))
+
+
+@router.post("/v1/table/{id}/register")
+async def register_table(
+    change: Annotated[Change, Depends(change(RegisterTableRequest))], principal: Principal, service: Service
+) -> Response:
+    """Put an existing dataset under a name."""
+    return success(service, await service.commit("register_table", change, principal))
+
+
+@router.post("/v1/table/{id}/deregister")
+async def deregister_table(
+    change: Annotated[Change, Depends(change(DeregisterTableRequest))], principal: Principal, service: Service
+) -> Response:
+    """Remove a table from the catalog; its files stay."""
+    return success(service, await service.commit("deregister_table", change, principal))
+
+
+@router.post("/v1/table/{id}/rename")
+async def rename_table(
+    change: Annotated[Change, Depends(change(RenameTableRequest))], principal: Principal, service: Service
+) -> Response:
+    """Give a table another name, in the same or another namespace."""
+    return success(service, await service.commit("rename_table", change, principal))
+
+
+@router.post("/v1/table/{id}/drop")
+async def drop_table(
+    change: Annotated[Change, Depends(change(DropTableRequest, optional=True))],
+    principal: Principal,
+    service: Service,
+) -> Response:
+    """Drop a table. Stock clients send no body, or `null`."""
+    return success(service, await service.commit("drop_table", change, principal))

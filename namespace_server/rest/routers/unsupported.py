@@ -1,0 +1,75 @@
+"""Operations of the published namespace API that this server does not serve: 406 with code 0, by name.
+
+A client that gets 404 cannot tell an operation that is missing from a table that is.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from lance_namespace.errors import UnsupportedOperationError
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from namespace_server.rest.service import CatalogService
+
+_TABLE_OPERATIONS = {
+    "add_columns": "alter_table_add_columns",
+    "alter_columns": "alter_table_alter_columns",
+    "analyze_plan": "analyze_table_query_plan",
+    "backfill_column": "alter_table_backfill_columns",
+    "branches/create": "create_table_branch",
+    "branches/delete": "delete_table_branch",
+    "branches/list": "list_table_branches",
+    "count_rows": "count_table_rows",
+    "create": "create_table",
+    "create_index": "create_table_index",
+    "create_scalar_index": "create_table_scalar_index",
+    "delete": "delete_from_table",
+    "drop_columns": "alter_table_drop_columns",
+    "explain_plan": "explain_table_query_plan",
+    "index/list": "list_table_indices",
+    "index/{index_name}/drop": "drop_table_index",
+    "index/{index_name}/stats": "describe_table_index_stats",
+    "insert": "insert_into_table",
+    "merge_insert": "merge_insert_into_table",
+    "query": "query_table",
+    "restore": "restore_table",
+    "schema_metadata/update": "update_table_schema_metadata",
+    "stats": "get_table_stats",
+    "tags/create": "create_table_tag",
+    "tags/delete": "delete_table_tag",
+    "tags/list": "list_table_tags",
+    "tags/update": "update_table_tag",
+    "tags/version": "get_table_tag_version",
+    "update": "update_table",
+    "update_field_metadata": "update_field_metadata",
+}
+
+OPERATIONS: tuple[tuple[str, str, str], ...] = (
+    *((name, "POST", f"/v1/table/{{id}}/{path}") for path, name in _TABLE_OPERATIONS.items()),
+    ("create_materialized_view", "POST", "/v1/materialized_view/{id}/create"),
+    ("refresh_materialized_view", "POST", "/v1/materialized_view/{id}/refresh"),
+    ("describe_transaction", "POST", "/v1/transaction/{id}/describe"),
+    ("alter_transaction", "POST", "/v1/transaction/{id}/alter"),
+)
+"""Operation, method and path."""
+
+
+class Unsupported:
+    """Refuses the requests of one operation, after authentication, without reading the body (an ASGI application)."""
+
+    __slots__ = ("_operation",)
+
+    def __init__(self, operation: str) -> None:
+        self._operation = operation
+
+    async def __call__(self, scope: Scope, _receive: Receive, _send: Send) -> None:
+        """Raises `UnsupportedOperationError` (0), `UnauthenticatedError` (16)."""
+        service: CatalogService = scope["app"].state.service
+        scope["principal"] = service.authenticator.principal(dict(scope["headers"]))
+        raise UnsupportedOperationError(f"Not supported: {self._operation}")
+
+
+router = APIRouter(
+    routes=[Route(path, Unsupported(name), methods=[method], name=name) for name, method, path in OPERATIONS]
+)

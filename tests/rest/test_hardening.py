@@ -1,0 +1,364 @@
+"""No request can hurt the server: sizes, times, memory, other origins, and a shutdown that ends."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.rest.middleware import local_hosts
+from namespace_server.serving import ServingOptions
+from tests.rest.conftest import EchoCatalog, RunningServer
+
+JSON = b"content-type: application/json\r\n"
+
+
+def connect(server: RunningServer, timeout: float = 30) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=timeout)
+
+
+def answer(connection: socket.socket) -> tuple[int, dict[str, Any]]:
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    data = response.read()
+    return response.status, orjson.loads(data) if data else {}
+
+
+def seconds_until_closed(connection: socket.socket) -> float:
+    began = time.monotonic()
+    while connection.recv(65536):
+        continue
+    return time.monotonic() - began
+
+
+class TestUpgrade:
+    def test_a_request_that_offers_an_upgrade_keeps_its_body(self, echo_server: RunningServer) -> None:
+        with connect(echo_server) as connection:
+            connection.sendall(
+                b"POST /v1/namespace/a/drop HTTP/1.1\r\nhost: localhost\r\n" + JSON + b"connection: Upgrade, "
+                b"HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAEAAEAAAAIAAAAA\r\ncontent-length: 15\r\n\r\n"
+                b'{"mode":"Skip"}'
+            )
+            status, body = answer(connection)
+        assert (status, body["request"]) == (200, {"id": ["a"], "mode": "Skip"})
+
+    def test_a_body_behind_an_upgrade_is_no_second_request(self, echo_server: RunningServer) -> None:
+        hidden = b"POST /v1/table/hidden/drop HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n"
+        with connect(echo_server) as connection:
+            connection.sendall(
+                b"POST /v1/table/t/describe HTTP/1.1\r\nhost: localhost\r\nupgrade: h2c\r\nconnection: Upgrade\r\n"
+                + JSON
+                + b"content-length: %d\r\n\r\n" % len(hidden)
+            )
+            connection.sendall(hidden)
+            status, _ = answer(connection)
+            assert status == 400
+            connection.settimeout(0.5)
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
+
+
+class TestSizes:
+    @pytest.mark.parametrize(
+        "head",
+        [
+            b"".join(b"x-%d: %s\r\n" % (number, b"v" * 1000) for number in range(90)),
+            b"".join(b"x-%d: v\r\n" % number for number in range(200)),
+            b"x: %s\r\n" % (b"v" * 100_000),
+        ],
+        ids=["bytes", "count", "one line"],
+    )
+    def test_headers_are_bounded(self, serve: Any, echo_catalog: EchoCatalog, head: bytes) -> None:
+        server = serve(echo_catalog, options=ServingOptions(port=0, max_header_bytes=16 << 10))
+        with connect(server) as connection:
+            try:
+                connection.sendall(b"GET /v1/catalog HTTP/1.1\r\nhost: localhost\r\n" + head + b"\r\n")
+                assert http_status(connection) in {400, 431}
+            except ConnectionError:
+                pass  # closed before all was sent
+
+    def test_a_long_path_is_refused(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        server = serve(echo_catalog)
+        with connect(server) as connection:
+            connection.sendall(b"GET /v1/%s HTTP/1.1\r\nhost: localhost\r\n\r\n" % (b"a" * 70_000))
+            assert http_status(connection) in {414, 431}
+
+    def test_trailers_are_bounded(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        server = serve(echo_catalog)
+        with connect(server) as connection:
+            connection.sendall(
+                b"POST /v1/table/t/declare HTTP/1.1\r\nhost: localhost\r\n"
+                + JSON
+                + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+            )
+            trailers = b"".join(b"x-%d: %s\r\n" % (number, b"v" * 1000) for number in range(20_000))
+            with pytest.raises(ConnectionError):
+                connection.sendall(trailers)
+
+    def test_reads_take_short_bodies_only(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        server = serve(echo_catalog, body=2000, read_body=100)
+        long = {"context": {"message": "m" * 200}}
+        refused = httpx.post(f"{server.url}/v1/table/t/describe", json=long)
+        assert (refused.status_code, refused.json()["code"]) == (413, 13)
+        assert httpx.post(f"{server.url}/v1/table/t/declare", json=long).status_code == 200
+
+    def test_a_length_of_many_digits_is_a_length(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        server = serve(echo_catalog)
+        for digits, status in ((b"0" * 5000 + b"2", 200), (b"9" * 19, 413)):
+            with connect(server) as connection:
+                connection.sendall(
+                    b"POST /v1/table/t/declare HTTP/1.1\r\nhost: localhost\r\n"
+                    + JSON
+                    + b"content-length: %s\r\n\r\n{}" % digits
+                )
+                assert http_status(connection) == status
+
+    @pytest.mark.parametrize("depth", [65, 260, 1000, 100_000])
+    @pytest.mark.parametrize("field", ["properties", "id", "ranges", "operations", "metadata"])
+    def test_deep_nesting_is_refused(self, http: httpx.Client, depth: int, field: str) -> None:
+        body = b'{"%s":%s%s}' % (field.encode(), b"[" * depth, b"]" * depth)
+        for path in ("/v1/table/t/declare", "/v1/table/t/describe", "/v1/table/batch-commit"):
+            refused = http.post(path, content=body, headers={"content-type": "application/json"})
+            assert (refused.status_code, refused.json()["code"]) == (400, 13), refused.text
+
+    def test_the_number_of_values_is_bounded(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        server = serve(echo_catalog, values=1000)
+        for body, status in ((b'{"x":[%s0]}' % (b"0," * 1000), 400), (b'{"x":[%s0]}' % (b"0," * 900), 200)):
+            found = httpx.post(
+                f"{server.url}/v1/table/t/declare", content=body, headers={"content-type": "application/json"}
+            )
+            assert found.status_code == status, found.text
+
+    def test_all_bodies_together_are_bounded(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        server = serve(echo_catalog, body=1 << 20, buffered_bodies=2 << 20)
+        head = b"POST /v1/table/t/declare HTTP/1.1\r\nhost: localhost\r\n" + JSON + b"content-length: 1000000\r\n\r\n{"
+        held = [connect(server) for _ in range(2)]
+        for connection in held:
+            connection.sendall(head)
+        time.sleep(0.3)
+        with connect(server) as connection:
+            connection.sendall(head)
+            status, body = answer(connection)
+        assert (status, body["code"]) == (503, 17)
+        assert "nothing was done" in body["error"]
+        for connection in held:
+            connection.close()
+        wait_until(lambda: _accepts(server, 1_000_000))
+
+
+class TestTimes:
+    OPTIONS = ServingOptions(port=0, idle_timeout=1.0)
+
+    @pytest.mark.parametrize("sent", [b"", b"GET /v1/cat", b"GET /v1/catalog HTTP/1.1\r\nhost: localhost\r\n"])
+    def test_a_head_has_its_deadline(self, serve: Any, echo_catalog: EchoCatalog, sent: bytes) -> None:
+        with connect(serve(echo_catalog, options=self.OPTIONS)) as connection:
+            connection.sendall(sent)
+            assert 0.5 < seconds_until_closed(connection) < 20
+
+    def test_an_idle_connection_is_closed(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        with connect(serve(echo_catalog, options=self.OPTIONS)) as connection:
+            connection.sendall(b"GET /v1/catalog HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert answer(connection)[0] == 200
+            assert seconds_until_closed(connection) < 20
+
+    def test_a_body_has_its_deadline(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        with connect(serve(echo_catalog, body_timeout=0.5)) as connection:
+            connection.sendall(
+                b"POST /v1/table/t/declare HTTP/1.1\r\nhost: localhost\r\n" + JSON + b"content-length: 100\r\n\r\n{"
+            )
+            status, body = answer(connection)
+            assert (status, body["code"]) == (408, 13)
+            assert "0.5 s" in body["error"]
+        assert echo_catalog.groups == []
+
+    def test_connections_are_bounded_and_the_next_one_waits(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        server = serve(echo_catalog, options=ServingOptions(port=0, max_connections=2, idle_timeout=1.0))
+        held = [connect(server) for _ in range(2)]
+        time.sleep(0.2)
+        assert httpx.get(f"{server.url}/health/live", timeout=30).status_code == 200  # once an idle one is closed
+        for connection in held:
+            connection.close()
+
+
+class TestOtherOrigins:
+    """A server on loopback without keys trusts the programs of its machine, and no web page in a browser there."""
+
+    @pytest.fixture
+    def server(self, serve: Any, echo_catalog: EchoCatalog) -> RunningServer:
+        started: RunningServer = serve(echo_catalog, hosts=local_hosts("127.0.0.1"))
+        return started
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"origin": "https://example.org"},
+            {"origin": "null"},
+            {"origin": "http://localhost.example.org"},
+            {"sec-fetch-site": "cross-site"},
+            {"sec-fetch-site": "same-site"},
+            {"host": "example.org"},
+            {"host": "example.org:80"},
+            {"host": "127.0.0.1.example.org"},
+            {"host": ""},
+            {"content-type": "application/x-www-form-urlencoded"},
+            {"content-type": "multipart/form-data; boundary=x"},
+            {"content-type": "text/plain"},
+        ],
+        ids=str,
+    )
+    def test_a_form_or_script_of_another_site_changes_nothing(
+        self, server: RunningServer, echo_catalog: EchoCatalog, headers: dict[str, str]
+    ) -> None:
+        refused = httpx.post(f"{server.url}/v1/table/x/drop", headers=headers)
+        assert refused.status_code in {400, 403}, refused.text
+        assert refused.json()["code"] in {13, 15}
+        assert echo_catalog.groups == []
+
+    @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "LOCALHOST"])
+    def test_local_names_are_served(self, server: RunningServer, host: str) -> None:
+        headers = {"host": f"{host}:{server.port}", "sec-fetch-site": "same-origin"}
+        assert httpx.post(f"{server.url}/v1/table/x/drop", headers=headers).status_code == 200
+
+    def test_the_pages_of_the_server_itself_are_served(self, server: RunningServer) -> None:
+        assert httpx.post(f"{server.url}/v1/table/x/drop", headers={"origin": server.url}).status_code == 200
+
+    def test_an_allowed_origin_is_served_with_cors_headers(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        url = serve(echo_catalog, origins=["https://app.example.org"]).url
+        origin = {"origin": "https://app.example.org"}
+        found = httpx.post(f"{url}/v1/table/x/drop", headers=origin)
+        assert (found.status_code, found.headers["access-control-allow-origin"]) == (200, origin["origin"])
+        preflight = httpx.options(f"{url}/v1/table/x/drop", headers=origin | {"access-control-request-method": "POST"})
+        assert preflight.status_code == 200
+        assert httpx.post(f"{url}/v1/table/x/drop", headers={"origin": "https://example.org"}).status_code == 403
+
+    def test_an_allowed_host_may_be_a_suffix(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        url = serve(echo_catalog, hosts=["*.example.org", "catalog"]).url
+        statuses = [
+            httpx.get(f"{url}/v1/catalog", headers={"host": host}).status_code
+            for host in ("a.example.org:8080", "catalog", "example.org", "a.example.com", "localhost")
+        ]
+        assert statuses == [200, 200, 403, 403, 403]
+
+
+class TestMemory:
+    def test_requests_that_differ_in_an_ignored_field_leave_nothing_behind(self, serve: Any, tmp_path: Path) -> None:
+        namespace = DirectoryNamespace(root=str(tmp_path), durability="none", response_cache_bytes=str(1 << 20))
+        url = serve(namespace).url
+        with httpx.Client(base_url=url) as http:
+            assert http.post("/v1/namespace/a/create", json={}).status_code == 200
+            for number in range(300):
+                body = {"context": {"ignored": f"{number}" + "x" * 3000}}
+                assert http.post("/v1/namespace/a/describe", json=body).status_code == 200
+                assert http.post(f"/v1/namespace/a/describe?x={number}{'x' * 9000}", json={}).status_code == 200
+        assert 0 < namespace._cache.size <= 1 << 20
+
+
+class TestShutdown:
+    def test_half_a_body_does_not_hold_it(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        server = serve(echo_catalog, options=ServingOptions(port=0, shutdown_timeout=0.5))
+        with connect(server) as connection:
+            connection.sendall(
+                b"POST /v1/table/t/declare HTTP/1.1\r\nhost: localhost\r\n" + JSON + b"content-length: 100\r\n\r\n{"
+            )
+            time.sleep(0.2)
+            assert _seconds_to_stop(server) < 20
+        assert echo_catalog.closed
+
+    @pytest.mark.parametrize("is_reset", [False, True])
+    def test_answers_that_are_never_read_do_not_hold_it(
+        self, serve: Any, echo_catalog: EchoCatalog, is_reset: bool
+    ) -> None:
+        server = serve(echo_catalog, options=ServingOptions(port=0, shutdown_timeout=0.5))
+        with connect(server) as connection:
+            connection.sendall(b"GET /docs/assets/swagger-ui-bundle.js HTTP/1.1\r\nhost: localhost\r\n\r\n" * 100)
+            time.sleep(0.3)
+            if is_reset:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.close()
+            assert _seconds_to_stop(server) < 20
+        assert echo_catalog.closed
+
+    def test_a_request_in_progress_is_answered(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        server = serve(echo_catalog)
+        echo_catalog.gate.clear()
+        answers: list[int] = []
+
+        def declare() -> None:
+            answers.append(httpx.post(f"{server.url}/v1/table/t/declare", json={}, timeout=30).status_code)
+
+        client = threading.Thread(target=declare)
+        client.start()
+        assert echo_catalog.entered.acquire(timeout=30)
+        server.ask_to_stop()
+        time.sleep(0.2)
+        echo_catalog.gate.set()
+        client.join(30)
+        server.stop()
+        assert answers == [200]
+
+    def test_a_port_that_is_taken_is_told(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        first = serve(echo_catalog)
+        with pytest.raises(OSError, match="in use"):
+            serve(EchoCatalog(), options=ServingOptions(port=first.port))
+
+
+def test_head_is_served_wherever_get_is(http: httpx.Client) -> None:
+    for path in ("/v1/table", "/v1/catalog", "/v1/namespace/a/list", "/health/live", "/docs", "/openapi.json"):
+        found = http.head(path)
+        assert (found.status_code, found.content) == (200, b""), path
+
+
+def test_a_refusal_before_authentication_tells_no_catalog_version(serve: Any, echo_catalog: EchoCatalog) -> None:
+    url = serve(echo_catalog, keys={"key-no-1": "ann"}).url
+    refused = httpx.get(f"{url}/v1/catalog")
+    assert refused.status_code == 401
+    assert "x-lance-catalog-version" not in refused.headers
+
+
+class TestRequestIds:
+    def test_every_answer_has_its_own(self, http: httpx.Client) -> None:
+        found = [http.get(path).headers["x-request-id"] for path in ("/v1/catalog", "/v1/catalog", "/nowhere")]
+        assert len(set(found)) == 3
+
+    def test_that_of_the_client_is_kept(self, http: httpx.Client) -> None:
+        assert http.get("/v1/catalog", headers={"x-request-id": "trace 7"}).headers["x-request-id"] == "trace 7"
+
+    @pytest.mark.parametrize("value", ["", "x" * 129, "é"])
+    def test_one_that_is_no_id_is_replaced(self, http: httpx.Client, value: str) -> None:
+        headers = {b"x-request-id": value.encode("latin-1")}
+        assert http.get("/v1/catalog", headers=headers).headers["x-request-id"] != value
+
+
+def http_status(connection: socket.socket) -> int:
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    return response.status
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+def _accepts(server: RunningServer, length: int) -> bool:
+    body = b'{"location":"' + b"x" * (length - 15) + b'"}'
+    headers = {"content-type": "application/json"}
+    return httpx.post(f"{server.url}/v1/table/t/declare", content=body, headers=headers).status_code == 200
+
+
+def _seconds_to_stop(server: RunningServer) -> float:
+    began = time.monotonic()
+    server.stop()
+    return time.monotonic() - began
