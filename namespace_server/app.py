@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
+from lance_namespace.errors import LanceNamespaceError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Router
@@ -34,7 +36,8 @@ class Application:
         self.api.state.service = service
         for router in ROUTERS:
             self.api.include_router(router)
-        self.api.add_exception_handler(HTTPException, _answer_http_exception)
+        for kind in (HTTPException, LanceNamespaceError, ValidationError, Exception):
+            self.api.add_exception_handler(kind, answer_error)
         reads = Router([read.route(service) for read in READS], redirect_slashes=False, default=self.api)
         allowed = list(origins)
         app: ASGIApp = RawPath(reads)
@@ -79,12 +82,13 @@ def create_app(
     return Application(CatalogService(namespace, authenticator, limits, access_log), hosts, origins)
 
 
-async def _answer_http_exception(request: Request, error: Exception) -> Response:
-    """The ErrorResponse for an unknown route or method. All other errors are answered by `RequestContext`."""
+async def answer_error(request: Request, error: Exception) -> Response:
+    """The ErrorResponse for any exception of a FastAPI route. Those of reads are answered by `RequestContext`."""
     service: CatalogService = request.app.state.service
     status, headers, body = render_error(
         error, service.catalog_version, method=request.method, path=request.scope["path"][:400]
     )
+    request.scope["answered_error"] = error  # Starlette raises an unexpected one again
     response = Response(body, status)
     response.raw_headers = headers
     return response

@@ -72,10 +72,6 @@ _EXPECTATIONS = {
 }
 
 
-class ClientDisconnected(Exception):
-    """The client closed the connection before it had sent its request. No answer can be sent."""
-
-
 class RouteNotFound(LanceNamespaceError):
     """No route has this path (404). The code is 0, unsupported: clients look at nothing else."""
 
@@ -106,6 +102,13 @@ class RequestTimeout(LanceNamespaceError):
 
     code = ErrorCode.INVALID_INPUT
     status = 408
+
+
+class ClientDisconnected(LanceNamespaceError):
+    """The client closed the connection before it had sent its request (499 in the access log)."""
+
+    code = ErrorCode.INVALID_INPUT
+    status = 499
 
 
 class OriginRefused(LanceNamespaceError):

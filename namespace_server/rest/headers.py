@@ -7,18 +7,19 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from lance_namespace.errors import InvalidInputError
 
+from namespace_server.directory.model.idempotency_key import check_idempotency_key
+from namespace_server.directory.model.integers import MAX_INT64
+
 Headers = Mapping[bytes, bytes]
 
 CATALOG_VERSION = b"x-lance-catalog-version"
 DELIMITER = "$"
-_MAX_KEY_LENGTH = 255
-_MAX_VERSION = 2**63 - 1
 _MAX_PARAMETERS = 64
 
 
 def read_version(value: bytes, what: str) -> int:
     """A catalog version in decimal digits. Raises `InvalidInputError` naming `what`."""
-    if value.isdigit() and len(value) <= 19 and int(value) <= _MAX_VERSION:
+    if value.isdigit() and len(value) <= 19 and int(value) <= MAX_INT64:
         return int(value)
     raise InvalidInputError(f"{what}: expected a catalog version, found {value.decode('latin-1')[:80]!r}")
 
@@ -35,9 +36,11 @@ def read_idempotency_key(headers: Headers) -> str | None:
     if value is None:
         return None
     key = value.decode("latin-1")
-    if 0 < len(key) <= _MAX_KEY_LENGTH and key.isascii() and key.isprintable():
-        return key
-    raise InvalidInputError(f"Idempotency-Key: expected 1 to {_MAX_KEY_LENGTH} printable characters, found {len(key)}")
+    try:
+        check_idempotency_key(key)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"Idempotency-Key: {error}") from None
+    return key
 
 
 def read_query(query_string: bytes) -> dict[str, str]:

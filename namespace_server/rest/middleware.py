@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.rest.access_log import Access
-from namespace_server.rest.errors import ClientDisconnected, OriginRefused, render_error
+from namespace_server.rest.errors import OriginRefused, render_error
 from namespace_server.rest.headers import CATALOG_VERSION
 from namespace_server.rest.service import CatalogService
 
@@ -55,12 +55,11 @@ class RequestContext:
 
         try:
             await self._app(scope, receive, send_with_id)
-        except ClientDisconnected:
-            status = 499
         except Exception as error:
-            if status:
+            if status and scope.get("answered_error") is not error:
                 raise
-            await _send_error(scope, send_with_id, error, service)
+            if not status:
+                await _send_error(scope, send_with_id, error, service)
         if service.access_log is not None:
             route = scope.get("route")
             service.access_log.add(

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from lance_namespace_urllib3_client.models.batch_commit_tables_request import BatchCommitTablesRequest
+from lance_namespace_urllib3_client.models.batch_create_table_versions_request import BatchCreateTableVersionsRequest
 from lance_namespace_urllib3_client.models.commit_table_operation import CommitTableOperation
+from lance_namespace_urllib3_client.models.create_table_version_entry import CreateTableVersionEntry
 from lance_namespace_urllib3_client.models.create_table_version_request import CreateTableVersionRequest
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 from pydantic_core import PydanticCustomError
+
+from namespace_server.directory.model.integers import MAX_INT64, MIN_INT64
 
 
 def _parse_integer(value: Any) -> Any:
@@ -28,9 +32,7 @@ def _parse_flag(value: Any) -> Any:
     return value
 
 
-_LARGEST = 2**63 - 1
-
-PageSize = Annotated[int, BeforeValidator(_parse_integer), Field(ge=-_LARGEST, le=_LARGEST)]
+PageSize = Annotated[int, BeforeValidator(_parse_integer), Field(ge=MIN_INT64, le=MAX_INT64)]
 """Zero asks for an empty page without a successor, less than zero for everything."""
 Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 
@@ -96,9 +98,22 @@ class CreateAnyTableVersionRequest(CreateTableVersionRequest):
     version: StrictInt
 
 
+class CreateAnyTableVersionEntry(CreateTableVersionEntry):
+    """As `CreateAnyTableVersionRequest`, in a batch of versions."""
+
+    version: StrictInt
+
+
+class CreateAnyTableVersionsRequest(BatchCreateTableVersionsRequest):
+    """The published batch of versions, with entries for detached ones too."""
+
+    entries: list[CreateAnyTableVersionEntry]  # type: ignore[assignment]
+
+
 class CatalogTableOperation(CommitTableOperation):
     """The published operations of a batch, and ours."""
 
+    create_table_version: CreateAnyTableVersionRequest | None = None
     commit_transaction: CommitTransactionRequest | None = None
     assert_table_version: AssertTableVersionRequest | None = None
 

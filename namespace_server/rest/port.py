@@ -83,6 +83,10 @@ class Catalog(Protocol):
         """Clear up behind calls that were committed and answered. Blocking and thread-safe; raises nothing."""
         ...
 
+    def check_writable(self) -> None:
+        """Raise `ServiceUnavailableError` naming root and cause unless the root can be written. Blocking."""
+        ...
+
     def start(self) -> None:
         """Start the background work; does not block."""
         ...

@@ -89,7 +89,7 @@ class BodyReader:
             ) from None
         finally:
             self._buffered -= reserved
-        raise ClientDisconnected
+        raise ClientDisconnected("request body: expected its end, found a closed connection")
 
     def _reserve(self, size: int) -> int:
         if size <= _BUFFERED_FROM:

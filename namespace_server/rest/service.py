@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,6 +23,8 @@ T = TypeVar("T")
 
 _REMOTE_READERS = 32
 _LONG_READERS = 2
+_PROBE_INTERVAL = 5.0
+"""Seconds for which the proof that the root can be written holds."""
 
 
 class CatalogService:
@@ -49,6 +52,7 @@ class CatalogService:
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="read")
         self._newest_version = 0
         self._newest: CatalogSnapshot | None = None
+        self._writable_until = 0.0
 
     @property
     def catalog_version(self) -> int:
@@ -103,8 +107,14 @@ class CatalogService:
         return await self._commits.commit(call)
 
     async def ready(self) -> int:
-        """The newest catalog version, read now. Raises what stands in the way of reading."""
+        """The newest catalog version, read now, after proof that the root can be written.
+
+        The proof holds for some seconds. Raises what stands in the way of reading or writing.
+        """
         answer = await self.in_thread(partial(self.namespace.read, "describe_catalog", {}))
+        if time.monotonic() >= self._writable_until:
+            await self.in_thread(self.namespace.check_writable)
+            self._writable_until = time.monotonic() + _PROBE_INTERVAL
         self.saw(answer.catalog_version)
         return answer.catalog_version
 

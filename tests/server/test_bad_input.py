@@ -251,8 +251,8 @@ BATCHES: dict[str, tuple[Any, int, int, tuple[str, ...]]] = {
         4,
         ("g$x",),
     ),
-    "deleting the head": (
-        [{"delete_table_versions": {"id": ["g", "t"], "ranges": [{"start_version": 1, "end_version": 3}]}}],
+    "deleting the head alone": (
+        [{"delete_table_versions": {"id": ["g", "t"], "ranges": [{"start_version": 2, "end_version": 3}]}}],
         400,
         13,
         ("g$t", "version 2 is the head"),

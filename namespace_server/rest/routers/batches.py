@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
-from lance_namespace import BatchCreateTableVersionsRequest
 
 from namespace_server.rest.dependencies import IdempotencyKey, Principal, Service, change
-from namespace_server.rest.models import CatalogBatchRequest
+from namespace_server.rest.models import CatalogBatchRequest, CreateAnyTableVersionsRequest
 from namespace_server.rest.request_body import Change
 from namespace_server.rest.responses import success
 
@@ -28,7 +27,7 @@ async def batch_commit_tables(
 
 @router.post("/v1/table/version/batch-create")
 async def batch_create_table_versions(
-    change: Annotated[Change, Depends(change(BatchCreateTableVersionsRequest))],
+    change: Annotated[Change, Depends(change(CreateAnyTableVersionsRequest))],
     principal: Principal,
     key: IdempotencyKey,
     service: Service,

@@ -45,8 +45,8 @@ async def ready(service: Service, response: Response) -> Ready:
     try:
         version = await service.ready()
     except LanceNamespaceError as error:
-        raise ServiceUnavailableError(f"the catalog cannot be read: {error}") from error
+        raise ServiceUnavailableError(f"the catalog cannot be read and written: {error}") from error
     except Exception as error:
-        raise ServiceUnavailableError(f"the catalog cannot be read: {type(error).__name__}") from error
+        raise ServiceUnavailableError(f"the catalog cannot be read and written: {type(error).__name__}") from error
     response.headers[_VERSION_HEADER] = str(version)
     return Ready(catalog_version=version)
