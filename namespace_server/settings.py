@@ -30,6 +30,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.reading.response_cache import CACHE_BYTES
 from namespace_server.rest.identity import Authenticator, KeyRing
 from namespace_server.rest.limits import RequestLimits
@@ -149,8 +150,8 @@ class Settings(BaseSettings):
     max_header_bytes: _Positive = Field(default=64 << 10, description="Most bytes of a request's head.")
     max_body_bytes: _Positive = Field(default=64 << 20, description="Most bytes of the body of a batch.")
     max_read_body_bytes: _Positive = Field(default=1 << 20, description="Most bytes of the body of any other request.")
-    max_operations: _Positive = Field(default=10_000, description="Most operations of one batch.")
-    max_page_size: _Positive = Field(default=100_000, description="Most items of one page of a listing.")
+    max_operations: _Positive = Field(default=Limits().operations, description="Most operations of one batch.")
+    max_page_size: _Positive = Field(default=Limits().page_size, description="Most items of one page of a listing.")
     max_json_depth: _Positive = Field(default=64, description="Deepest nesting of a JSON body.")
     max_connections: _Positive = Field(default=1024, description="Most connections that are open at once.")
     queue_capacity: _Positive = Field(
@@ -231,8 +232,9 @@ class Settings(BaseSettings):
     def namespace_properties(self) -> dict[str, str]:
         """The properties of the `DirectoryNamespace` to serve."""
         properties = {"root": self.root, "durability": self.durability}
-        if self.response_cache_bytes != CACHE_BYTES:
-            properties["response_cache_bytes"] = str(self.response_cache_bytes)
+        for name in ("response_cache_bytes", "max_operations", "max_page_size"):
+            if (value := getattr(self, name)) != type(self).model_fields[name].default:
+                properties[name] = str(value)
         properties |= {f"storage.{name}": value for name, value in self.storage.items()}
         if self.manifest_store is not None:
             properties["manifest_store"] = self.manifest_store.get_secret_value()

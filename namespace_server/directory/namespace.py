@@ -22,6 +22,7 @@ from namespace_server.directory.committing.verifier import key_above
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.idempotency_key import check_idempotency_key
+from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.requests import PathResolver, Request, RequestRules
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -68,7 +69,8 @@ class DirectoryNamespace(LanceNamespace):
     * `allowed_locations`: absolute paths or URIs, separated by commas or as a JSON list. Symbolic links of registered
       tables and base paths of manifests may lead below these, and else below the root alone;
     * `implicit_namespaces` (`false`): see `CatalogOptions`.
-    * `response_cache_bytes` (64 MiB): the memory of cached answers; 0 keeps none.
+    * `response_cache_bytes` (64 MiB): the memory of cached answers; 0 keeps none;
+    * `max_operations` (10,000) of a batch, `max_page_size` (100,000) of a list.
 
     An opened `catalog` takes the place of all these. Constructing reads and writes nothing, but asks the manifest store
     for its schema, and raises `StorageError` unless it is the one of this release. Every change is a batch: all or
@@ -409,7 +411,8 @@ def _options(settings: dict[str, str]) -> CatalogOptions:
             given[option] = read(value)
         except ValueError as error:
             raise ValueError(f"property {name}: {error}") from error
-    return replace(CatalogOptions(), **given)
+    limits = {name.removeprefix("limits."): given.pop(name) for name in list(given) if name.startswith("limits.")}
+    return replace(CatalogOptions(), limits=replace(Limits(), **limits), **given)
 
 
 def _seconds(value: str) -> timedelta:
@@ -438,5 +441,7 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "allowed_locations": ("allowed_locations", _prefixes),
     "implicit_namespaces": ("implicit_namespaces", _boolean),
     "response_cache_bytes": ("response_cache_bytes", int),
+    "max_operations": ("limits.operations", int),
+    "max_page_size": ("limits.page_size", int),
 }
 """Properties of `DirectoryNamespace` that are options of its catalog: the option and how its text is read."""

@@ -11,6 +11,7 @@ from lance_namespace.errors import InvalidInputError, NamespaceNotEmptyError, Na
 
 from namespace_server.directory.catalog import Catalog, CatalogOptions
 from namespace_server.directory.model.limits import Limits
+from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.tables import QUIET, Ground
 
 T = ["g", "t"]
@@ -226,3 +227,32 @@ class TestWordsThatClientsLookFor:
 
 def test_a_catalog_of_default_options_has_default_limits(tmp_path: Path) -> None:
     assert Catalog(Ground(tmp_path / "r").store).options.limits == Limits()
+
+
+def test_a_list_is_given_in_pages_of_bounded_length(tmp_path: Path) -> None:
+    bounded = DirectoryNamespace(root=str(tmp_path), durability="none", max_page_size="2")
+    bounded.commit_batch({"operations": [{"declare_table": {"id": [name]}} for name in "abcde"]})
+
+    def pages(**asked: object) -> list[list[str]]:
+        found, token = [], None
+        while True:
+            request = {"id": [], **asked} | ({} if token is None else {"page_token": token})
+            body = bounded.read("list_tables", request).body
+            found.append(body["tables"])
+            if (token := body.get("page_token")) is None:
+                return found
+
+    assert pages() == pages(limit=-1) == pages(limit=100) == [["a", "b"], ["c", "d"], ["e"]]
+    assert pages(limit=1) == [["a"], ["b"], ["c"], ["d"], ["e"]]
+    everything = bounded.read("list_all_tables", {}).body
+    assert (everything["tables"], everything["page_token"]) == (["a", "b"], "b")
+    bounded.close()
+
+
+def test_a_batch_has_a_bounded_number_of_operations(tmp_path: Path) -> None:
+    bounded = DirectoryNamespace(root=str(tmp_path), durability="none", max_operations="2")
+    operations = [{"declare_table": {"id": [name]}} for name in "abc"]
+    with pytest.raises(InvalidInputError, match="at most 2 operations, found 3"):
+        bounded.commit_batch({"operations": operations})
+    assert len(bounded.commit_batch({"operations": operations[:2]})["results"]) == 2
+    bounded.close()

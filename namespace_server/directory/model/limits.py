@@ -10,12 +10,14 @@ from lance_namespace.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`operations` bounds a batch, the others one object of strings: properties, metadata of a version, context.
+    """`operations` bounds a batch, `page_size` the entries in one page of a list.
 
+    The others bound one object of strings: properties, metadata of a version, context.
     `property_bytes` and `total_property_bytes` count UTF-8 bytes: of a key or value, and of all keys and values.
     """
 
     operations: int = 10_000
+    page_size: int = 100_000
     properties: int = 1_000
     property_key_bytes: int = 1_024
     property_bytes: int = 64 << 10

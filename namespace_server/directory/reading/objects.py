@@ -56,7 +56,7 @@ def list_namespaces(context: ReadContext, request: Request) -> Body:
     """ListNamespacesResponse: names of direct children, in byte order."""
     namespace_id = requests.object_id(request, "namespace")
     _require_listed(context, request)
-    names, token = page(context.about(namespace_id).child_namespaces(namespace_id), request)
+    names, token = page(context, context.about(namespace_id).child_namespaces(namespace_id), request)
     return _paged({"namespaces": names}, token)
 
 
@@ -66,15 +66,15 @@ def list_tables(context: ReadContext, request: Request) -> Body:
     _require_listed(context, request)
     tables = context.about(namespace_id).child_tables(namespace_id)
     if requests.flag(request, "include_declared", default=True):
-        names, token = page(tables, request)
+        names, token = page(context, tables, request)
     else:
-        names, token = page(tables, request, lambda name: _is_created(context, (*namespace_id, name)))
+        names, token = page(context, tables, request, lambda name: _is_created(context, (*namespace_id, name)))
     return _paged({"tables": names}, token)
 
 
 def list_all_tables(context: ReadContext, request: Request) -> Body:
     """ListTablesResponse with whole ids, joined by `delimiter` or '$', in the order of their components."""
-    limit, token = requests.page_size(request), requests.text(request, "page_token")
+    limit, token = context.page_size(request), requests.text(request, "page_token")
     delimiter = requests.text(request, "delimiter") or DELIMITER
     created_only = not requests.flag(request, "include_declared", default=True)
     tables: list[str] = []
@@ -82,7 +82,7 @@ def list_all_tables(context: ReadContext, request: Request) -> Body:
     for table_id in context.snapshot.all_tables(None if token is None else tuple(token.split(DELIMITER))):
         if created_only and not _is_created(context, table_id):
             continue
-        if limit is not None and len(tables) == limit:
+        if len(tables) == limit:
             return _paged({"tables": tables}, last)
         tables.append(delimiter.join(table_id))
         last = join(table_id)
@@ -160,9 +160,9 @@ def describe_catalog_version(context: ReadContext, request: Request) -> Body:
 
 def list_catalog_versions(context: ReadContext, request: Request) -> Body:
     """Ours: the kept catalog versions, newest first, with the batches that each committed."""
-    limit, last = requests.page_size(request), requests.page_position(request, "a catalog version")
+    last = requests.page_position(request, "a catalog version")
     before = context.snapshot.version + 1 if last is None else last
-    wanted = 100 if limit is None else limit
+    wanted = 100 if requests.page_size(request) is None else context.page_size(request)
     history = context.catalog.table.history(limit=wanted + 1, before=before) if wanted else []
     versions = [
         {
@@ -179,18 +179,16 @@ def list_catalog_versions(context: ReadContext, request: Request) -> Body:
 
 
 def page(
-    names: SortedNames, request: Request, wanted: Callable[[str], bool] | None = None
+    context: ReadContext, names: SortedNames, request: Request, wanted: Callable[[str], bool] | None = None
 ) -> tuple[list[str], str | None]:
     """One page of the `wanted` names behind `page_token` (exclusive), and the token of the next.
 
     No more names are looked at than it takes to fill the page and to tell whether another one follows.
     """
-    limit, token = requests.page_size(request), requests.text(request, "page_token")
+    limit, token = context.page_size(request), requests.text(request, "page_token")
     following: Iterable[str] = names if token is None else names.after(token)
     if wanted is not None:
         following = filter(wanted, following)
-    if limit is None:
-        return list(following), None
     chosen = list(islice(following, limit + 1 if limit else 0))
     if len(chosen) <= limit:
         return chosen, None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.model import requests
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.requests import Request
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
@@ -43,6 +45,11 @@ class ReadContext:
         self.naming: Naming = catalog.store
         self.implicit_namespaces = catalog.options.implicit_namespaces
         self.lasting = True
+
+    def page_size(self, request: Request) -> int:
+        """The most entries of the answer to a list: what the request wants, within the catalog's bound."""
+        bound, wanted = self._catalog.options.limits.page_size, requests.page_size(request)
+        return bound if wanted is None else min(wanted, bound)
 
     @property
     def snapshot(self) -> CatalogSnapshot:

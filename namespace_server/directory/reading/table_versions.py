@@ -45,13 +45,13 @@ def list_table_versions(context: ReadContext, request: Request) -> Body:
     table = require_table(context, request)
     branch = requests.branch(request)
     descending = requests.flag(request, "descending")
-    limit = requests.page_size(request)
+    limit = context.page_size(request)
     last = requests.page_position(request, "a version number")
     start = None if last is None else last + (-1 if descending else 1)
     entries = _existing(context, table, branch, descending, start, limit)
     if not entries and branch is not None and _is_no_branch(context, table, branch):
         raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
-    wanted = entries if limit is None else entries[:limit]
+    wanted = entries[:limit]
     body: Body = {"versions": _finished(context, wanted)}
     if wanted and len(entries) > len(wanted):
         body["page_token"] = str(wanted[-1].version)
@@ -88,7 +88,7 @@ def _existing(
     branch: str | None,
     descending: bool,
     start: int | None,
-    limit: int | None,
+    limit: int,
 ) -> list[VersionEntry]:
     """The versions from `start` on, at most one more than `limit`, without those that are gone (M5)."""
     snapshot = context.about(table.id)
@@ -115,7 +115,7 @@ def _existing(
             existing.append(entry)
         else:
             absent.append(entry)
-        if limit is not None and limit < len(existing):
+        if limit < len(existing):
             break
     gone = _gone(context, head, absent) if absent else []
     context.catalog.record_maintenance.remove(gone)
