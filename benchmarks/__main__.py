@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.machine import describe_machine
 
-NAMES = ("batch_size", "batch_rate", "flip_size", "namespace_size", "cold_start", "table_reads", "engine")
+NAMES = ("batch_size", "batch_rate", "flip_size", "namespace_size", "cold_start", "table_reads", "under_load", "engine")
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "benchmarks" / "results"
 

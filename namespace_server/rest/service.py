@@ -22,7 +22,8 @@ from namespace_server.rest.request_body import LARGE_BODY, BodyReader, Change, J
 T = TypeVar("T")
 
 _REMOTE_READERS = 32
-_LONG_READERS = 2
+_LONG_READERS = 1
+"""Threads for long work on a local catalog. It competes with the event loop for the GIL, so more would be slower."""
 _PROBE_INTERVAL = 5.0
 """Seconds for which the proof that the root can be written holds."""
 
@@ -111,9 +112,10 @@ class CatalogService:
 
         The proof holds for some seconds. Raises what stands in the way of reading or writing.
         """
-        answer = await self.in_thread(partial(self.namespace.read, "describe_catalog", {}))
+        # Not behind the long reads: a busy server is ready.
+        answer = await asyncio.to_thread(self.namespace.read, "describe_catalog", {})
         if time.monotonic() >= self._writable_until:
-            await self.in_thread(self.namespace.check_writable)
+            await asyncio.to_thread(self.namespace.check_writable)
             self._writable_until = time.monotonic() + _PROBE_INTERVAL
         self.saw(answer.catalog_version)
         return answer.catalog_version
