@@ -1,14 +1,22 @@
 """The catalog over HTTP: the Lance namespace API as stock clients speak it, and our additions to it.
 
-Thin by rule: what a request means and whether it may happen is decided in `namespace_server.directory`. Here bytes
-become requests and answers become bytes.
+What a request means and whether it may happen is decided in `namespace_server.directory`. Here bytes become requests
+and answers become bytes.
 
-    namespaces, tables, versions, batches, catalog   the endpoints, by object
-    unsupported                                      the endpoints of the spec that are not served
-    dispatch                                         from method and path to endpoint
-    exchange                                         one request, from its ASGI scope to its response
-    commits                                          the queue in front of `DirectoryNamespace.commit`
-    identity                                         who is asking
-    errors                                           failures as status and body
-    health                                           the probes
+    routers         the routes, one module for each kind of object
+    middleware      request ids, the last error handler, hosts and origins, undecoded paths
+    dependencies    FastAPI dependencies: identity, idempotency key, body of a change
+    reads           raw ASGI routes of read operations
+    service         what all routes share: the catalog, threads, the newest snapshot
+    commit_queue    groups of changes and the threads that commit them
+    request_body    reads bodies within bounds and decodes them
+    requests        from the parts of an HTTP request to the request of an operation
+    headers         pins, idempotency keys, ids, query parameters
+    models          pydantic models: our additions to the published ones, query parameters
+    responses       headers and bodies of successes
+    errors          status and body of every failure
+    identity        API keys
+    limits          the bounds that every request is held to
+    access_log      one line a request, written by a thread of its own
+    port            what is needed of a catalog
 """

@@ -1,9 +1,8 @@
 """The queue in front of `DirectoryNamespace.commit`.
 
-Handlers hand in calls and wait; what has queued while a group was committed is the next group. Nobody waits for a
-group to fill: it is closed as soon as two turns of the event loop have brought no further call. They are what it takes
-to answer the group before, and to read what its clients send upon that. Otherwise these would always be one group late,
-and the groups half as large.
+Calls that arrive while a group is committed form the next group. A group does not wait to be full: it is closed after
+two idle iterations of the event loop. These are needed to answer the previous group and to read the next requests of
+its clients; without them the requests would miss the next group, and groups would be half as large.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ _log = logging.getLogger(__name__)
 _Waiting = tuple[Call, "asyncio.Future[Answer]"]
 
 
-_QUIET_TURNS = 2
-_MOST_TURNS = 8
-_ANSWERING_TURNS = 1
-"""Turns of the loop until the answers to a group are written. Clearing up behind it before that would compete with them
-for the interpreter, and delay them by milliseconds."""
+_IDLE_ITERATIONS = 2
+_MOST_ITERATIONS = 8
+_ANSWERING_ITERATIONS = 1
+"""Iterations of the event loop until the answers to a group are written. Clean-up before that would contend with them
+for the GIL, and delay them by milliseconds."""
 
 
 class OutcomeLost(ServiceUnavailableError):
@@ -65,7 +64,7 @@ class CommitQueue:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        """Begin to work, for the running event loop."""
+        """Start the threads, and accept calls on the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._open = True
         for thread in self._threads:
@@ -92,7 +91,7 @@ class CommitQueue:
         self._open = False
         if self._accepted:
             await self._done.wait()
-        for _ in range(_ANSWERING_TURNS):
+        for _ in range(_ANSWERING_ITERATIONS):
             await asyncio.sleep(0)
         for _ in self._threads:
             self._jobs.put(None)
@@ -100,17 +99,17 @@ class CommitQueue:
             await asyncio.to_thread(thread.join)
 
     def _gather(self) -> None:
-        """Begin to make a group of what waits, if a thread is free for it."""
+        """Form a group of the waiting calls, if a thread is free for it."""
         if self._idle and self._waiting and not self._gathering and self._loop is not None:
             self._gathering = True
-            self._loop.call_soon(self._turn, self._loop, 0, 0, 0)
+            self._loop.call_soon(self._close_when_idle, self._loop, 0, 0, 0)
 
-    def _turn(self, loop: asyncio.AbstractEventLoop, turns: int, quiet: int, seen: int) -> None:
-        """Look what a turn of the loop has brought: wait for another one, or hand over a group."""
+    def _close_when_idle(self, loop: asyncio.AbstractEventLoop, iterations: int, idle: int, seen: int) -> None:
+        """Close the group after two idle iterations, or wait for another iteration."""
         found = len(self._waiting)
-        quiet = 0 if found > seen else quiet + 1
-        if found < self._group and quiet < _QUIET_TURNS and turns < _MOST_TURNS:
-            loop.call_soon(self._turn, loop, turns + 1, quiet, found)
+        idle = 0 if found > seen else idle + 1
+        if found < self._group and idle < _IDLE_ITERATIONS and iterations < _MOST_ITERATIONS:
+            loop.call_soon(self._close_when_idle, loop, iterations + 1, idle, found)
             return
         self._gathering = False
         self._idle -= 1
@@ -129,7 +128,7 @@ class CommitQueue:
     def _commit(self, calls: list[Call]) -> Sequence[Answer | LanceNamespaceError]:
         try:
             results = self._catalog.commit(calls)
-        except Exception:  # noqa: BLE001 - whatever it is, the flip may have happened, and every waiter must be told
+        except Exception:  # noqa: BLE001 - the flip may have happened; every waiting request needs an answer
             _log.exception("a group of %d commits ended without results", len(calls))
             return [OutcomeLost(call) for call in calls]
         if len(results) != len(calls):
@@ -145,24 +144,24 @@ class CommitQueue:
         if not (self._accepted or self._open):
             self._done.set()
         for (_, waiting), result in zip(group, results, strict=True):
-            if waiting.done():  # its client has gone
+            if waiting.done():  # the request was cancelled
                 continue
             if isinstance(result, LanceNamespaceError):
                 waiting.set_exception(result)
             else:
                 waiting.set_result(result)
         self._gather()
-        self._later(loop, _ANSWERING_TURNS, partial(self._clear_up, [call for call, _ in group]))
+        self._later(loop, _ANSWERING_ITERATIONS, partial(self._clean_up, [call for call, _ in group]))
 
-    def _later(self, loop: asyncio.AbstractEventLoop, turns: int, job: Callable[[], None]) -> None:
-        """Hand over a job some turns of the loop from now."""
-        if turns:
-            loop.call_soon(self._later, loop, turns - 1, job)
+    def _later(self, loop: asyncio.AbstractEventLoop, iterations: int, job: Callable[[], None]) -> None:
+        """Hand a job to a thread after some iterations of the event loop."""
+        if iterations:
+            loop.call_soon(self._later, loop, iterations - 1, job)
         else:
             self._jobs.put(job)
 
-    def _clear_up(self, calls: list[Call]) -> None:
+    def _clean_up(self, calls: list[Call]) -> None:
         try:
             self._catalog.settle(calls)
-        except Exception:  # noqa: BLE001 - whoever sweeps does it then; the next group must not suffer for it
-            _log.exception("nothing was cleared up behind %d commits", len(calls))
+        except Exception:  # noqa: BLE001 - the sweep does it later; the next group must be committed
+            _log.exception("the clean-up after %d commits failed", len(calls))
