@@ -11,7 +11,7 @@ from pathlib import Path
 BUSY = 0.5
 """Load average above which the machine was not ours alone."""
 
-LIBRARIES = ("pylance", "lance-namespace", "lancedb", "pyarrow", "protobuf", "fastapi", "uvicorn", "pydantic", "orjson")
+LIBRARIES = ("pylance", "lance-namespace", "lancedb", "pyarrow", "protobuf", "fastapi", "granian", "pydantic", "orjson")
 
 
 def describe_machine(directory: Path, load: float) -> list[str]:
