@@ -1,1 +1,13 @@
-"""The Lance namespace catalog server: the catalog itself, and its REST face."""
+"""The Lance namespace catalog server.
+
+directory       the catalog of one directory or bucket
+rest            the catalog over HTTP: routes, errors, middleware
+store           the external manifest store in a database; the only package that imports SQLAlchemy
+app             the ASGI application
+serving         listening, TLS, bounds of connections, signals, graceful shutdown
+cli             the command `lance-namespace`
+settings        its settings, from options, environment and file
+process         tuning of the garbage collector and the allocator, for a serving process
+logs            text and JSON logs
+secret_texts    parsing of texts that hold secrets, without showing them in errors
+"""

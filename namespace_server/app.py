@@ -17,14 +17,16 @@ from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.errors import render_error
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.limits import RequestLimits
-from namespace_server.rest.middleware import HostGuard, RawPath, RequestContext
+from namespace_server.rest.middleware import ErrorHandler, HostGuard, RawPath, RequestContext
 from namespace_server.rest.port import Catalog
 from namespace_server.rest.routers import READS, ROUTERS
 from namespace_server.rest.service import CatalogService
 
+_EXPOSED = ("x-lance-catalog-version", "x-request-id")
+
 
 class Application:
-    """The ASGI application of one catalog.
+    """The ASGI application of one catalog. It serves HTTP within `lifespan` only.
 
     Reads are matched first, by a Starlette router in front of FastAPI: matching a route and entering a handler takes
     FastAPI longer than a describe takes as a whole.
@@ -39,11 +41,13 @@ class Application:
         for kind in (HTTPException, LanceNamespaceError, ValidationError, Exception):
             self.api.add_exception_handler(kind, answer_error)
         reads = Router([read.route(service) for read in READS], redirect_slashes=False, default=self.api)
-        allowed = list(origins)
-        app: ASGIApp = RawPath(reads)
+        allowed = [origin.lower().rstrip("/") for origin in origins]  # as browsers send them
+        app: ASGIApp = ErrorHandler(HostGuard(RawPath(reads), hosts, allowed), service)
         if allowed:
-            app = CORSMiddleware(app, allow_origins=allowed, allow_methods=["*"], allow_headers=["*"])
-        self._app = RequestContext(HostGuard(app, hosts, allowed), service)
+            app = CORSMiddleware(
+                app, allow_origins=allowed, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED
+            )
+        self._app = RequestContext(app, service)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -69,7 +73,7 @@ def create_app(
     origins: Iterable[str] = (),
     access_log: AccessLog | None = None,
 ) -> Application:
-    """The application for one catalog. It closes `namespace` when it ends.
+    """The application for one catalog. Its `lifespan` closes `namespace` at the end.
 
     Args:
         namespace: the catalog to serve.
@@ -83,7 +87,7 @@ def create_app(
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
-    """The ErrorResponse for any exception of a FastAPI route. Those of reads are answered by `RequestContext`."""
+    """The ErrorResponse for any exception of a FastAPI route. Those of reads are answered by `ErrorHandler`."""
     service: CatalogService = request.app.state.service
     status, headers, body = render_error(
         error, service.catalog_version, method=request.method, path=request.scope["path"][:400]

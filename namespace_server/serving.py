@@ -77,6 +77,7 @@ class Server:
         self._socket = _listen(options.host, options.port)
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_stopped = False
 
     @property
     def url(self) -> str:
@@ -88,8 +89,8 @@ class Server:
     def run(self, started: Callable[[], None] = lambda: None) -> None:
         """Serve until `stop` is called, or SIGINT or SIGTERM arrives in the main thread.
 
-        `started` is called once requests are accepted. New connections are refused from then on; accepted requests are
-        answered, for at most `shutdown_timeout` seconds. Then the application's lifespan ends.
+        `started` is called once connections are accepted. After the stop new connections are refused, and requests in
+        progress are answered, for at most `shutdown_timeout` seconds. Then the application's lifespan ends.
         """
         try:
             uvloop.run(self._serve(started))
@@ -98,6 +99,7 @@ class Server:
 
     def stop(self) -> None:
         """End `run`. Thread-safe, and may be called more than once."""
+        self._is_stopped = True
         if self._loop is not None and self._stop is not None:
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._stop.set)
@@ -105,6 +107,8 @@ class Server:
     async def _serve(self, started: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
+        if self._is_stopped:
+            self._stop.set()
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._loop.add_signal_handler(number, self._on_signal)

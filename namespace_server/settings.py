@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import ipaddress
 import json
 import os
 import re
@@ -34,6 +33,7 @@ from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.reading.response_cache import CACHE_BYTES
 from namespace_server.rest.identity import Authenticator, KeyRing
 from namespace_server.rest.limits import RequestLimits
+from namespace_server.rest.middleware import local_hosts
 from namespace_server.secret_texts import parse_json, parse_toml
 from namespace_server.serving import ServingOptions
 
@@ -147,8 +147,8 @@ class Settings(BaseSettings):
         description="PEM file with the authorities whose client certificates are accepted; clients must then show one.",
     )
 
-    max_header_bytes: _Positive = Field(default=64 << 10, description="Most bytes of a request's head.")
-    max_body_bytes: _Positive = Field(default=64 << 20, description="Most bytes of the body of a batch.")
+    max_header_bytes: int = Field(default=64 << 10, ge=8192, description="Most bytes of a request's head.")
+    max_body_bytes: _Positive = Field(default=64 << 20, description="Most bytes of the body of a change.")
     max_read_body_bytes: _Positive = Field(default=1 << 20, description="Most bytes of the body of any other request.")
     max_operations: _Positive = Field(default=Limits().operations, description="Most operations of one batch.")
     max_page_size: _Positive = Field(default=Limits().page_size, description="Most items of one page of a listing.")
@@ -199,7 +199,7 @@ class Settings(BaseSettings):
     @property
     def exposed(self) -> bool:
         """Whether a client on another machine could reach the server and change the catalog without a key."""
-        return not (self.insecure or self.api_keys or self.api_keys_file or _is_loopback(self.host))
+        return not (self.insecure or self.api_keys or self.api_keys_file or local_hosts(self.host))
 
     @property
     def limits(self) -> RequestLimits:
@@ -339,12 +339,3 @@ def _suggestion(name: str, prefix: str) -> str:
 
 def _plain(keys: Mapping[Any, Any]) -> dict[str, Any]:
     return {key.get_secret_value() if isinstance(key, SecretStr) else str(key): name for key, name in keys.items()}
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -8,6 +8,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 _log = logging.getLogger("namespace_server.access")
 
 _FLUSH_INTERVAL = 0.25
@@ -81,8 +83,15 @@ class AccessLog:
             access = self._entries.popleft()
             fields = access.fields()
             if _log.isEnabledFor(logging.INFO):
-                text = " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+                text = " ".join(f"{name}={_shown(value)}" for name, value in fields.items() if value is not None)
                 _log.info("%s", text, extra={"access": fields})
         if self._dropped:
             _log.warning("%d requests were not logged: more ended than could be written", self._dropped)
             self._dropped = 0
+
+
+def _shown(value: object) -> str:
+    """A value as one word: in quotes, with escapes, where it could be taken for several words or lines."""
+    text = str(value)
+    plain = text.isascii() and text.isprintable() and not set(text) & {" ", '"', "="}
+    return text if plain else orjson.dumps(text).decode()

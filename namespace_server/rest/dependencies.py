@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Annotated
 
@@ -27,6 +27,7 @@ RequestHeaders = Annotated[Headers, Depends(headers_of)]
 
 def principal_of(request: Request, headers: RequestHeaders, service: Service) -> str | None:
     """The principal of a request; None where no keys are configured. Raises `UnauthenticatedError` (16)."""
+    request.scope["route_path"] = request.scope["route"].path
     principal = service.authenticator.principal(headers)
     request.scope["principal"] = principal
     return principal
@@ -43,13 +44,15 @@ def idempotency_key_of(headers: RequestHeaders) -> str | None:
 IdempotencyKey = Annotated[str | None, Depends(idempotency_key_of)]
 
 
-def change(model: type[BaseModel], *, optional: bool = False) -> Callable[..., Awaitable[Change]]:
+def change_of(model: type[BaseModel], *, optional: bool = False) -> Callable[..., AsyncIterator[Change]]:
     """A dependency: the body of a change, checked against a published model.
 
     Large bodies are decoded outside the event loop. Raises `InvalidInputError` (13), `pydantic.ValidationError`.
     """
 
-    async def read_change(request: Request, principal: Principal, headers: RequestHeaders, service: Service) -> Change:
+    async def read_change(
+        request: Request, principal: Principal, headers: RequestHeaders, service: Service
+    ) -> AsyncIterator[Change]:
         del principal  # identified before the body is read
         check_media_type(headers)
         data = await service.bodies.read(request.receive, headers, service.limits.body)
@@ -57,7 +60,8 @@ def change(model: type[BaseModel], *, optional: bool = False) -> Callable[..., A
         segment = request.path_params.get("id")
         route = None if segment is None else read_id(segment, read_query(request.scope["query_string"]))
         decode = partial(decode_body, data, model, service.limits, route=route, optional=optional)
-        body = await service.in_thread(decode) if len(data) >= LARGE_BODY else decode()
-        return Change(body, len(data))
+        with service.bodies.hold(len(data)):
+            body = await service.in_thread(decode) if len(data) >= LARGE_BODY else decode()
+            yield Change(body, len(data))
 
     return read_change

@@ -147,7 +147,7 @@ def namespace_error(error: Exception, *, instance: str, method: str, path: str) 
     if isinstance(error, LanceNamespaceError):
         return error
     if isinstance(error, ValidationError):
-        return InvalidInputError(explain(error))
+        return InvalidInputError(describe_validation_error(error))
     if isinstance(error, HTTPException):
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
@@ -168,7 +168,7 @@ def render_error(
     """Status, headers and body of the ErrorResponse for any exception.
 
     An error that knows the catalog version it was found at says so in its `catalog_version`; else it is the one given.
-    An error that comes before authentication tells no catalog version.
+    A failed authentication and a refused origin tell no catalog version.
     """
     instance = uuid.uuid4().hex
     answered = namespace_error(error, instance=instance, method=method, path=path)
@@ -187,7 +187,7 @@ def render_error(
     return status_of(answered), headers, body
 
 
-def explain(error: ValidationError) -> str:
+def describe_validation_error(error: ValidationError) -> str:
     """The first problem that pydantic found, as `field: expected …, found …`."""
     first = error.errors(include_url=False, include_context=False)[0]
     place = first["loc"]

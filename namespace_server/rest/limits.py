@@ -9,9 +9,10 @@ from dataclasses import dataclass
 class RequestLimits:
     """Sizes in bytes, times in seconds.
 
-    `body` bounds the body of a change, `read_body` that of any other request; `buffered_bodies` bounds all bodies that
-    are in memory at one time. `depth` is how deep lists and objects may be nested in a body, `values` how many values
-    it may hold. `body_timeout` is the time from the headers of a request to the end of its body.
+    `body` bounds the body of a change, `read_body` that of any other request; `buffered_bodies` bounds the larger
+    bodies that are read, checked or committed at one time. `depth` is how deep lists and objects may be nested in a
+    body, `values` how many values it may hold. `body_timeout` is the time from the headers of a request to the end of
+    its body. `queue_capacity` bounds the changes that were accepted and not yet answered.
     """
 
     body: int = 64 << 20

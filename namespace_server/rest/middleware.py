@@ -22,7 +22,7 @@ _MAX_REQUEST_ID = 128
 
 
 class RequestContext:
-    """Outermost: gives each request an id, turns every exception into an ErrorResponse, and logs the access.
+    """Outermost: gives each request an id, and logs the access.
 
     A client's `X-Request-Id` of at most 128 printable ASCII characters is kept; it comes back with the answer.
     """
@@ -35,11 +35,8 @@ class RequestContext:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         began = time.perf_counter()
-        service = self._service
+        log = self._service.access_log
         request_id = self._request_id(scope)
         status = 0
         version: bytes | None = None
@@ -49,23 +46,16 @@ class RequestContext:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id)]
-                if service.access_log is not None:
+                if log is not None:
                     version = next((value for name, value in headers if name == CATALOG_VERSION), None)
             await send(message)
 
-        try:
-            await self._app(scope, receive, send_with_id)
-        except Exception as error:
-            if status and scope.get("answered_error") is not error:
-                raise
-            if not status:
-                await _send_error(scope, send_with_id, error, service)
-        if service.access_log is not None:
-            route = scope.get("route")
-            service.access_log.add(
+        await self._app(scope, receive, send_with_id)
+        if log is not None:
+            log.add(
                 Access(
                     scope["method"],
-                    scope.get("route_path") or getattr(route, "path", None) or scope["path"][:200],
+                    scope.get("route_path") or scope["raw_path"][:200].decode("latin-1"),
                     status,
                     time.perf_counter() - began,
                     scope.get("principal"),
@@ -81,6 +71,36 @@ class RequestContext:
                 if 0 < len(given) <= _MAX_REQUEST_ID and given.isascii() and given.decode().isprintable():
                     return given
         return f"{self._prefix}-{next(self._numbers):x}".encode()
+
+
+class ErrorHandler:
+    """Answers every exception with an ErrorResponse."""
+
+    def __init__(self, app: ASGIApp, service: CatalogService) -> None:
+        self._app = app
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request. An exception after the answer has begun is raised: the connection is then closed."""
+        has_begun = False
+
+        async def send_noting(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_noting)
+        except Exception as error:
+            if not has_begun:
+                path = scope["raw_path"][:400].decode("latin-1")
+                status, headers, body = render_error(
+                    error, self._service.catalog_version, method=scope["method"], path=path
+                )
+                await send({"type": "http.response.start", "status": status, "headers": headers})
+                await send({"type": "http.response.body", "body": body})
+            elif scope.get("answered_error") is not error:
+                raise
 
 
 class HostGuard:
@@ -167,11 +187,3 @@ def local_hosts(host: str) -> frozenset[str]:
     except ValueError:
         return frozenset()
     return frozenset({"localhost", "127.0.0.1", "::1", host.lower()}) if address.is_loopback else frozenset()
-
-
-async def _send_error(scope: Scope, send: Send, error: Exception, service: CatalogService) -> None:
-    status, headers, body = render_error(
-        error, service.catalog_version, method=scope["method"], path=scope["path"][:400]
-    )
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import BaseModel
 from starlette.routing import Route
@@ -11,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from namespace_server.rest.headers import Headers, read_id, read_pin, read_version
 from namespace_server.rest.models import Query
 from namespace_server.rest.port import Answer
-from namespace_server.rest.request_body import JsonObject, check_media_type
+from namespace_server.rest.request_body import LARGE_BODY, JsonObject, check_media_type
 from namespace_server.rest.requests import decode_body, parse_query
 from namespace_server.rest.responses import success_headers
 from namespace_server.rest.service import CatalogService
@@ -63,7 +64,8 @@ class ReadEndpoint:
         key = (route.operation, scope["path"], scope["query_string"], body)
         answer = service.cached(key) if pin is None else None
         if answer is None:
-            request = self._request(scope, body)
+            make_request = partial(self._request, scope, body)
+            request = await service.in_thread(make_request) if len(body) >= LARGE_BODY else make_request()
             answer = await service.read(route.operation, request, at=pin, key=key if pin is None else None)
         await self._send(send, answer)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,9 @@ from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
 from starlette.types import Receive
 
 from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
+from namespace_server.rest.headers import Headers
 from namespace_server.rest.limits import RequestLimits
 
-Headers = Mapping[bytes, bytes]
 JsonObject = dict[str, Any]
 
 LARGE_BODY = 64 << 10
@@ -90,6 +91,16 @@ class BodyReader:
         finally:
             self._buffered -= reserved
         raise ClientDisconnected("request body: expected its end, found a closed connection")
+
+    @contextmanager
+    def hold(self, size: int) -> Iterator[None]:
+        """Count a body of `size` bytes for as long as it is in use."""
+        counted = size if size > _BUFFERED_FROM else 0
+        self._buffered += counted
+        try:
+            yield
+        finally:
+            self._buffered -= counted
 
     def _reserve(self, size: int) -> int:
         if size <= _BUFFERED_FROM:

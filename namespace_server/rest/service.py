@@ -28,6 +28,10 @@ _PROBE_INTERVAL = 5.0
 """Seconds for which the proof that the root can be written holds."""
 
 
+class NotWritable(Exception):
+    """The root cannot be written, for the reason in `__cause__`."""
+
+
 class CatalogService:
     """A catalog, and what all routes share. Belongs to one event loop: `start` and `close` frame its life there.
 
@@ -74,7 +78,7 @@ class CatalogService:
     async def close(self) -> None:
         """Finish the changes that were accepted, then release the catalog."""
         await self._commits.close()
-        self._readers.shutdown(cancel_futures=True)
+        await asyncio.to_thread(self._readers.shutdown, cancel_futures=True)
         await asyncio.to_thread(self.namespace.close)
         if self.access_log is not None:
             self.access_log.stop()
@@ -110,12 +114,15 @@ class CatalogService:
     async def ready(self) -> int:
         """The newest catalog version, read now, after proof that the root can be written.
 
-        The proof holds for some seconds. Raises what stands in the way of reading or writing.
+        The proof holds for some seconds. Raises `NotWritable`, or what stands in the way of reading.
         """
         # Not behind the long reads: a busy server is ready.
         answer = await asyncio.to_thread(self.namespace.read, "describe_catalog", {})
         if time.monotonic() >= self._writable_until:
-            await asyncio.to_thread(self.namespace.check_writable)
+            try:
+                await asyncio.to_thread(self.namespace.check_writable)
+            except Exception as error:
+                raise NotWritable from error
             self._writable_until = time.monotonic() + _PROBE_INTERVAL
         self.saw(answer.catalog_version)
         return answer.catalog_version

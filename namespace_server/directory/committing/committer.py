@@ -55,7 +55,7 @@ from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import Batch
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import AddedFiles, Plan, VacantLocation
-from namespace_server.directory.planning.planner import replay
+from namespace_server.directory.planning.planner import replay_committed
 
 logger = logging.getLogger(__name__)
 
@@ -270,7 +270,7 @@ class Committer:
         """Retries are exhausted. "Busy" is no verdict: another copy of a batch may be committed, by its record (F5)."""
         for pending in group:
             try:
-                replayed = replay(pending.batch, snapshot, pending.findings)
+                replayed = replay_committed(pending.batch, snapshot, pending.findings)
             except LanceNamespaceError as error:
                 pending.verdict = error
             else:

@@ -1,6 +1,6 @@
 """Decide what a batch changes, judged against one snapshot. No I/O of its own.
 
-planner             plans a batch, operation by operation; replays a batch that is committed
+planner             plans a batch, operation by operation; checks idempotency keys against committed batches
 plan_builder        the plan under construction
 planning_context    the port through which planning reads manifests
 objects             operations on namespaces and tables

@@ -48,7 +48,7 @@ def plan_batch(
 
     Raises a LanceNamespaceError when it cannot be carried out, `NeedsPromotion` when rows must be promoted first.
     """
-    if replayed := replay(batch, snapshot, findings):
+    if replayed := replay_committed(batch, snapshot, findings):
         return replayed
     builder = PlanBuilder(batch, snapshot, findings, context)
     for index, operation in enumerate(batch.operations):
@@ -56,7 +56,7 @@ def plan_batch(
     return builder.finish()
 
 
-def replay(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Finding]) -> Plan | None:
+def replay_committed(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[int, Finding]) -> Plan | None:
     """The plan of a batch that is already in the catalog, before any other test (P1, A1); None if it is not.
 
     Raises InvalidInputError when the idempotency key was used for another request.

@@ -4,6 +4,6 @@ read_context      one snapshot for one answer; notes what the answer depends on
 objects           answers about namespaces, tables and the catalog
 table_versions    answers about table versions
 commit_results    answers to committed operations
-response_cache    answers kept while they hold; never authoritative
+response_cache    cached answers, and when an entry is valid; never authoritative
 arrow_json        Arrow schemas in the JSON form of the namespace API
 """

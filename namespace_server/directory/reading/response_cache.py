@@ -59,8 +59,8 @@ class CachedResponse:
     subject: ObjectId | None = None
     facts: tuple[object, ...] = ()
 
-    def carried_to(self, snapshot: CatalogSnapshot) -> CachedResponse | None:
-        """The same for another snapshot; None where the answer may be another one."""
+    def valid_in(self, snapshot: CatalogSnapshot) -> CachedResponse | None:
+        """The same entry for another snapshot; None where it is invalid: the answer may be another one."""
         if self.subject is None or not all(map(is_, self.facts, snapshot.facts(self.subject))):
             return None
         return replace(self, answer=self.answer.at(snapshot.version))
@@ -85,7 +85,7 @@ class ResponseCache:
         found = self._entries.get(key)
         if found is None or found.answer.catalog_version == snapshot.version:
             return found
-        carried = found.carried_to(snapshot)
+        carried = found.valid_in(snapshot)
         if carried is not None:
             self.keep(key, carried)
         return carried

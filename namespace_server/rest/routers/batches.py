@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from namespace_server.rest.dependencies import IdempotencyKey, Principal, Service, change
+from namespace_server.rest.dependencies import IdempotencyKey, Principal, Service, change_of
 from namespace_server.rest.models import CatalogBatchRequest, CreateAnyTableVersionsRequest
 from namespace_server.rest.request_body import Change
 from namespace_server.rest.responses import success
@@ -16,7 +16,7 @@ router = APIRouter()
 
 @router.post("/v1/table/batch-commit")
 async def batch_commit_tables(
-    change: Annotated[Change, Depends(change(CatalogBatchRequest))],
+    change: Annotated[Change, Depends(change_of(CatalogBatchRequest))],
     principal: Principal,
     key: IdempotencyKey,
     service: Service,
@@ -27,7 +27,7 @@ async def batch_commit_tables(
 
 @router.post("/v1/table/version/batch-create")
 async def batch_create_table_versions(
-    change: Annotated[Change, Depends(change(CreateAnyTableVersionsRequest))],
+    change: Annotated[Change, Depends(change_of(CreateAnyTableVersionsRequest))],
     principal: Principal,
     key: IdempotencyKey,
     service: Service,

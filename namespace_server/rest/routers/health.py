@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Literal
 
 from fastapi import APIRouter, Response
@@ -10,6 +11,9 @@ from pydantic import BaseModel
 
 from namespace_server.rest.dependencies import Service
 from namespace_server.rest.headers import CATALOG_VERSION
+from namespace_server.rest.service import NotWritable
+
+_log = logging.getLogger(__name__)
 
 router = APIRouter()
 
@@ -40,13 +44,18 @@ async def live(service: Service, response: Response) -> Live:
 async def ready(service: Service, response: Response) -> Ready:
     """Whether the catalog can be read and written; `ServiceUnavailableError` (17) if not.
 
-    Texts of namespace errors are public: a damaged file is named by its key below the root.
+    A damaged file is named by its key below the root; the root itself is named in the log only.
     """
     try:
         version = await service.ready()
+    except NotWritable as error:
+        _log.warning("not ready: %s", error.__cause__)
+        raise ServiceUnavailableError("the root cannot be written; the log of the server says why") from error
     except LanceNamespaceError as error:
-        raise ServiceUnavailableError(f"the catalog cannot be read and written: {error}") from error
+        _log.warning("not ready: %s", error)
+        raise ServiceUnavailableError(f"the catalog cannot be read: {error}") from error
     except Exception as error:
-        raise ServiceUnavailableError(f"the catalog cannot be read and written: {type(error).__name__}") from error
+        _log.exception("not ready")
+        raise ServiceUnavailableError(f"the catalog cannot be read: {type(error).__name__}") from error
     response.headers[_VERSION_HEADER] = str(version)
     return Ready(catalog_version=version)

@@ -12,7 +12,7 @@ from lance_namespace import (
     NamespaceExistsRequest,
 )
 
-from namespace_server.rest.dependencies import Principal, Service, change
+from namespace_server.rest.dependencies import Principal, Service, change_of
 from namespace_server.rest.models import Paging
 from namespace_server.rest.reads import ReadRoute
 from namespace_server.rest.request_body import Change
@@ -29,7 +29,7 @@ router = APIRouter()
 
 @router.post("/v1/namespace/{id}/create")
 async def create_namespace(
-    change: Annotated[Change, Depends(change(CreateNamespaceRequest))], principal: Principal, service: Service
+    change: Annotated[Change, Depends(change_of(CreateNamespaceRequest))], principal: Principal, service: Service
 ) -> Response:
     """Create a namespace in an existing parent."""
     return success(service, await service.commit("create_namespace", change, principal))
@@ -37,7 +37,7 @@ async def create_namespace(
 
 @router.post("/v1/namespace/{id}/drop")
 async def drop_namespace(
-    change: Annotated[Change, Depends(change(DropNamespaceRequest, optional=True))],
+    change: Annotated[Change, Depends(change_of(DropNamespaceRequest, optional=True))],
     principal: Principal,
     service: Service,
 ) -> Response:

@@ -15,7 +15,7 @@ from lance_namespace import (
     TableExistsRequest,
 )
 
-from namespace_server.rest.dependencies import Principal, Service, change
+from namespace_server.rest.dependencies import Principal, Service, change_of
 from namespace_server.rest.models import DescribeTableQuery, ListTablesQuery
 from namespace_server.rest.reads import ReadRoute
 from namespace_server.rest.request_body import Change
@@ -33,7 +33,7 @@ router = APIRouter()
 
 @router.post("/v1/table/{id}/declare")
 async def declare_table(
-    change: Annotated[Change, Depends(change(DeclareTableRequest))], principal: Principal, service: Service
+    change: Annotated[Change, Depends(change_of(DeclareTableRequest))], principal: Principal, service: Service
 ) -> Response:
     """Reserve a name and a location for a table."""
     return success(service, await service.commit("declare_table", change, principal))
@@ -41,7 +41,7 @@ async def declare_table(
 
 @router.post("/v1/table/{id}/register")
 async def register_table(
-    change: Annotated[Change, Depends(change(RegisterTableRequest))], principal: Principal, service: Service
+    change: Annotated[Change, Depends(change_of(RegisterTableRequest))], principal: Principal, service: Service
 ) -> Response:
     """Put an existing dataset under a name."""
     return success(service, await service.commit("register_table", change, principal))
@@ -49,7 +49,7 @@ async def register_table(
 
 @router.post("/v1/table/{id}/deregister")
 async def deregister_table(
-    change: Annotated[Change, Depends(change(DeregisterTableRequest))], principal: Principal, service: Service
+    change: Annotated[Change, Depends(change_of(DeregisterTableRequest))], principal: Principal, service: Service
 ) -> Response:
     """Remove a table from the catalog; its files stay."""
     return success(service, await service.commit("deregister_table", change, principal))
@@ -57,7 +57,7 @@ async def deregister_table(
 
 @router.post("/v1/table/{id}/rename")
 async def rename_table(
-    change: Annotated[Change, Depends(change(RenameTableRequest))], principal: Principal, service: Service
+    change: Annotated[Change, Depends(change_of(RenameTableRequest))], principal: Principal, service: Service
 ) -> Response:
     """Give a table another name, in the same or another namespace."""
     return success(service, await service.commit("rename_table", change, principal))
@@ -65,7 +65,7 @@ async def rename_table(
 
 @router.post("/v1/table/{id}/drop")
 async def drop_table(
-    change: Annotated[Change, Depends(change(DropTableRequest, optional=True))],
+    change: Annotated[Change, Depends(change_of(DropTableRequest, optional=True))],
     principal: Principal,
     service: Service,
 ) -> Response:

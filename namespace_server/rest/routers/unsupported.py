@@ -58,18 +58,20 @@ OPERATIONS: tuple[tuple[str, str, str], ...] = (
 class Unsupported:
     """Refuses the requests of one operation, after authentication, without reading the body (an ASGI application)."""
 
-    __slots__ = ("_operation",)
+    __slots__ = ("_operation", "_path")
 
-    def __init__(self, operation: str) -> None:
+    def __init__(self, operation: str, path: str) -> None:
         self._operation = operation
+        self._path = path
 
     async def __call__(self, scope: Scope, _receive: Receive, _send: Send) -> None:
         """Raises `UnsupportedOperationError` (0), `UnauthenticatedError` (16)."""
+        scope["route_path"] = self._path
         service: CatalogService = scope["app"].state.service
         scope["principal"] = service.authenticator.principal(dict(scope["headers"]))
         raise UnsupportedOperationError(f"Not supported: {self._operation}")
 
 
 router = APIRouter(
-    routes=[Route(path, Unsupported(name), methods=[method], name=name) for name, method, path in OPERATIONS]
+    routes=[Route(path, Unsupported(name, path), methods=[method], name=name) for name, method, path in OPERATIONS]
 )

@@ -11,7 +11,7 @@ from lance_namespace import (
     ListTableVersionsRequest,
 )
 
-from namespace_server.rest.dependencies import IdempotencyKey, Principal, Service, change
+from namespace_server.rest.dependencies import IdempotencyKey, Principal, Service, change_of
 from namespace_server.rest.models import CreateAnyTableVersionRequest, ListTableVersionsQuery
 from namespace_server.rest.reads import ReadRoute
 from namespace_server.rest.request_body import Change
@@ -35,7 +35,7 @@ router = APIRouter()
 
 @router.post("/v1/table/{id}/version/create")
 async def create_table_version(
-    change: Annotated[Change, Depends(change(CreateAnyTableVersionRequest))], principal: Principal, service: Service
+    change: Annotated[Change, Depends(change_of(CreateAnyTableVersionRequest))], principal: Principal, service: Service
 ) -> Response:
     """Publish a staged manifest as the next version of a table."""
     return success(service, await service.commit("create_table_version", change, principal))
@@ -43,7 +43,7 @@ async def create_table_version(
 
 @router.post("/v1/table/{id}/version/delete")
 async def batch_delete_table_versions(
-    change: Annotated[Change, Depends(change(BatchDeleteTableVersionsRequest))],
+    change: Annotated[Change, Depends(change_of(BatchDeleteTableVersionsRequest))],
     principal: Principal,
     key: IdempotencyKey,
     service: Service,
