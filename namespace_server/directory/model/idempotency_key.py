@@ -1,4 +1,4 @@
-"""Which strings may be an idempotency key (rule A1). What a key replays is decided by `planning.planner.replay_committed`."""
+"""What may be an idempotency key (rule A1). Its use is checked by `planning.planner.replay_committed`."""
 
 from __future__ import annotations
 
