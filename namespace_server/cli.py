@@ -148,12 +148,13 @@ def serve(
     _log.info("serving %s", settings.root)
     try:
         server = Server(app, settings.serving)
+    except ValueError as error:
+        raise _refusal(f"settings: {error}") from error
     except OSError as error:
         typer.echo(f"lance-namespace: {settings.host}:{settings.port}: {error}", err=True)
         raise typer.Exit(3) from error
     threading.Thread(target=_check_readable, args=(namespace,), name="first-look", daemon=True).start()
-    if settings.api_keys_file is not None:
-        signal.signal(signal.SIGHUP, lambda *_: authenticator.reload_soon())
+    signal.signal(signal.SIGHUP, lambda *_: authenticator.reload_soon())
     authenticator.start()
     try:
         server.run(lambda: typer.echo(f"listening on {server.url}"))

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ from namespace_server.app import Application
 _log = logging.getLogger(__name__)
 
 _BACKLOG = 1024
+_OTHER_DESCRIPTORS = 256
+"""Files that a server has open beside its connections, with room to spare."""
 _LEAST_BUFFER = 8192
 """What hyper needs at least, in bytes."""
 _LAST_WORK = 10.0
@@ -68,13 +72,15 @@ class ServingOptions:
 class Server:
     """An application on a listening socket.
 
-    The socket is bound by the constructor, which raises `OSError` if the address is taken.
+    The socket is bound by the constructor, which raises `OSError` if the address is taken, and `ValueError` if the
+    certificates or keys cannot be used.
     """
 
     def __init__(self, app: Application, options: ServingOptions) -> None:
         self._app = app
-        self._options = options
-        self._socket = _listen(options.host, options.port)
+        _check_tls(options)
+        self._options = replace(options, max_connections=_raise_descriptor_limit(options.max_connections))
+        self._socket = _listen(options)
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopped = False
@@ -181,11 +187,44 @@ class _Granian(GranianServer):
         self._shd = SocketHolder(duplicate, False, _BACKLOG)  # type: ignore[assignment, call-arg]
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+def _check_tls(options: ServingOptions) -> None:
+    if options.tls_certificate is None or options.tls_key is None:
+        return
+    try:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(options.tls_certificate, options.tls_key, options.tls_key_password or "")
+        if options.tls_client_ca is not None:
+            context.load_verify_locations(options.tls_client_ca)
+            if not context.get_ca_certs():
+                raise ValueError(f"{options.tls_client_ca}: expected the certificate of an authority, found none")
+    except OSError as error:  # ssl.SSLError too
+        raise ValueError(f"TLS certificate {options.tls_certificate}, key {options.tls_key}: {error}") from error
+
+
+def _raise_descriptor_limit(connections: int) -> int:
+    """Let the process open as many files as the connections need; the connections that it then can serve."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = connections + _OTHER_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return connections
+    served = max(1, soft - _OTHER_DESCRIPTORS)
+    _log.warning("at most %d connections: the process may open %d files only", served, soft)
+    return served
+
+
+def _listen(options: ServingOptions) -> socket.socket:
+    found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)
+    family, kind, protocol, _, address = found[0]
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            # Connections inherit it: one whose client does not read its answer for so long is closed by the system.
+            milliseconds = int(options.idle_timeout * 1000)
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
         listening.bind(address)
         listening.listen(_BACKLOG)
     except OSError:

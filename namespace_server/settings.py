@@ -76,7 +76,7 @@ _Host = Annotated[str, _matching(r"[^\s/@]+", "a host name without scheme and pa
 _Origin = Annotated[str, _matching(r"[a-z][a-z0-9+.-]*://[^\s/]+", "scheme://host or scheme://host:port")]
 _Location = Annotated[str, _matching(r"/.*|[A-Za-z][A-Za-z0-9+.-]*://.+", "an absolute path or a URI")]
 _Items = BeforeValidator(_split_list)
-_Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 _Positive = Annotated[int, Field(gt=0)]
 _Secret = Annotated[SecretStr, Field(min_length=1)]
 
@@ -147,13 +147,18 @@ class Settings(BaseSettings):
         description="PEM file with the authorities whose client certificates are accepted; clients must then show one.",
     )
 
-    max_header_bytes: int = Field(default=64 << 10, ge=8192, description="Most bytes of a request's head.")
+    max_header_bytes: int = Field(default=64 << 10, ge=8192, le=16 << 20, description="Most bytes of a request's head.")
     max_body_bytes: _Positive = Field(default=64 << 20, description="Most bytes of the body of a change.")
     max_read_body_bytes: _Positive = Field(default=1 << 20, description="Most bytes of the body of any other request.")
     max_operations: _Positive = Field(default=Limits().operations, description="Most operations of one batch.")
     max_page_size: _Positive = Field(default=Limits().page_size, description="Most items of one page of a listing.")
     max_json_depth: _Positive = Field(default=64, description="Deepest nesting of a JSON body.")
-    max_connections: _Positive = Field(default=1024, description="Most connections that are open at once.")
+    max_connections: int = Field(
+        default=1024,
+        gt=0,
+        le=1_000_000,
+        description="Most connections that are open at once; fewer if the process may not open so many files.",
+    )
     queue_capacity: _Positive = Field(
         default=4096, description="Most changes accepted and not yet answered; further ones are answered 503."
     )
@@ -209,6 +214,7 @@ class Settings(BaseSettings):
             read_body=self.max_read_body_bytes,
             buffered_bodies=4 * self.max_body_bytes,
             depth=self.max_json_depth,
+            operations=self.max_operations,
             body_timeout=self.body_timeout,
             queue_capacity=self.queue_capacity,
         )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
-
-import orjson
 
 _log = logging.getLogger("namespace_server.access")
 
@@ -94,4 +93,4 @@ def _shown(value: object) -> str:
     """A value as one word: in quotes, with escapes, where it could be taken for several words or lines."""
     text = str(value)
     plain = text.isascii() and text.isprintable() and not set(text) & {" ", '"', "="}
-    return text if plain else orjson.dumps(text).decode()
+    return text if plain else json.dumps(text)

@@ -59,7 +59,8 @@ def change_of(model: type[BaseModel], *, optional: bool = False) -> Callable[...
 
         segment = request.path_params.get("id")
         route = None if segment is None else read_id(segment, read_query(request.scope["query_string"]))
-        decode = partial(decode_body, data, model, service.limits, route=route, optional=optional)
+        limits = service.limits
+        decode = partial(decode_body, data, model, limits, values=limits.values, route=route, optional=optional)
         with service.bodies.hold(len(data)):
             body = await service.in_thread(decode) if len(data) >= LARGE_BODY else decode()
             yield Change(body, len(data))

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from lance_core.errors import ManifestNotSynchronized, OutcomeUnknown, StorageError
+from namespace_server.rest.headers import CATALOG_VERSION
 
 _log = logging.getLogger(__name__)
 
@@ -163,12 +164,13 @@ def namespace_error(error: Exception, *, instance: str, method: str, path: str) 
 
 
 def render_error(
-    error: Exception, catalog_version: int, *, method: str = "", path: str = ""
+    error: Exception, catalog_version: int | None, *, method: str = "", path: str = ""
 ) -> tuple[int, list[Header], bytes]:
     """Status, headers and body of the ErrorResponse for any exception.
 
     An error that knows the catalog version it was found at says so in its `catalog_version`; else it is the one given.
-    A failed authentication and a refused origin tell no catalog version.
+    A failed authentication and a refused origin tell no catalog version, and `None` stands for a request that was
+    refused before its authentication.
     """
     instance = uuid.uuid4().hex
     answered = namespace_error(error, instance=instance, method=method, path=path)
@@ -177,7 +179,9 @@ def render_error(
     headers: list[Header] = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     if not isinstance(answered, UnauthenticatedError | OriginRefused):
         own = getattr(answered, "catalog_version", None)
-        headers.append((b"x-lance-catalog-version", b"%d" % (own if isinstance(own, int) else catalog_version)))
+        told = own if isinstance(own, int) else catalog_version
+        if told is not None:
+            headers.append((CATALOG_VERSION, b"%d" % told))
     if isinstance(answered, MethodNotAllowed):
         headers.append((b"allow", answered.allowed.encode()))
     elif isinstance(answered, UnauthenticatedError):

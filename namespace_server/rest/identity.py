@@ -22,6 +22,7 @@ MIN_KEY_LENGTH: Final = 8
 MAX_PRINCIPAL_LENGTH: Final = 255
 _HASHED = "sha256:"
 _INTERVAL = 1.0
+_JOIN_TIMEOUT = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -129,7 +130,7 @@ class Authenticator:
         """End the thread and wait for it. The keys in force stay valid."""
         if self._thread is not None:
             self._stopping.set()
-            self._thread.join()
+            self._thread.join(_JOIN_TIMEOUT)
             self._thread = None
 
     def reload_soon(self) -> None:
@@ -172,6 +173,8 @@ class Authenticator:
 
 
 def _read_mapping(path: Path) -> dict[str, object]:
+    if not path.is_file():  # a pipe would block for ever
+        raise ValueError("expected a regular file, found none")
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError as error:

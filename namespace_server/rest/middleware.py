@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from lance_namespace.errors import InvalidInputError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.rest.access_log import Access
@@ -19,6 +20,7 @@ from namespace_server.rest.service import CatalogService
 
 REQUEST_ID = b"x-request-id"
 _MAX_REQUEST_ID = 128
+_SHOWN_METHOD = 16
 
 
 class RequestContext:
@@ -54,7 +56,7 @@ class RequestContext:
         if log is not None:
             log.add(
                 Access(
-                    scope["method"],
+                    scope["method"][:_SHOWN_METHOD],
                     scope.get("route_path") or scope["raw_path"][:200].decode("latin-1"),
                     status,
                     time.perf_counter() - began,
@@ -93,9 +95,11 @@ class ErrorHandler:
             await self._app(scope, receive, send_noting)
         except Exception as error:
             if not has_begun:
-                path = scope["raw_path"][:400].decode("latin-1")
                 status, headers, body = render_error(
-                    error, self._service.catalog_version, method=scope["method"], path=path
+                    error,
+                    self._service.version_for(scope),
+                    method=scope["method"][:_SHOWN_METHOD],
+                    path=scope["raw_path"][:400].decode("latin-1"),
                 )
                 await send({"type": "http.response.start", "status": status, "headers": headers})
                 await send({"type": "http.response.body", "body": body})
@@ -123,11 +127,13 @@ class HostGuard:
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what is allowed. Raises `OriginRefused`."""
+        """Pass on what is allowed. Raises `OriginRefused`, `InvalidInputError`."""
         if scope["type"] == "http":
             host = origin = site = None
             for name, value in scope["headers"]:
                 if name == b"host":
+                    if host is not None:
+                        raise InvalidInputError("Host: expected one, found several")
                     host = value
                 elif name == b"origin":
                     origin = value
@@ -174,6 +180,8 @@ class RawPath:
 @lru_cache(256)
 def host_name(host: bytes) -> str:
     """The name in a `Host` header, in lower case, without port and brackets."""
+    if set(host) & set(b"@/\\?# "):
+        return ""
     try:
         return (urlsplit(f"//{host.decode('latin-1')}").hostname or "").lower()
     except ValueError:

@@ -9,7 +9,7 @@ from lance_namespace_urllib3_client.models.batch_create_table_versions_request i
 from lance_namespace_urllib3_client.models.commit_table_operation import CommitTableOperation
 from lance_namespace_urllib3_client.models.create_table_version_entry import CreateTableVersionEntry
 from lance_namespace_urllib3_client.models.create_table_version_request import CreateTableVersionRequest
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, StrictBool, StrictInt, StrictStr
 from pydantic_core import PydanticCustomError
 
 from namespace_server.directory.model.integers import MAX_INT64, MIN_INT64
@@ -107,7 +107,7 @@ class CreateAnyTableVersionEntry(CreateTableVersionEntry):
 class CreateAnyTableVersionsRequest(BatchCreateTableVersionsRequest):
     """The published batch of versions, with entries for detached ones too."""
 
-    entries: list[CreateAnyTableVersionEntry]  # type: ignore[assignment]
+    entries: Annotated[list[CreateAnyTableVersionEntry], FailFast()]  # type: ignore[assignment]
 
 
 class CatalogTableOperation(CommitTableOperation):
@@ -121,4 +121,4 @@ class CatalogTableOperation(CommitTableOperation):
 class CatalogBatchRequest(BatchCommitTablesRequest):
     """A batch of operations, all or nothing."""
 
-    operations: list[CatalogTableOperation]  # type: ignore[assignment]
+    operations: Annotated[list[CatalogTableOperation], FailFast()]  # type: ignore[assignment]

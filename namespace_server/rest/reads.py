@@ -77,7 +77,9 @@ class ReadEndpoint:
         request: JsonObject = {}
         if route.model is not None:
             limits = self._service.limits
-            request = decode_body(body, route.model, limits, route=named, optional=route.optional_body)
+            request = decode_body(
+                body, route.model, limits, values=limits.read_values, route=named, optional=route.optional_body
+            )
         elif named is not None:
             request["id"] = named
         request |= given

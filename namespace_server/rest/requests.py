@@ -23,6 +23,7 @@ def decode_body(
     model: type[BaseModel],
     limits: RequestLimits,
     *,
+    values: int,
     route: list[str] | None = None,
     optional: bool = False,
 ) -> JsonObject:
@@ -31,7 +32,7 @@ def decode_body(
     Credentials in it are dropped: they are taken from the headers only. An empty list as `id` is no id: generated
     clients send one for a list that is not set. Raises `InvalidInputError` and `pydantic.ValidationError`.
     """
-    body = decode_object(data, limits, optional=optional)
+    body = decode_object(data, limits, values=values, optional=optional)
     body.pop("identity", None)
     if body.get("id") == []:
         del body["id"]

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.rest.access_log import AccessLog
@@ -24,6 +25,7 @@ T = TypeVar("T")
 _REMOTE_READERS = 32
 _LONG_READERS = 1
 """Threads for long work on a local catalog. It competes with the event loop for the GIL, so more would be slower."""
+_PROBE_TIMEOUT = 5.0
 _PROBE_INTERVAL = 5.0
 """Seconds for which the proof that the root can be written holds."""
 
@@ -58,11 +60,16 @@ class CatalogService:
         self._newest_version = 0
         self._newest: CatalogSnapshot | None = None
         self._writable_until = 0.0
+        self._probe: asyncio.Task[int] | None = None
 
     @property
     def catalog_version(self) -> int:
         """The newest catalog version that this process has seen."""
         return self._newest_version
+
+    def version_for(self, scope: Scope) -> int | None:
+        """The newest catalog version, for the answer to a request; None if that needs a key and has shown none."""
+        return self._newest_version if "principal" in scope or not self.authenticator.required else None
 
     def saw(self, catalog_version: int) -> None:
         """Note a catalog version that an answer came from."""
@@ -114,9 +121,20 @@ class CatalogService:
     async def ready(self) -> int:
         """The newest catalog version, read now, after proof that the root can be written.
 
-        The proof holds for some seconds. Raises `NotWritable`, or what stands in the way of reading.
+        The proof holds for some seconds. One probe runs at a time; those that arrive meanwhile share its result.
+
+        Raises:
+            TimeoutError: storage did not answer within some seconds.
+            NotWritable: the root cannot be written.
+            Exception: what stands in the way of reading.
         """
-        # Not behind the long reads: a busy server is ready.
+        if self._probe is None or self._probe.done():
+            self._probe = asyncio.create_task(self._look())
+        async with asyncio.timeout(_PROBE_TIMEOUT):
+            return await asyncio.shield(self._probe)
+
+    async def _look(self) -> int:
+        # Not in the threads of the long reads: a busy server is ready.
         answer = await asyncio.to_thread(self.namespace.read, "describe_catalog", {})
         if time.monotonic() >= self._writable_until:
             try:

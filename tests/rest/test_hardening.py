@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import shlex
+import shutil
 import socket
 import struct
 import threading
@@ -14,8 +16,11 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+from lance_namespace.errors import ServiceUnavailableError
 
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.rest import service
+from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.serving import ServingOptions
 from tests.rest.conftest import EchoCatalog, RunningServer
@@ -139,19 +144,46 @@ class TestSizes:
             )
             assert found.status_code == status, found.text
 
+    @pytest.mark.parametrize(
+        ("path", "body"),
+        [
+            ("/v1/table/x/describe", {"id": [1] * 101}),
+            ("/v1/table/x/describe", {"zzz": [{}] * 6000}),
+            ("/v1/table/batch-commit", {"operations": [1] * 10_001}),
+            ("/v1/table/version/batch-create", {"entries": [1] * 10_001}),
+            ("/v1/table/x/version/delete", {"ranges": [1] * 10_001}),
+        ],
+        ids=["id", "ignored", "operations", "entries", "ranges"],
+    )
+    def test_long_lists_are_refused_before_they_are_checked(
+        self, http: httpx.Client, path: str, body: dict[str, Any]
+    ) -> None:
+        refused = http.post(path, json=body)
+        assert (refused.status_code, refused.json()["code"]) == (400, 13)
+        assert "expected at most" in refused.json()["error"]
+
+    def test_the_first_bad_operation_ends_the_check(self, http: httpx.Client) -> None:
+        refused = http.post("/v1/table/batch-commit", json={"operations": [1] * 10_000})
+        assert refused.json()["error"] == "operations[0]: expected an object, found 1"
+
     def test_all_bodies_together_are_bounded(self, serve: Any, echo_catalog: EchoCatalog) -> None:
         server = serve(echo_catalog, body=1 << 20, buffered_bodies=2 << 20)
-        head = b"POST /v1/table/t/declare HTTP/1.1\r\nhost: localhost\r\n" + JSON + b"content-length: 1000000\r\n\r\n{"
-        held = [connect(server) for _ in range(2)]
-        for connection in held:
+        head = b"POST /v1/table/t/declare HTTP/1.1\r\nhost: localhost\r\n" + JSON + b"content-length: 1000000\r\n\r\n"
+        announced = [connect(server) for _ in range(4)]  # holds no memory
+        for connection in announced:
             connection.sendall(head)
         time.sleep(0.3)
+        assert _accepts(server, 1_000_000)
+        held = [connect(server) for _ in range(2)]
+        for connection in held:
+            connection.sendall(head + b" " * 999_000)
+        time.sleep(0.5)
         with connect(server) as connection:
-            connection.sendall(head)
+            connection.sendall(head + b" " * 999_000)
             status, body = answer(connection)
         assert (status, body["code"]) == (503, 17)
         assert "nothing was done" in body["error"]
-        for connection in held:
+        for connection in (*held, *announced):
             connection.close()
         wait_until(lambda: _accepts(server, 1_000_000))
 
@@ -180,6 +212,18 @@ class TestTimes:
             assert (status, body["code"]) == (408, 13)
             assert "0.5 s" in body["error"]
         assert echo_catalog.groups == []
+
+    def test_a_client_that_does_not_read_loses_its_connection(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        server = serve(echo_catalog, options=ServingOptions(port=0, max_connections=2, idle_timeout=1.0))
+        held = [socket.socket() for _ in range(2)]
+        for connection in held:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", server.port))
+            connection.sendall(b"GET /docs/assets/swagger-ui-bundle.js HTTP/1.1\r\nhost: localhost\r\n\r\n" * 10)
+        time.sleep(0.5)
+        assert httpx.get(f"{server.url}/health/live", timeout=60).status_code == 200
+        for connection in held:
+            connection.close()
 
     def test_connections_are_bounded_and_the_next_one_waits(self, serve: Any, echo_catalog: EchoCatalog) -> None:
         server = serve(echo_catalog, options=ServingOptions(port=0, max_connections=2, idle_timeout=1.0))
@@ -210,6 +254,9 @@ class TestOtherOrigins:
             {"host": "example.org:80"},
             {"host": "127.0.0.1.example.org"},
             {"host": ""},
+            {"host": "user@127.0.0.1"},
+            {"host": "127.0.0.1/example.org"},
+            {"host": "example.org\\@localhost"},
             {"content-type": "application/x-www-form-urlencoded"},
             {"content-type": "multipart/form-data; boundary=x"},
             {"content-type": "text/plain"},
@@ -224,6 +271,11 @@ class TestOtherOrigins:
         assert refused.json()["code"] in {13, 15}
         assert echo_catalog.groups == []
 
+    def test_a_second_host_is_refused(self, server: RunningServer) -> None:
+        with connect(server) as connection:
+            connection.sendall(b"GET /v1/catalog HTTP/1.1\r\nhost: example.org\r\nhost: localhost\r\n\r\n")
+            assert http_status(connection) == 400
+
     @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "LOCALHOST"])
     def test_local_names_are_served(self, server: RunningServer, host: str) -> None:
         headers = {"host": f"{host}:{server.port}", "sec-fetch-site": "same-origin"}
@@ -237,6 +289,9 @@ class TestOtherOrigins:
         origin = {"origin": "https://app.example.org"}
         found = httpx.post(f"{url}/v1/table/x/drop", headers=origin)
         assert (found.status_code, found.headers["access-control-allow-origin"]) == (200, origin["origin"])
+        assert "x-lance-catalog-version" in found.headers["access-control-expose-headers"]
+        missing = httpx.get(f"{url}/nowhere", headers=origin)
+        assert (missing.status_code, missing.headers["access-control-allow-origin"]) == (404, origin["origin"])
         preflight = httpx.options(f"{url}/v1/table/x/drop", headers=origin | {"access-control-request-method": "POST"})
         assert preflight.status_code == 200
         assert httpx.post(f"{url}/v1/table/x/drop", headers={"origin": "https://example.org"}).status_code == 403
@@ -318,11 +373,106 @@ def test_head_is_served_wherever_get_is(http: httpx.Client) -> None:
         assert (found.status_code, found.content) == (200, b""), path
 
 
-def test_a_refusal_before_authentication_tells_no_catalog_version(serve: Any, echo_catalog: EchoCatalog) -> None:
+def test_without_a_key_no_catalog_version_is_told(serve: Any, echo_catalog: EchoCatalog) -> None:
     url = serve(echo_catalog, keys={"key-no-1": "ann"}).url
-    refused = httpx.get(f"{url}/v1/catalog")
-    assert refused.status_code == 401
-    assert "x-lance-catalog-version" not in refused.headers
+    for method, path, status in (
+        ("GET", "/v1/catalog", 401),
+        ("POST", "/v1/catalog", 405),
+        ("GET", "/nowhere", 404),
+        ("GET", "/health/live", 200),
+    ):
+        found = httpx.request(method, url + path)
+        assert found.status_code == status
+        assert "x-lance-catalog-version" not in found.headers
+    known = httpx.get(f"{url}/v1/catalog", headers={"x-api-key": "key-no-1"})
+    assert known.headers["x-lance-catalog-version"] == "7"
+
+
+class TestAccessLog:
+    def logged(self, serve: Any, catalog: EchoCatalog, caplog: pytest.LogCaptureFixture, *requests: bytes) -> list[str]:
+        with caplog.at_level("INFO", "namespace_server.access"):
+            server = serve(catalog, keys={"key-no-1": "ann lee"}, access_log=AccessLog())
+            for request in requests:
+                with connect(server) as connection:
+                    connection.sendall(request)
+                    connection.recv(65536)
+            server.stop()
+        return [record.getMessage() for record in caplog.records if record.name == "namespace_server.access"]
+
+    def test_a_line_for_every_request(
+        self, serve: Any, echo_catalog: EchoCatalog, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        head = b"HTTP/1.1\r\nhost: localhost\r\nx-api-key: key-no-1\r\nx-request-id: r1\r\n"
+        read, change = self.logged(
+            serve,
+            echo_catalog,
+            caplog,
+            b"GET /v1/catalog/versions/3 " + head + b"\r\n",
+            b"POST /v1/table/t/declare " + head + JSON + b"content-length: 2\r\n\r\n{}",
+        )
+        for line, route, version in (
+            (read, "/v1/catalog/versions/{version}", 7),
+            (change, "/v1/table/{id}/declare", 8),
+        ):
+            assert f"route={route} status=200" in line
+            assert f'principal="ann lee" catalog_version={version} request_id=r1' in line
+
+    @pytest.mark.parametrize(
+        "request_",
+        [
+            b"GET /%0Astatus=200 HTTP/1.1\r\nhost: localhost\r\n\r\n",
+            b"GET /\xc2\x9b31m\xc2\x85status=200 HTTP/1.1\r\nhost: localhost\r\n\r\n",
+            b"GET /x HTTP/1.1\r\nhost: localhost\r\nx-request-id: a status=200 b\r\n\r\n",
+            b"M" * 5000 + b" /x HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        ],
+        ids=["newline", "control characters", "request id", "method"],
+    )
+    def test_no_request_can_forge_one(
+        self, serve: Any, echo_catalog: EchoCatalog, caplog: pytest.LogCaptureFixture, request_: bytes
+    ) -> None:
+        for line in self.logged(serve, echo_catalog, caplog, request_):
+            assert line.isascii()
+            assert line.isprintable()
+            assert len(line) < 1000
+            assert [word for word in shlex.split(line) if word.startswith("status=")] != ["status=200"]
+
+
+class TestReadiness:
+    def test_a_root_that_cannot_be_written_is_not_ready_and_not_named(
+        self, serve: Any, echo_catalog: EchoCatalog, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        echo_catalog.unwritable = ServiceUnavailableError("root /secret/place cannot be written: Read-only file system")
+        refused = httpx.get(f"{serve(echo_catalog).url}/health/ready")
+        assert (refused.status_code, refused.json()["code"]) == (503, 17)
+        assert "cannot be written" in refused.json()["error"]
+        assert "/secret" not in refused.text
+        assert "Read-only" in caplog.text
+
+    def test_a_storage_that_hangs_is_not_ready(
+        self, serve: Any, echo_catalog: EchoCatalog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(service, "_PROBE_TIMEOUT", 0.2)
+        released = threading.Event()
+        monkeypatch.setattr(echo_catalog, "check_writable", lambda: released.wait(30))
+        url = serve(echo_catalog).url
+        for _ in range(10):
+            refused = httpx.get(f"{url}/health/ready")
+            assert (refused.status_code, refused.json()["code"]) == (503, 17)
+        released.set()
+        wait_until(lambda: httpx.get(f"{url}/health/ready").status_code == 200)
+
+    def test_a_root_that_vanished_is_not_ready_and_takes_no_changes(self, serve: Any, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        url = serve(DirectoryNamespace(root=str(root), durability="none")).url
+        assert httpx.post(f"{url}/v1/namespace/a/create", json={}).status_code == 200
+        root.rename(tmp_path / "unmounted")
+        assert httpx.get(f"{url}/health/ready").status_code == 503
+        assert httpx.post(f"{url}/v1/namespace/b/create", json={}).status_code == 500
+        assert httpx.post(f"{url}/v1/namespace/a/describe", json={}).status_code == 500
+        shutil.rmtree(root, ignore_errors=True)
+        (tmp_path / "unmounted").rename(root)
+        assert httpx.post(f"{url}/v1/namespace/a/describe", json={}).status_code == 200
+        assert httpx.post(f"{url}/v1/namespace/b/create", json={}).status_code == 200
 
 
 class TestRequestIds:

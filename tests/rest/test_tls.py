@@ -94,3 +94,19 @@ def test_a_client_must_show_a_certificate_of_the_authority(serve: Any, certifica
     showing = ssl.create_default_context(cafile=str(certificates.authority))
     showing.load_cert_chain(certificates.certificate, certificates.key)
     assert httpx.get(f"{url}/v1/catalog", verify=showing).status_code == 200
+
+
+@pytest.mark.parametrize("wrong", ["key", "certificate", "authority"])
+def test_files_that_cannot_be_used_are_refused_at_the_start(
+    serve: Any, certificates: Certificates, tmp_path: Path, wrong: str
+) -> None:
+    empty = tmp_path / "empty.pem"
+    empty.write_text("")
+    options = ServingOptions(
+        port=0,
+        tls_certificate=empty if wrong == "certificate" else certificates.certificate,
+        tls_key=certificates.authority if wrong == "key" else certificates.key,
+        tls_client_ca=empty if wrong == "authority" else None,
+    )
+    with pytest.raises(ValueError, match="pem"):
+        serve(EchoCatalog(), options=options)

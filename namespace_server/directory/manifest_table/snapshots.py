@@ -195,8 +195,12 @@ class Snapshots:
         """The snapshot of the version that a listing showed to be the newest."""
         if newest is None:
             with self._lock:
-                if self._current is None or not self._current.version:
-                    self._current = CatalogSnapshot(listed_at=listed_at)
+                known = self._current
+                if known is not None and known.version:
+                    # Some version is always there: the root was removed, or its volume is not mounted any more.
+                    key = manifest_path(self._path, known.version, _scheme_of(known))
+                    raise CatalogDamaged(key, f"version {known.version} of the catalog or a later one", NO_FILE)
+                self._current = CatalogSnapshot(listed_at=listed_at)
                 return self._current
         version, scheme = newest
         with self._lock:

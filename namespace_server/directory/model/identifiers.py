@@ -29,6 +29,8 @@ def check_name(name: str, what: str) -> None:
     """
     if not name:
         raise InvalidInputError(f"{what}: a name must not be empty")
+    if len(name) > _MAX_NAME_BYTES:  # before its characters are looked at
+        raise InvalidInputError(f"{what} {name[:40]!r}…: a name has at most {_MAX_NAME_BYTES} bytes")
     if name in {".", ".."}:
         raise InvalidInputError(f"{what}: {name!r} is not a name")
     plain = name.isascii() and name.isprintable() and _SEPARATORS.isdisjoint(name)

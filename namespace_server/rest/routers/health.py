@@ -36,7 +36,8 @@ class Ready(BaseModel):
 @router.api_route("/health/live", methods=["GET", "HEAD"])
 async def live(service: Service, response: Response) -> Live:
     """Whether the process answers."""
-    response.headers[_VERSION_HEADER] = str(service.catalog_version)
+    if not service.authenticator.required:
+        response.headers[_VERSION_HEADER] = str(service.catalog_version)
     return Live()
 
 
@@ -51,6 +52,8 @@ async def ready(service: Service, response: Response) -> Ready:
     except NotWritable as error:
         _log.warning("not ready: %s", error.__cause__)
         raise ServiceUnavailableError("the root cannot be written; the log of the server says why") from error
+    except TimeoutError as error:
+        raise ServiceUnavailableError("the catalog cannot be read: the storage did not answer in time") from error
     except LanceNamespaceError as error:
         _log.warning("not ready: %s", error)
         raise ServiceUnavailableError(f"the catalog cannot be read: {error}") from error
