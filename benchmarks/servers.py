@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,9 @@ def serve_ours(root: Path, durability: str = "none") -> Iterator[Server]:
     """Our server on `root`; ready when the block begins, stopped when it ends."""
     port = _free_port()
     command = [sys.executable, "-m", "namespace_server", "serve", "--root", str(root), "--port", str(port)]
-    with _run([*command, "--durability", durability], port, "/health/ready") as server:
+    # The peer writes no access log; where ours does, that takes a fifth to a third of the time of a cached read.
+    environment = {**os.environ, "LANCE_NAMESPACE_ACCESS_LOG": "false"}
+    with _run([*command, "--durability", durability], port, "/health/ready", environment) as server:
         yield server
 
 
@@ -79,9 +82,9 @@ def serve_peer(root: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def _run(command: list[str], port: int, first: str) -> Iterator[Server]:
+def _run(command: list[str], port: int, first: str, environment: Mapping[str, str] | None = None) -> Iterator[Server]:
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment)
     try:
         _wait_for(port, first, process)
         yield Server(port, process.pid, time.perf_counter() - began)

@@ -70,7 +70,7 @@ def run(directory: Path) -> Report:
         f"{CONNECTIONS} connections, each with one request under way. Requests never seen before are sent once each; "
         f"the others are repeated for {SECONDS:.0f} s, so that ours come from the response cache. Every answer of ours "
         "is that of the newest catalog version: the storage is asked for a newer one after the request has come, once "
-        "for all requests of one iteration of the event loop.",
+        "for all requests of one iteration of the event loop. Access logs are off: the peer has none.",
         [table, _measure_root_tables(directory)],
     )
 

@@ -143,7 +143,7 @@ def serve(
         limits=settings.limits,
         hosts=_hosts(settings),
         origins=settings.allowed_origins,
-        access_log=AccessLog() if settings.access_log else None,
+        access_log=_access_log(settings),
     )
     _log.info("serving %s", settings.root)
     try:
@@ -160,6 +160,11 @@ def serve(
         server.run(lambda: typer.echo(f"listening on {server.url}"))
     finally:
         authenticator.stop()
+
+
+def _access_log(settings: Settings) -> AccessLog | None:
+    is_wanted = settings.access_log and settings.log_level in {"debug", "info"}
+    return AccessLog(settings.log_format) if is_wanted else None
 
 
 def _hosts(settings: Settings) -> frozenset[str]:

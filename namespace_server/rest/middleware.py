@@ -56,6 +56,7 @@ class RequestContext:
         if log is not None:
             log.add(
                 Access(
+                    time.time(),
                     scope["method"][:_SHOWN_METHOD],
                     scope.get("route_path") or scope["raw_path"][:200].decode("latin-1"),
                     status,

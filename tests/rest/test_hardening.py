@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import shlex
 import shutil
 import socket
@@ -389,24 +390,21 @@ def test_without_a_key_no_catalog_version_is_told(serve: Any, echo_catalog: Echo
 
 
 class TestAccessLog:
-    def logged(self, serve: Any, catalog: EchoCatalog, caplog: pytest.LogCaptureFixture, *requests: bytes) -> list[str]:
-        with caplog.at_level("INFO", "namespace_server.access"):
-            server = serve(catalog, keys={"key-no-1": "ann lee"}, access_log=AccessLog())
-            for request in requests:
-                with connect(server) as connection:
-                    connection.sendall(request)
-                    connection.recv(65536)
-            server.stop()
-        return [record.getMessage() for record in caplog.records if record.name == "namespace_server.access"]
+    def logged(self, serve: Any, catalog: EchoCatalog, *requests: bytes, form: Any = "text") -> list[str]:
+        written = io.StringIO()
+        server = serve(catalog, keys={"key-no-1": "ann lee"}, access_log=AccessLog(form, written))
+        for request in requests:
+            with connect(server) as connection:
+                connection.sendall(request)
+                connection.recv(65536)
+        server.stop()
+        return written.getvalue().split("\n")[:-1]
 
-    def test_a_line_for_every_request(
-        self, serve: Any, echo_catalog: EchoCatalog, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_a_line_for_every_request(self, serve: Any, echo_catalog: EchoCatalog) -> None:
         head = b"HTTP/1.1\r\nhost: localhost\r\nx-api-key: key-no-1\r\nx-request-id: r1\r\n"
         read, change = self.logged(
             serve,
             echo_catalog,
-            caplog,
             b"GET /v1/catalog/versions/3 " + head + b"\r\n",
             b"POST /v1/table/t/declare " + head + JSON + b"content-length: 2\r\n\r\n{}",
         )
@@ -427,14 +425,20 @@ class TestAccessLog:
         ],
         ids=["newline", "control characters", "request id", "method"],
     )
-    def test_no_request_can_forge_one(
-        self, serve: Any, echo_catalog: EchoCatalog, caplog: pytest.LogCaptureFixture, request_: bytes
-    ) -> None:
-        for line in self.logged(serve, echo_catalog, caplog, request_):
+    def test_no_request_can_forge_one(self, serve: Any, echo_catalog: EchoCatalog, request_: bytes) -> None:
+        lines = self.logged(serve, echo_catalog, request_)
+        assert len(lines) <= 1  # none where the HTTP server refused it
+        for line in lines:
             assert line.isascii()
             assert line.isprintable()
             assert len(line) < 1000
             assert [word for word in shlex.split(line) if word.startswith("status=")] != ["status=200"]
+
+    def test_lines_of_json(self, serve: Any, echo_catalog: EchoCatalog) -> None:
+        [line] = self.logged(serve, echo_catalog, b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n", form="json")
+        found = orjson.loads(line)
+        assert (found["route"], found["status"], found["principal"]) == ("/x", 404, None)
+        assert found["ms"] > 0
 
 
 class TestReadiness:
