@@ -57,7 +57,8 @@ def parse_query(query_string: bytes, model: type[BaseModel]) -> tuple[Mapping[st
 
 def _parse(query_string: bytes, model: type[BaseModel]) -> tuple[Mapping[str, str], Mapping[str, Any]]:
     query = read_query(query_string)
-    return query, model.model_validate(query).model_dump(exclude_unset=True)
+    parsed = model.model_validate(query)
+    return query, {name: getattr(parsed, name) for name in parsed.model_fields_set}
 
 
 _parse_short = lru_cache(512)(_parse)

@@ -116,4 +116,7 @@ class ResponseCache:
 
 def _key_bytes(key: Hashable) -> int:
     parts = key if isinstance(key, tuple) else (key,)
-    return sum(len(part) for part in parts if isinstance(part, str | bytes))
+    try:
+        return sum(map(len, parts))
+    except TypeError:  # numbers, for instance: an entry has room for those
+        return sum(len(part) for part in parts if isinstance(part, str | bytes))

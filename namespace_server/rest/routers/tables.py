@@ -23,8 +23,8 @@ from namespace_server.rest.responses import success
 
 READS = (
     ReadRoute("describe_table", "POST", "/v1/table/{id}/describe", DescribeTableRequest, DescribeTableQuery),
-    ReadRoute("table_exists", "POST", "/v1/table/{id}/exists", TableExistsRequest, silent=True),
     ReadRoute("list_tables", "GET", "/v1/namespace/{id}/table/list", query=ListTablesQuery),
+    ReadRoute("table_exists", "POST", "/v1/table/{id}/exists", TableExistsRequest, silent=True),
     ReadRoute("list_all_tables", "GET", "/v1/table", query=ListTablesQuery),
 )
 
