@@ -15,9 +15,9 @@ __all__ = ["azurite", "cluster", "database", "fake_gcs", "moto_server", "new_dat
 TESTS = Path(__file__).parent
 SERVICES = {"azurite", "cluster", "moto_server", "unconditional_s3"}
 """Fixtures that start an emulator or a database server."""
-SLOW = {"documentation", "hostile", "machine", "server"}
-"""Directories whose tests take their time: many processes, many generated or damaged inputs."""
-SLOW_WORDS = {"crash", "differential", "kill", "large", "processes", "race", "races", "wheel"}
+SLOW = {"cleanup", "client", "documentation", "hostile", "machine", "server"}
+"""Directories whose tests take their time: many processes, many tables, many generated or damaged inputs."""
+SLOW_WORDS = {"cli", "crash", "differential", "held", "kill", "large", "processes", "race", "races", "wheel"}
 """Words in the names of modules and tests of which the same is true."""
 
 
