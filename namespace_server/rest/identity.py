@@ -173,7 +173,7 @@ class Authenticator:
 
 
 def _read_mapping(path: Path) -> dict[str, object]:
-    if not path.is_file():  # a pipe would block for ever
+    if path.exists() and not path.is_file():  # a pipe would block for ever
         raise ValueError("expected a regular file, found none")
     try:
         text = path.read_text("utf-8")

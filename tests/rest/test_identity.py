@@ -171,6 +171,12 @@ class TestKeysFile:
             Authenticator({}, path)
         assert "SECRET" not in str(caught.value)
 
+    def test_a_pipe_is_refused_and_not_waited_for(self, tmp_path: Path) -> None:
+        pipe = tmp_path / "keys.toml"
+        os.mkfifo(pipe)
+        with pytest.raises(ValueError, match="expected a regular file"):
+            Authenticator({}, pipe)
+
     def test_a_missing_file_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
             Authenticator({}, tmp_path / "nowhere.toml")

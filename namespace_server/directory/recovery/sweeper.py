@@ -100,7 +100,7 @@ class Sweeper:
         try:
             snapshot = self._table.refresh()
         except (LanceCoreError, LanceNamespaceError) as error:
-            logger.warning("sweep: %s", error)
+            self._report(error)
             return
         steps: Sequence[Callable[[CatalogSnapshot], None]] = (
             self._lost_version.compare,
@@ -115,7 +115,7 @@ class Sweeper:
             try:
                 step(snapshot)
             except (LanceCoreError, LanceNamespaceError) as error:
-                logger.warning("sweep: %s", error)
+                self._report(error)
 
     def finish_batches(self, batches: Iterable[str]) -> None:
         """Finish the open records of these batches (by uuid) in the calling thread, which has just committed them.
@@ -148,6 +148,10 @@ class Sweeper:
                 return False
             logger.exception("sweep failed")
         return not last
+
+    def _report(self, error: Exception) -> None:
+        if not self._is_root_removed():  # else the thread says so, and ends
+            logger.warning("sweep: %s", error)
 
     def _is_root_removed(self) -> bool:
         store = self._store.innermost
