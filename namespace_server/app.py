@@ -90,7 +90,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
     """The ErrorResponse for any exception of a FastAPI route. Those of reads are answered by `ErrorHandler`."""
     service: CatalogService = request.app.state.service
     status, headers, body = render_error(
-        error, service.version_for(request.scope), method=request.method[:16], path=request.scope["path"][:400]
+        error, service.version_for(request.scope), method=request.method, path=request.scope["path"]
     )
     request.scope["answered_error"] = error  # Starlette raises an unexpected one again
     response = Response(body, status)

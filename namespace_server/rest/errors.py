@@ -29,6 +29,10 @@ _log = logging.getLogger(__name__)
 
 Header = tuple[bytes, bytes]
 
+SHOWN_METHOD = 16
+_SHOWN_PATH = 400
+"""Characters of a method and of a path that errors and log lines show."""
+
 STATUS: dict[int, int] = {
     ErrorCode.UNSUPPORTED: 406,
     ErrorCode.NAMESPACE_NOT_FOUND: 404,
@@ -173,7 +177,7 @@ def render_error(
     refused before its authentication.
     """
     instance = uuid.uuid4().hex
-    answered = namespace_error(error, instance=instance, method=method, path=path)
+    answered = namespace_error(error, instance=instance, method=method[:SHOWN_METHOD], path=path[:_SHOWN_PATH])
     is_unexpected = answered is not error and isinstance(answered, InternalError | ServiceUnavailableError)
     body = body_of(answered, instance=instance if is_unexpected else None)
     headers: list[Header] = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]

@@ -14,13 +14,12 @@ from lance_namespace.errors import InvalidInputError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.rest.access_log import Access
-from namespace_server.rest.errors import OriginRefused, render_error
+from namespace_server.rest.errors import SHOWN_METHOD, OriginRefused, render_error
 from namespace_server.rest.headers import CATALOG_VERSION
 from namespace_server.rest.service import CatalogService
 
 REQUEST_ID = b"x-request-id"
 _MAX_REQUEST_ID = 128
-_SHOWN_METHOD = 16
 
 
 class RequestContext:
@@ -57,7 +56,7 @@ class RequestContext:
             log.add(
                 Access(
                     time.time(),
-                    scope["method"][:_SHOWN_METHOD],
+                    scope["method"][:SHOWN_METHOD],
                     scope.get("route_path") or scope["raw_path"][:200].decode("latin-1"),
                     status,
                     time.perf_counter() - began,
@@ -99,8 +98,8 @@ class ErrorHandler:
                 status, headers, body = render_error(
                     error,
                     self._service.version_for(scope),
-                    method=scope["method"][:_SHOWN_METHOD],
-                    path=scope["raw_path"][:400].decode("latin-1"),
+                    method=scope["method"],
+                    path=scope["raw_path"].decode("latin-1"),
                 )
                 await send({"type": "http.response.start", "status": status, "headers": headers})
                 await send({"type": "http.response.body", "body": body})
