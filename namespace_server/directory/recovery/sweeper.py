@@ -1,7 +1,7 @@
 """The sweep: finishes, in the background, what this process and others left open (rule M7).
 
 One sweep takes the steps of `Sweeper.sweep` in order. A step that fails is logged and met again by the next sweep; it
-keeps no other step from being done.
+keeps no other step from being done. A problem that lasts is logged once, by the first sweep that meets it.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class Sweeper:
         self._stopped = False
         self._thread: threading.Thread | None = None
         self._last_expiry = time.monotonic()
+        self._logged: set[str] = set()
         weakref.finalize(self, self._wake.set)
 
     def start(self) -> None:
@@ -95,13 +96,21 @@ class Sweeper:
     def sweep(self) -> None:
         """Take every step once: promote, make durable, remove staged names, close and expire records (M7, M8, A2).
 
-        Raises nothing but errors of the operating system; other problems are logged.
+        Raises nothing but errors of the operating system; other problems are logged, each once while it lasts.
         """
+        problems: set[str] = set()
         try:
             snapshot = self._table.refresh()
         except (LanceCoreError, LanceNamespaceError) as error:
-            self._report(error)
-            return
+            problems.add(str(error))
+        else:
+            self._take_steps(snapshot, problems)
+        new, self._logged = problems - self._logged, problems
+        if not self._is_root_removed():  # else the thread says so, and ends
+            for problem in sorted(new):
+                logger.warning("sweep: %s", problem)
+
+    def _take_steps(self, snapshot: CatalogSnapshot, problems: set[str]) -> None:
         steps: Sequence[Callable[[CatalogSnapshot], None]] = (
             self._lost_version.compare,
             self._finish_open_records,
@@ -115,7 +124,7 @@ class Sweeper:
             try:
                 step(snapshot)
             except (LanceCoreError, LanceNamespaceError) as error:
-                self._report(error)
+                problems.add(str(error))
 
     def finish_batches(self, batches: Iterable[str]) -> None:
         """Finish the open records of these batches (by uuid) in the calling thread, which has just committed them.
@@ -148,10 +157,6 @@ class Sweeper:
                 return False
             logger.exception("sweep failed")
         return not last
-
-    def _report(self, error: Exception) -> None:
-        if not self._is_root_removed():  # else the thread says so, and ends
-            logger.warning("sweep: %s", error)
 
     def _is_root_removed(self) -> bool:
         store = self._store.innermost

@@ -109,3 +109,23 @@ def test_a_sweep_that_fails_is_followed_by_another(tmp_path: Path, monkeypatch: 
     assert thread.is_alive()
     ground.namespace.close()
     assert not thread.is_alive()
+
+
+def test_a_problem_that_lasts_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ground = Ground(tmp_path / "root", options=CatalogOptions(sweep_interval=timedelta(hours=1)))
+    ground.make_namespace("g")
+    ground.catalog.sweep()
+    versions = ground.root / "__manifest" / "_versions"
+
+    versions.rename(tmp_path / "aside")
+    for _ in range(3):
+        ground.catalog.sweep()
+    assert caplog.text.count("the catalog is damaged") == 1
+
+    (tmp_path / "aside").rename(versions)
+    ground.catalog.sweep()
+    versions.rename(tmp_path / "aside")
+    ground.catalog.sweep()
+    assert caplog.text.count("the catalog is damaged") == 2
+    (tmp_path / "aside").rename(versions)
+    ground.namespace.close()
