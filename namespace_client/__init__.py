@@ -35,7 +35,7 @@ from namespace_client.reading import TableReader
 from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
 from namespace_client.staged_transaction import StagedTransaction
 from namespace_client.transaction import MultiTableTransaction
-from namespace_client.wire import TableState
+from table_data.batch_operations import TableState
 
 __all__ = [
     "Attempt",

@@ -13,16 +13,13 @@ from namespace_client.errors import CatalogUnavailable, CatalogUnreachable, Comm
 from namespace_client.wire import (
     BRANCH_NOT_FOUND,
     TABLE_NOT_FOUND,
-    BatchOperation,
     CatalogHead,
     CatalogPins,
     CommittedBatch,
-    Json,
-    TableId,
-    TableState,
     batch_request,
     committed_batch,
 )
+from table_data.batch_operations import BatchOperation, Json, TableId, TableState
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0

@@ -17,13 +17,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from table_data.errors import ClientError, InvalidCall
 
-class ClientError(Exception):
-    """Root of the exceptions of the client."""
-
-
-class InvalidCall(ClientError, ValueError):
-    """The call contradicts the table, the block that it is made in, or itself. Nothing was changed."""
+__all__ = [
+    "CatalogUnavailable",
+    "CatalogUnreachable",
+    "ClientError",
+    "CommitConflict",
+    "CommitRejected",
+    "CommitUnknown",
+    "Conflict",
+    "IncompatibleConflict",
+    "InvalidCall",
+    "RetryableConflict",
+]
 
 
 @dataclass(frozen=True, slots=True)

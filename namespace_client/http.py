@@ -24,7 +24,8 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from namespace_client.access import BatchCommitted, BatchNotSent, BatchRejected, BatchUnknown, CatalogAccess, Reply
 from namespace_client.errors import CatalogUnreachable
-from namespace_client.wire import DELIMITER, Json, refused, says_nothing_was_done
+from namespace_client.wire import refused, says_nothing_was_done
+from table_data.batch_operations import DELIMITER, Json
 
 _SERVER_FAILURE = 500
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)

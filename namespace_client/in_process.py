@@ -10,7 +10,8 @@ from lance_namespace.errors import LanceNamespaceError
 from lance_core.errors import LanceCoreError
 from namespace_client.access import BatchCommitted, BatchRejected, BatchUnknown, Reply
 from namespace_client.errors import CatalogUnreachable, CommitRejected
-from namespace_client.wire import INTERNAL, SERVICE_UNAVAILABLE, Json, refused, says_nothing_was_done
+from namespace_client.wire import INTERNAL, SERVICE_UNAVAILABLE, refused, says_nothing_was_done
+from table_data.batch_operations import Json
 
 
 class NamespaceAnswer(Protocol):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from namespace_client.table_changes import TableChanges
+from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
     import lance

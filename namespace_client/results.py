@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from namespace_client.wire import TableId
+from table_data.batch_operations import TableId
 
 
 @dataclass(frozen=True, slots=True)

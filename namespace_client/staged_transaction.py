@@ -20,16 +20,9 @@ from lance_core.transaction.operations import Operation
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import CommitConflict, CommitRejected, InvalidCall
 from namespace_client.results import TableResult, TransactionResult
-from namespace_client.table_changes import TableChanges
-from namespace_client.wire import (
-    BRANCH_NOT_FOUND,
-    DELIMITER,
-    BatchOperation,
-    CatalogHead,
-    CommittedBatch,
-    TableId,
-    TableState,
-)
+from namespace_client.wire import BRANCH_NOT_FOUND, CatalogHead, CommittedBatch
+from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableState
+from table_data.table_changes import TableChanges
 
 Isolation = Literal["snapshot", "serializable"]
 TableName = str | Sequence[str]
@@ -210,7 +203,7 @@ class StagedTransaction:
     def stage(self, table: TableName, operation: Operation, *, call: str, branch: str | None = None) -> None:
         """Add an operation whose files are written already.
 
-        `namespace_client.descriptions` makes operations from the uncommitted results of pylance. Several operations on
+        `table_data.descriptions` makes operations from the uncommitted results of pylance. Several operations on
         one table are composed into one transaction where possible. Each must fit the version that the ones before it
         lead to. The first version of a table is an `Overwrite`.
 

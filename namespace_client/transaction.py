@@ -10,14 +10,14 @@ import pyarrow as pa
 from lance_core.compaction import CompactionOptions
 from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Append, Project, Restore
-from namespace_client import staging
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import InvalidCall
-from namespace_client.merging import Matched, MergeClauses, NotMatched, NotMatchedBySource
 from namespace_client.reading import TableReader
 from namespace_client.results import CompactionCounts, MergeCounts
 from namespace_client.staged_transaction import Isolation, StagedTransaction, TableName
-from namespace_client.table_changes import TableChanges
+from table_data import staging
+from table_data.merging import Matched, MergeClauses, NotMatched, NotMatchedBySource
+from table_data.table_changes import TableChanges
 
 
 class MultiTableTransaction(StagedTransaction):

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from namespace_client.http import CatalogServer
-from namespace_client.wire import TableId, TableState
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.graph import Edge, Graph, Node, parse_properties
 from spark_catalog.staging import numbers
+from table_data.batch_operations import TableId, TableState
 
 _BATCH_ROWS = 65_536
 

@@ -7,11 +7,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from lance_core.transaction.operations import Operation
-from namespace_client.descriptions import append_operation, delete_operation, overwrite_operation, update_operation
-from namespace_client.wire import TableState
 from spark_catalog.checks import Change
 from spark_catalog.graph import Edge, Node
 from spark_catalog.staging import StagedDeletes, StagedFragments, StagedUpsert, StageTarget, fragment_files
+from table_data.batch_operations import TableState
+from table_data.descriptions import append_operation, delete_operation, overwrite_operation, update_operation
 
 Staged = StagedFragments | StagedUpsert | StagedDeletes
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from namespace_client.wire import TableState
 from spark_catalog.checks import Columns, TableView
 from spark_catalog.read import PinnedTable, read_data_files
 from spark_catalog.table_write import TableWrite
+from table_data.batch_operations import TableState
 
 
 def view_table(

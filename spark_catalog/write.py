@@ -15,7 +15,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from namespace_client.http import CatalogServer
 from namespace_client.staged_transaction import Isolation, StagedTransaction
-from namespace_client.wire import TableId, TableState
 from spark_catalog.checks import Change, Level, check_write
 from spark_catalog.errors import InvalidWrite, ServerUnreachable, WriteRejected
 from spark_catalog.graph import Edge, Graph, Node, parse_properties
@@ -25,6 +24,7 @@ from spark_catalog.results import GraphTableResult, GraphWriteResult, StagedTabl
 from spark_catalog.staging import StageTarget, check_columns, discard_files, stage, stage_deletes, stage_upsert
 from spark_catalog.table_write import Staged, TableWrite
 from spark_catalog.views import view_table
+from table_data.batch_operations import TableId, TableState
 
 
 class GraphWrite:

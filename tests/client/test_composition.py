@@ -10,8 +10,9 @@ import pytest
 
 from lance_core.errors import StorageError
 from lance_core.proto import lance_table_pb2 as pb
-from namespace_client import InvalidCall, MultiTableTransaction, table_changes
-from namespace_client.wire import BatchOperation, TableDeclaration, TransactionCommit, VersionAssertion
+from namespace_client import InvalidCall, MultiTableTransaction
+from table_data import table_changes
+from table_data.batch_operations import BatchOperation, TableDeclaration, TransactionCommit, VersionAssertion
 from tests.client.scene import SCHEMA, Scene, rows
 
 Block = Callable[[MultiTableTransaction], object]

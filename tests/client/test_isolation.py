@@ -16,7 +16,7 @@ from namespace_client import (
     MultiTableTransaction,
     RetryableConflict,
 )
-from namespace_client.staging import MAX_CLAIMED_KEYS
+from table_data.staging import MAX_CLAIMED_KEYS
 from tests.client.scene import SCHEMA, Scene, rows, seen
 
 Change = Callable[[MultiTableTransaction], object]

@@ -11,7 +11,7 @@ import pyarrow.dataset
 import pytest
 
 from namespace_client import CompactionCounts, CompactionOptions, InvalidCall, MergeCounts, MultiTableTransaction
-from namespace_client.wire import TableDeclaration
+from table_data.batch_operations import TableDeclaration
 from tests.client.scene import SCHEMA, Scene, rows, seen
 
 Change = Callable[[MultiTableTransaction], object]

@@ -11,8 +11,8 @@ import pytest
 from lance.fragment import FragmentMetadata, write_fragments
 
 from namespace_client import InvalidCall, RetryableConflict, StagedTransaction, TableState
-from namespace_client.descriptions import append_operation, delete_operation, overwrite_operation
-from namespace_client.wire import TableDeclaration, VersionAssertion
+from table_data.batch_operations import TableDeclaration, VersionAssertion
+from table_data.descriptions import append_operation, delete_operation, overwrite_operation
 from tests.client.scene import SCHEMA, Scene, rows, seen
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from namespace_client.errors import InvalidCall
+from table_data.errors import InvalidCall
 
 Matched = Literal["update", "keep", "fail", "delete"]
 NotMatched = Literal["insert", "ignore"]

@@ -16,10 +16,8 @@ from lance_core.storage.port import ObjectStore
 from lance_core.tables.tags import Tags
 from lance_core.transaction.operations import Operation, Overwrite, ReserveFragments, Restore, decode_operation
 from lance_core.versions import read_version
-from namespace_client import staging
-from namespace_client.composition import Composition, Step, compose, take_step
-from namespace_client.errors import InvalidCall
-from namespace_client.wire import (
+from table_data import staging
+from table_data.batch_operations import (
     DELIMITER,
     BatchOperation,
     TableDeclaration,
@@ -27,6 +25,8 @@ from namespace_client.wire import (
     TransactionCommit,
     VersionAssertion,
 )
+from table_data.composition import Composition, Step, compose, take_step
+from table_data.errors import InvalidCall
 
 if TYPE_CHECKING:
     import lance

@@ -13,11 +13,11 @@ indices     new indices
 
 from __future__ import annotations
 
-from namespace_client.staging.columns import stage_columns
-from namespace_client.staging.handles import ReadOnlyTable, open_local, open_version
-from namespace_client.staging.indices import stage_index
-from namespace_client.staging.merge import MAX_CLAIMED_KEYS, StagedMerge, stage_merge
-from namespace_client.staging.rows import reader_of, stage_delete, stage_rows, stage_table, stage_update
+from table_data.staging.columns import stage_columns
+from table_data.staging.handles import ReadOnlyTable, open_local, open_version
+from table_data.staging.indices import stage_index
+from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMerge, stage_merge
+from table_data.staging.rows import reader_of, stage_delete, stage_rows, stage_table, stage_update
 
 __all__ = [
     "MAX_CLAIMED_KEYS",

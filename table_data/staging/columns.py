@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_core.data import fragment_message, schema_fields
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Merge
-from namespace_client.errors import InvalidCall
+from table_data.errors import InvalidCall
 
 
 def stage_columns(

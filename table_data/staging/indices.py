@@ -12,7 +12,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import covered_fragments
 from lance_core.transaction.operations import CreateIndex
-from namespace_client.errors import InvalidCall
+from table_data.errors import InvalidCall
 
 
 def stage_index(

@@ -16,8 +16,8 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Delete, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
-from namespace_client.descriptions import new_fragments, overwrite_operation
-from namespace_client.errors import InvalidCall
+from table_data.descriptions import new_fragments, overwrite_operation
+from table_data.errors import InvalidCall
 
 _ADDRESS = "_rowaddr"
 _ROW_ID = "_rowid"

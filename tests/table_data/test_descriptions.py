@@ -15,8 +15,8 @@ from lance_core.errors import RetryableConflict
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
-from namespace_client.composition import MESSAGE_PROPERTY, transaction_message
-from namespace_client.descriptions import append_operation, delete_operation, overwrite_operation, update_operation
+from table_data.composition import MESSAGE_PROPERTY, transaction_message
+from table_data.descriptions import append_operation, delete_operation, overwrite_operation, update_operation
 
 SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), nullable=False), ("tags", pa.list_(pa.string()))], metadata={"owner": "tests"}

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Delete, Update
-from namespace_client.descriptions import delete_operation, update_operation
-from namespace_client.errors import InvalidCall
-from namespace_client.merging import MergeClauses
-from namespace_client.staging.rows import reader_of
+from table_data.descriptions import delete_operation, update_operation
+from table_data.errors import InvalidCall
+from table_data.merging import MergeClauses
+from table_data.staging.rows import reader_of
 
 MAX_CLAIMED_KEYS = 65_536
 """Upper bound of the keys that one merge claims in its transaction.

@@ -8,7 +8,7 @@ from typing import Any
 import lance
 
 from lance_core.format.manifest import ManifestFile, serialized_manifest
-from namespace_client.errors import InvalidCall
+from table_data.errors import InvalidCall
 
 _COMMITTING = (
     *("add_bases", "add_columns", "alter_columns", "cleanup_old_versions", "commit_existing_index_segments"),
