@@ -1,6 +1,11 @@
-"""Exceptions of work on tables."""
+"""Exceptions of work on tables.
+
+Those that a namespace server answers carry the error code of the namespace specification.
+"""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 
 class ClientError(Exception):
@@ -9,3 +14,45 @@ class ClientError(Exception):
 
 class InvalidCall(ClientError, ValueError):
     """The call contradicts the table, the block that it is made in, or itself. Nothing was changed."""
+
+    code: ClassVar[int] = 13
+
+
+class ColumnNotFound(InvalidCall):
+    """The table has no such column."""
+
+    code = 12
+
+
+class SchemaMismatch(InvalidCall):
+    """Rows do not fit the schema of the table."""
+
+    code = 20
+
+
+class IndexNotFound(InvalidCall):
+    """The table has no such index."""
+
+    code = 6
+
+
+class IndexAlreadyExists(InvalidCall):
+    """The table has an index of this name."""
+
+    code = 7
+
+
+class VersionGone(InvalidCall):
+    """The version, or a file of it, was removed while it was read."""
+
+    code = 11
+
+
+class BodyIncomplete(InvalidCall):
+    """The rows ended before their end: the sender went away."""
+
+
+class WorkFailed(ClientError):
+    """The work ended without a result, for a reason that is not in the call. Nothing was changed."""
+
+    code: ClassVar[int] = 18

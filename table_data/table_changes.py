@@ -47,7 +47,7 @@ class TableChanges:
         """Whether rows keep their ids. Used for the first version of a table only."""
         self.guard: str | None = None
         """The reason why the batch asserts the table's version, None if it does not. Set when the batch is composed."""
-        self._options = options
+        self.options = options
         self._read_before_reset = False
         self._base: ManifestFile | None = None
         self._open: tuple[ManifestFile | None, lance.LanceDataset] | None = None
@@ -90,7 +90,7 @@ class TableChanges:
     @property
     def store(self) -> ObjectStore:
         """The object store with the table's location as its root."""
-        return open_store(self.state.uri, self._options)
+        return open_store(self.state.uri, self.options)
 
     @property
     def data_version(self) -> str:
@@ -116,16 +116,16 @@ class TableChanges:
         head = self.require_head()
         if self._open is None or self._open[0] is not head:
             if self.steps:
-                handle = staging.open_local(self.uri, head, self._options)
+                handle = staging.open_local(self.uri, head, self.options)
             else:
-                handle = staging.open_version(self.uri, head.version, self._options)
+                handle = staging.open_version(self.uri, head.version, self.options)
             self._open = (head, handle)
         return self._open[1]
 
     def dataset_at(self, version: int, branch: str | None) -> lance.LanceDataset:
         """A read-only dataset of a published version."""
         uri = self.state.uri if branch is None else f"{self.state.uri}/{BRANCHES_DIRECTORY}/{branch}"
-        return staging.open_version(uri, version, self._options)
+        return staging.open_version(uri, version, self.options)
 
     def version(self, number: int) -> ManifestFile:
         """The manifest of a published version. Raises `ReferenceNotFound`, `UnsupportedFeature`."""
@@ -183,7 +183,7 @@ class TableChanges:
         base = branch_base("", self.state.branch)
         try:
             prepared = prepare_compaction(
-                self.store, base, head, reserve=reserve, options=options, storage_options=self._options or None
+                self.store, base, head, reserve=reserve, options=options, storage_options=self.options or None
             )
             if prepared is not None:
                 self.take("compact", decode_operation(prepared.transaction), message=message)

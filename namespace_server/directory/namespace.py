@@ -7,10 +7,9 @@ import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import lance_namespace as models
-from lance_namespace import LanceNamespace
 from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
@@ -19,6 +18,7 @@ from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.catalog import Catalog, CatalogOptions
 from namespace_server.directory.committing.probe import check_root, check_writable
 from namespace_server.directory.committing.verifier import key_above
+from namespace_server.directory.data_methods import BatchCommit, CatalogTables, DataMethods, made, plain
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.idempotency_key import check_idempotency_key
@@ -32,7 +32,7 @@ from namespace_server.directory.reading.objects import READS
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import Answer, Body, CachedResponse, ResponseCache
 
-R = TypeVar("R")
+_STORAGE = "storage."
 
 _SINGLE: Mapping[str, Callable[[Request, RequestRules], Operation]] = {
     "create_namespace": requests.create_namespace,
@@ -54,7 +54,7 @@ _MANY: Mapping[str, Callable[[Request, RequestRules], tuple[Operation, ...]]] = 
 }
 
 
-class DirectoryNamespace(LanceNamespace):
+class DirectoryNamespace(DataMethods):
     """The catalog of one directory or bucket.
 
     Properties (strings, as `lance_namespace.connect` passes them):
@@ -82,6 +82,7 @@ class DirectoryNamespace(LanceNamespace):
 
     def __init__(self, *, catalog: Catalog | None = None, **properties: str) -> None:
         self._manifests: ManifestStore | None = None
+        self.storage_options = storage_options(properties)
         if catalog is None:
             catalog, self._manifests = _open_catalog(properties)
         self.catalog = catalog
@@ -212,6 +213,10 @@ class DirectoryNamespace(LanceNamespace):
         """
         return adopt_root(self.catalog, strict=strict)
 
+    def tables(self, commit: BatchCommit) -> CatalogTables:
+        """The tables for operations on rows, whose batches `commit` commits."""
+        return CatalogTables(self.catalog, self.storage_options, commit)
+
     def check_writable(self) -> None:
         """Raise ServiceUnavailableError (17) naming root and cause unless the root can be written.
 
@@ -235,89 +240,89 @@ class DirectoryNamespace(LanceNamespace):
 
     def create_namespace(self, request: models.CreateNamespaceRequest) -> models.CreateNamespaceResponse:
         """Make a namespace; mode create, exist_ok or overwrite."""
-        return _made(models.CreateNamespaceResponse, self._write("create_namespace", request))
+        return made(models.CreateNamespaceResponse, self._write("create_namespace", request))
 
     def list_namespaces(self, request: models.ListNamespacesRequest) -> models.ListNamespacesResponse:
         """Names of the child namespaces."""
-        return _made(models.ListNamespacesResponse, self._read("list_namespaces", request))
+        return made(models.ListNamespacesResponse, self._read("list_namespaces", request))
 
     def describe_namespace(self, request: models.DescribeNamespaceRequest) -> models.DescribeNamespaceResponse:
         """Properties of a namespace."""
-        return _made(models.DescribeNamespaceResponse, self._read("describe_namespace", request))
+        return made(models.DescribeNamespaceResponse, self._read("describe_namespace", request))
 
     def drop_namespace(self, request: models.DropNamespaceRequest) -> models.DropNamespaceResponse:
         """Remove a namespace; behavior restrict or cascade."""
-        return _made(models.DropNamespaceResponse, self._write("drop_namespace", request))
+        return made(models.DropNamespaceResponse, self._write("drop_namespace", request))
 
     def namespace_exists(self, request: models.NamespaceExistsRequest) -> models.NamespaceExistsResponse:
         """Raise NamespaceNotFoundError unless it exists."""
-        return _made(models.NamespaceExistsResponse, self._read("namespace_exists", request))
+        return made(models.NamespaceExistsResponse, self._read("namespace_exists", request))
 
     def list_tables(self, request: models.ListTablesRequest) -> models.ListTablesResponse:
         """Names of the tables in a namespace."""
-        return _made(models.ListTablesResponse, self._read("list_tables", request))
+        return made(models.ListTablesResponse, self._read("list_tables", request))
 
     def list_all_tables(self, request: models.ListTablesRequest) -> models.ListTablesResponse:
         """Ids of all tables."""
-        return _made(models.ListTablesResponse, self._read("list_all_tables", request))
+        return made(models.ListTablesResponse, self._read("list_all_tables", request))
 
     def describe_table(self, request: models.DescribeTableRequest) -> models.DescribeTableResponse:
         """Where a table is and what is known of it."""
-        return _made(models.DescribeTableResponse, self._read("describe_table", request))
+        return made(models.DescribeTableResponse, self._read("describe_table", request))
 
     def table_exists(self, request: models.TableExistsRequest) -> models.TableExistsResponse:
         """Raise TableNotFoundError unless it exists."""
-        return _made(models.TableExistsResponse, self._read("table_exists", request))
+        return made(models.TableExistsResponse, self._read("table_exists", request))
 
     def declare_table(self, request: models.DeclareTableRequest) -> models.DeclareTableResponse:
         """Reserve a name and a location."""
-        return _made(models.DeclareTableResponse, self._write("declare_table", request))
+        return made(models.DeclareTableResponse, self._write("declare_table", request))
 
     def register_table(self, request: models.RegisterTableRequest) -> models.RegisterTableResponse:
         """Put an existing dataset under a name."""
-        return _made(models.RegisterTableResponse, self._write("register_table", request))
+        return made(models.RegisterTableResponse, self._write("register_table", request))
 
     def deregister_table(self, request: models.DeregisterTableRequest) -> models.DeregisterTableResponse:
         """Forget a table; its files stay."""
-        return _made(models.DeregisterTableResponse, self._write("deregister_table", request))
+        return made(models.DeregisterTableResponse, self._write("deregister_table", request))
 
     def drop_table(self, request: models.DropTableRequest) -> models.DropTableResponse:
         """Forget a table for good."""
-        return _made(models.DropTableResponse, self._write("drop_table", request))
+        return made(models.DropTableResponse, self._write("drop_table", request))
 
     def rename_table(self, request: models.RenameTableRequest) -> models.RenameTableResponse:
         """Give a table another name, in the same or another namespace."""
-        return _made(models.RenameTableResponse, self._write("rename_table", request))
+        return made(models.RenameTableResponse, self._write("rename_table", request))
 
     def list_table_versions(self, request: models.ListTableVersionsRequest) -> models.ListTableVersionsResponse:
         """Versions of a table on a branch."""
-        return _made(models.ListTableVersionsResponse, self._read("list_table_versions", request))
+        return made(models.ListTableVersionsResponse, self._read("list_table_versions", request))
 
     def describe_table_version(
         self, request: models.DescribeTableVersionRequest
     ) -> models.DescribeTableVersionResponse:
         """One version, or the head."""
-        return _made(models.DescribeTableVersionResponse, self._read("describe_table_version", request))
+        return made(models.DescribeTableVersionResponse, self._read("describe_table_version", request))
 
     def create_table_version(self, request: models.CreateTableVersionRequest) -> models.CreateTableVersionResponse:
         """Publish a staged manifest."""
-        return _made(models.CreateTableVersionResponse, self._write("create_table_version", request))
+        return made(models.CreateTableVersionResponse, self._write("create_table_version", request))
 
     def batch_create_table_versions(
         self, request: models.BatchCreateTableVersionsRequest
     ) -> models.BatchCreateTableVersionsResponse:
         """Publish staged manifests of several tables, all or none."""
-        return _made(models.BatchCreateTableVersionsResponse, self._write("batch_create_table_versions", request))
+        return made(models.BatchCreateTableVersionsResponse, self._write("batch_create_table_versions", request))
 
     def batch_delete_table_versions(
         self, request: models.BatchDeleteTableVersionsRequest
     ) -> models.BatchDeleteTableVersionsResponse:
         """Remove versions of a table; its head goes only with all others, and the table is then only declared."""
-        return _made(models.BatchDeleteTableVersionsResponse, self._write("batch_delete_table_versions", request))
+        return made(models.BatchDeleteTableVersionsResponse, self._write("batch_delete_table_versions", request))
 
     def batch_commit_tables(self, request: models.BatchCommitTablesRequest) -> models.BatchCommitTablesResponse:
         """Operations on many tables, all or none. `commit_batch` also takes the operations that are ours."""
-        return _made(models.BatchCommitTablesResponse, self._write("batch_commit_tables", request))
+        return made(models.BatchCommitTablesResponse, self._write("batch_commit_tables", request))
 
     def _read_head(self, operation: str, request: Request, cache_key: Hashable | None) -> Answer:
         """The head that the caller may build on, after adopting what other writers committed above it (rule P5)."""
@@ -346,10 +351,17 @@ class DirectoryNamespace(LanceNamespace):
         return answer
 
     def _read(self, operation: str, request: Any) -> Body:
-        return self.read(operation, _plain(request)).body
+        return self.read(operation, plain(request)).body
+
+    def commit_request(self, request: Request) -> tuple[Body, int]:
+        """Commit a BatchCommitTables request; its response and the catalog version."""
+        [answer] = self.commit([self.prepare("batch_commit_tables", request)])
+        if isinstance(answer, LanceNamespaceError):
+            raise answer
+        return answer.body, answer.catalog_version
 
     def _write(self, operation: str, request: Any, *, idempotency_key: str | None = None) -> Body:
-        [answer] = self.commit([self.prepare(operation, _plain(request), idempotency_key=idempotency_key)])
+        [answer] = self.commit([self.prepare(operation, plain(request), idempotency_key=idempotency_key)])
         if isinstance(answer, LanceNamespaceError):
             raise answer
         return answer.body
@@ -362,17 +374,9 @@ def _asks_for_head(operation: str, request: Request) -> bool:
     )
 
 
-def _plain(request: Any) -> Request:
-    """A request as JSON: a model, or the mapping that pylance's native code passes."""
-    if isinstance(request, Mapping):
-        return request
-    plain: Request = request.to_dict()
-    return plain
-
-
-def _made(response: type[R], body: Body) -> R:
-    made: R = response.from_dict(body)  # type: ignore[attr-defined]
-    return made
+def storage_options(properties: Mapping[str, str]) -> dict[str, str]:
+    """The options of the object store among the properties of a namespace, by Lance's names."""
+    return {name.removeprefix(_STORAGE): str(value) for name, value in properties.items() if name.startswith(_STORAGE)}
 
 
 def _open_catalog(properties: Mapping[str, str]) -> tuple[Catalog, ManifestStore | None]:
@@ -380,8 +384,9 @@ def _open_catalog(properties: Mapping[str, str]) -> tuple[Catalog, ManifestStore
     root = settings.pop("root", None)
     if not root:
         raise ValueError("property 'root' is required: the directory or bucket of the catalog")
-    prefix = "storage."
-    storage = {key[len(prefix) :]: settings.pop(key) for key in list(settings) if key.startswith(prefix)}
+    storage = storage_options(settings)
+    for name in storage:
+        del settings[_STORAGE + name]
     durability = settings.pop("durability", "fsync")
     if durability not in {"fsync", "none"}:
         raise ValueError(f"durability: expected fsync or none, found {durability!r}")

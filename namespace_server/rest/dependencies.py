@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Request
 from pydantic import BaseModel
+from starlette.types import Receive
 
-from namespace_server.rest.headers import Headers, read_id, read_idempotency_key, read_query
-from namespace_server.rest.request_body import LARGE_BODY, Change, check_media_type
-from namespace_server.rest.requests import decode_body
+from namespace_server.rest.headers import Headers, read_id, read_idempotency_key, read_pin, read_query
+from namespace_server.rest.models import Query
+from namespace_server.rest.request_body import LARGE_BODY, Change, JsonObject, check_arrow, check_media_type
+from namespace_server.rest.requests import decode_body, parse_query
 from namespace_server.rest.service import CatalogService, service_of
 
 Service = Annotated[CatalogService, Depends(service_of)]
@@ -66,3 +69,53 @@ def change_of(model: type[BaseModel], *, optional: bool = False) -> Callable[...
             yield Change(body, len(data))
 
     return read_change
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRequest:
+    """A request whose body is rows: what its query says, with the id of its route, and where the body comes from."""
+
+    request: JsonObject
+    receive: Receive
+
+
+def rows_of(query: type[Query]) -> Callable[..., RowsRequest]:
+    """A dependency: a request whose body is an Arrow IPC stream or file, and whose fields are in the query.
+
+    Raises `InvalidInputError` (13), `pydantic.ValidationError`.
+    """
+
+    def read_rows_request(request: Request, principal: Principal, headers: RequestHeaders) -> RowsRequest:
+        del principal  # identified before anything is read
+        check_arrow(headers)
+        given, parameters = parse_query(request.scope["query_string"], query)
+        return RowsRequest({**parameters, "id": read_id(request.path_params["id"], given)}, request.receive)
+
+    return read_rows_request
+
+
+def read_of(model: type[BaseModel]) -> Callable[..., Awaitable[JsonObject]]:
+    """A dependency: the body of a read on rows, checked against a published model.
+
+    Raises `InvalidInputError` (13), `pydantic.ValidationError`.
+    """
+
+    async def read_request(
+        request: Request, principal: Principal, headers: RequestHeaders, service: Service
+    ) -> JsonObject:
+        del principal  # identified before the body is read
+        check_media_type(headers)
+        limits = service.limits
+        data = await service.bodies.read(request.receive, headers, limits.read_body)
+        route = read_id(request.path_params["id"], read_query(request.scope["query_string"]))
+        return decode_body(data, model, limits, values=limits.values, route=route)
+
+    return read_request
+
+
+def pin_of(headers: RequestHeaders) -> int | None:
+    """The catalog version that a request is to be answered at, if it names one. Raises `InvalidInputError` (13)."""
+    return read_pin(headers)
+
+
+Pin = Annotated[int | None, Depends(pin_of)]

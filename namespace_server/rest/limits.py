@@ -6,6 +6,23 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class DataLimits:
+    """Bounds of operations on rows. Sizes in bytes, times in seconds.
+
+    `change_workers` and `read_workers` are the processes that change and that read rows; `waiting` bounds the
+    operations of each kind that wait for one. `body` bounds rows in a request, `chunk_timeout` the time between two
+    pieces of them, `work_timeout` the time that a worker may take for one step.
+    """
+
+    change_workers: int = 2
+    read_workers: int = 2
+    waiting: int = 64
+    body: int = 16 << 30
+    chunk_timeout: float = 60.0
+    work_timeout: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
 class RequestLimits:
     """Sizes in bytes, times in seconds.
 
@@ -13,7 +30,8 @@ class RequestLimits:
     bodies that are read, checked or committed at one time. `depth` is how deep lists and objects may be nested in a
     body, `values` and `read_values` how many values it may hold. `operations` bounds the lists of a batch, `names` the
     parts of an id; both are counted before anything else is checked. `body_timeout` is the time from the headers of a
-    request to the end of its body. `queue_capacity` bounds the changes that were accepted and not yet answered.
+    request to the end of its body. `queue_capacity` bounds the changes that were accepted and not yet answered. `data`
+    bounds the operations on rows.
     """
 
     body: int = 64 << 20
@@ -26,3 +44,4 @@ class RequestLimits:
     operations: int = 10_000
     body_timeout: float = 60.0
     queue_capacity: int = 4096
+    data: DataLimits = DataLimits()

@@ -71,6 +71,13 @@ class DescribeTableQuery(Query):
     check_declared: Flag | None = None
 
 
+class InsertQuery(Query):
+    """Query parameters of an insert."""
+
+    mode: str | None = None
+    branch: str | None = None
+
+
 class AssertTableVersionRequest(BaseModel):
     """Holds if `version` is the newest of a table on a branch; changes nothing. 0: the table has none."""
 

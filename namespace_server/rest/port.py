@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lance_namespace.errors import LanceNamespaceError
 
+from namespace_server.data.port import TableCatalog
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+BatchCommit = Callable[[dict[str, Any]], tuple[dict[str, Any], int]]
+"""Commits a BatchCommitTables request; its response and the catalog version."""
 
 
 class Answer(Protocol):
@@ -81,6 +85,10 @@ class Catalog(Protocol):
 
     def settle(self, calls: Sequence[Call]) -> None:
         """Clear up behind calls that were committed and answered. Blocking and thread-safe; raises nothing."""
+        ...
+
+    def tables(self, commit: BatchCommit) -> TableCatalog:
+        """The tables for operations on rows, whose batches `commit` commits; it may be called by any thread."""
         ...
 
     def check_writable(self) -> None:

@@ -21,6 +21,8 @@ JsonObject = dict[str, Any]
 LARGE_BODY = 64 << 10
 """Bodies from this size on are decoded outside the event loop."""
 
+_ROWS = (b"application/vnd.apache.arrow", b"application/octet-stream")
+
 _BUFFERED_FROM = 64 << 10
 """Smaller bodies do not count against the bound on all of them: connections are bounded too."""
 
@@ -121,6 +123,16 @@ def check_media_type(headers: Headers) -> None:
         return
     if media_type or headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers:
         raise InvalidInputError("Expected request with `Content-Type: application/json`")
+
+
+def check_arrow(headers: Headers) -> None:
+    """Refuse a body that is declared to be neither Arrow nor plain bytes: a form on a web page can send others."""
+    media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if media_type and not media_type.startswith(_ROWS):
+        raise InvalidInputError(
+            "Expected request with `Content-Type: application/vnd.apache.arrow.stream`, "
+            f"found {media_type.decode('latin-1')[:80]!r}"
+        )
 
 
 def decode_object(data: bytes, limits: RequestLimits, *, values: int, optional: bool = False) -> JsonObject:

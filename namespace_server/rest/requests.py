@@ -38,12 +38,17 @@ def decode_body(
         del body["id"]
     if route is not None:
         named = body.get("id")
-        if isinstance(named, list) and all(isinstance(name, str) for name in named) and named != route:
+        if isinstance(named, list) and all(isinstance(name, str) for name in named) and named not in spellings(route):
             raise InvalidInputError(f"request body names {_shown(named)}, the route names {_shown(route)}")
         if named is None:
             body["id"] = route
     model.model_validate(body)
     return body
+
+
+def spellings(route: list[str]) -> tuple[list[str], list[str]]:
+    """What a route may name: pylance writes a space in a path as `+`, as in a form. The id in the body decides."""
+    return route, [name.replace("+", " ") for name in route]
 
 
 def parse_query(query_string: bytes, model: type[BaseModel]) -> tuple[Mapping[str, str], Mapping[str, Any]]:

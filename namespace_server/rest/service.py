@@ -9,12 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
+import orjson
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
+from namespace_server.rest.data_service import DataService
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.limits import RequestLimits
 from namespace_server.rest.port import Answer, Catalog
@@ -57,10 +59,19 @@ class CatalogService:
         self._commits = CommitQueue(namespace, workers=1 if namespace.local else 2, capacity=self.limits.queue_capacity)
         readers = _LONG_READERS if namespace.local else _REMOTE_READERS
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="read")
+        self._data: DataService | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._newest_version = 0
         self._newest: CatalogSnapshot | None = None
         self._writable_until = 0.0
         self._probe: asyncio.Task[int] | None = None
+
+    @property
+    def data(self) -> DataService:
+        """The operations on rows."""
+        if self._data is None:
+            self._data = DataService(self.namespace.tables(self._commit_from_thread), self.limits.data)
+        return self._data
 
     @property
     def catalog_version(self) -> int:
@@ -79,11 +90,14 @@ class CatalogService:
         """Accept changes, on the running event loop."""
         if self.access_log is not None:
             self.access_log.start()
+        self._loop = asyncio.get_running_loop()
         self._commits.start()
         self.namespace.start()
 
     async def close(self) -> None:
-        """Finish the changes that were accepted, then release the catalog."""
+        """Finish the changes that were accepted, end work on rows, then release the catalog."""
+        if self._data is not None:
+            await self._data.close()
         await self._commits.close()
         await asyncio.to_thread(self._readers.shutdown, cancel_futures=True)
         await asyncio.to_thread(self.namespace.close)
@@ -117,6 +131,15 @@ class CatalogService:
         )
         call = await self.in_thread(prepare) if change.size >= LARGE_BODY else prepare()
         return await self._commits.commit(call)
+
+    def _commit_from_thread(self, request: JsonObject) -> tuple[JsonObject, int]:
+        """Commit a BatchCommitTables request, for the threads of operations on rows."""
+        assert self._loop is not None
+        size = sum(len(str(operation)) for operation in request["operations"])
+        change = Change(request, size)
+        committed = asyncio.run_coroutine_threadsafe(self.commit("batch_commit_tables", change, None), self._loop)
+        answer = committed.result()
+        return orjson.loads(answer.json), answer.catalog_version
 
     async def ready(self) -> int:
         """The newest catalog version, read now, after proof that the root can be written.

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import orjson
 import pytest
-from lance_namespace.errors import LanceNamespaceError
+from lance_namespace.errors import LanceNamespaceError, TableNotFoundError
 
 from namespace_server.app import Application, create_app
 from namespace_server.rest.identity import Authenticator
@@ -76,6 +76,14 @@ class EchoCatalog:
 
     def takes_long(self, operation: str, request: Mapping[str, Any], at: int | None) -> bool:
         return operation in self.long_operations
+
+    def tables(self, commit: Callable[..., Any]) -> EchoCatalog:
+        return self
+
+    storage_options: Mapping[str, str] = {}
+
+    def find_table(self, request: Mapping[str, Any], *, at: int | None = None) -> Any:
+        raise TableNotFoundError(str(request["id"]))
 
     def check_writable(self) -> None:
         if self.unwritable is not None:

@@ -2,6 +2,8 @@
 
 namespaces, tables, versions, catalog    operations on one object, and lists
 batches        changes of many tables, all or nothing
+rows           changes of rows, which come as Arrow
+queries        reads of rows
 unsupported    published operations that this server does not serve
 health         probes
 documentation  the OpenAPI document and the pages that show it
@@ -16,6 +18,8 @@ from namespace_server.rest.routers import (
     documentation,
     health,
     namespaces,
+    queries,
+    rows,
     tables,
     unsupported,
     versions,
@@ -29,6 +33,8 @@ ROUTERS = (
     versions.router,
     namespaces.router,
     batches.router,
+    rows.router,
+    queries.router,
     health.router,
     documentation.router,
     unsupported.router,

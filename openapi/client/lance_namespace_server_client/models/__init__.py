@@ -17,6 +17,7 @@ from .commit_table_result import CommitTableResult
 from .commit_transaction_request import CommitTransactionRequest
 from .commit_transaction_response import CommitTransactionResponse
 from .context import Context
+from .count_table_rows_request import CountTableRowsRequest
 from .create_namespace_request import CreateNamespaceRequest
 from .create_namespace_response import CreateNamespaceResponse
 from .create_table_version_entry import CreateTableVersionEntry
@@ -45,6 +46,7 @@ from .error_response import ErrorResponse
 from .health_live_response import HealthLiveResponse
 from .health_ready_response import HealthReadyResponse
 from .identity import Identity
+from .insert_into_table_response import InsertIntoTableResponse
 from .json_arrow_data_type import JsonArrowDataType
 from .json_arrow_field import JsonArrowField
 from .json_arrow_field_metadata import JsonArrowFieldMetadata
@@ -85,6 +87,7 @@ __all__ = (
     "CommitTransactionRequest",
     "CommitTransactionResponse",
     "Context",
+    "CountTableRowsRequest",
     "CreateNamespaceRequest",
     "CreateNamespaceResponse",
     "CreateTableVersionEntry",
@@ -113,6 +116,7 @@ __all__ = (
     "HealthLiveResponse",
     "HealthReadyResponse",
     "Identity",
+    "InsertIntoTableResponse",
     "JsonArrowDataType",
     "JsonArrowField",
     "JsonArrowFieldMetadata",

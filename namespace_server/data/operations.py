@@ -1,0 +1,114 @@
+"""From a request to its answer: find the table, have the work done, commit it as a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import orjson
+from lance_namespace.errors import ConcurrentModificationError, LanceNamespaceError, from_error_code
+
+from namespace_server.data.cancellation import Cancellation
+from namespace_server.data.port import RowBytes, TableCatalog, Workforce
+from table_data.batch_operations import Json
+from table_data.errors import ClientError
+from table_data.jobs import Job, Staged
+
+Rows = TypeVar("Rows")
+
+MAX_TRIES: Final = 20
+"""How often a change is staged before its conflict is answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataAnswer:
+    """A JSON value with the exact wire names, and the catalog version that it was answered at."""
+
+    body: Any
+    catalog_version: int
+
+    @property
+    def json(self) -> bytes:
+        """The answer as JSON."""
+        return orjson.dumps(self.body)
+
+
+class DataOperations(Generic[Rows]):
+    """The operations on rows of one catalog. Blocking; thread-safe.
+
+    A change is prepared on the newest version and committed as a batch of one transaction, which the catalog rebases
+    over other commits or rejects. A rejected one is prepared again on the newer version if that can help.
+    """
+
+    def __init__(self, catalog: TableCatalog, workforce: Workforce[Rows]) -> None:
+        self._catalog = catalog
+        self._workforce = workforce
+
+    def read(self, operation: str, request: Json, *, at: int | None = None) -> DataAnswer:
+        """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
+        table, catalog_version = self._catalog.find_table(request, at=at)
+        job = Job(operation, request, self._catalog.storage_options)
+        try:
+            return DataAnswer(self._workforce.value(job, table), catalog_version)
+        except ClientError as error:
+            raise namespace_error(error) from error
+
+    @contextmanager
+    def rows(
+        self, operation: str, request: Json, *, at: int | None = None, cancellation: Cancellation | None = None
+    ) -> Iterator[tuple[RowBytes, int]]:
+        """Answer a read with rows: their bytes and the catalog version. Raises the namespace errors of the operation.
+
+        While the bytes are read, `ClientError` may be raised.
+        """
+        table, catalog_version = self._catalog.find_table(request, at=at)
+        job = Job(operation, request, self._catalog.storage_options)
+        try:
+            with self._workforce.rows(job, table, cancellation) as rows:
+                yield rows, catalog_version
+        except ClientError as error:
+            raise namespace_error(error) from error
+
+    def change(self, operation: str, request: Json, rows: Rows | None = None) -> DataAnswer:
+        """Commit a change of a table. Raises the namespace errors of the operation."""
+        table, catalog_version = self._catalog.find_table(request)
+        message = (request.get("context") or {}).get("message")
+        job = Job(operation, request, self._catalog.storage_options, message)
+        try:
+            with self._workforce.change(job, rows) as change:
+                for left in reversed(range(MAX_TRIES)):
+                    staged = change.stage(table)
+                    if not staged.operations:
+                        return DataAnswer({"version": table.version or 0, **staged.result}, catalog_version)
+                    try:
+                        return self._commit(staged, message)
+                    except ConcurrentModificationError as error:
+                        if not (left and staged.repeatable and is_retryable(error)):
+                            raise
+                    table, catalog_version = self._catalog.find_table(request)
+        except ClientError as error:
+            raise namespace_error(error) from error
+        raise AssertionError("the last try answers or raises")
+
+    def _commit(self, staged: Staged, message: str | None) -> DataAnswer:
+        body, catalog_version = self._catalog.commit_operations(list(staged.operations), message)
+        versions = [
+            result["commit_transaction"]["version"]["version"]
+            for result in body["results"]
+            if "commit_transaction" in result
+        ]
+        answer = {"transaction_id": body["transaction_id"], "version": versions[-1], **staged.result}
+        return DataAnswer(answer, catalog_version)
+
+
+def is_retryable(error: LanceNamespaceError) -> bool:
+    """Whether the change may succeed on a newer version: no conflict of it is called incompatible."""
+    failures = getattr(error, "failures", None) or ()
+    return not any(str(failure.get("hint") or "").startswith("incompatible") for failure in failures)
+
+
+def namespace_error(error: ClientError) -> LanceNamespaceError:
+    """The namespace error for an error of work on rows."""
+    return from_error_code(getattr(error, "code", 18), str(error))

@@ -1,0 +1,68 @@
+"""What operations on rows need: a catalog that finds tables and commits batches, and somebody who does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+from namespace_server.data.cancellation import Cancellation
+from table_data.batch_operations import Json, TableState
+from table_data.jobs import Job, Staged
+
+Rows_contra = TypeVar("Rows_contra", contravariant=True)
+
+
+class TableCatalog(Protocol):
+    """Finds tables and commits batches. Blocking; thread-safe."""
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """Options of Lance for the object store of the tables."""
+        ...
+
+    def find_table(self, request: Json, *, at: int | None = None) -> tuple[TableState, int]:
+        """The table that a request names, at the version it names or the newest, and the catalog version.
+
+        What other writers committed is adopted before, and the version's manifest has its canonical name after. Raises
+        the namespace errors for what does not exist.
+        """
+        ...
+
+    def commit_operations(self, operations: list[Json], message: str | None) -> tuple[Json, int]:
+        """Commit a batch, all or nothing; its answer and catalog version. Raises the namespace errors of a batch."""
+        ...
+
+
+class ChangeUnderWay(Protocol):
+    """A change that is staged on one version after another, until its batch commits."""
+
+    def stage(self, table: TableState) -> Staged:
+        """Stage it on this version. Raises `ClientError`."""
+        ...
+
+
+class RowBytes(Protocol):
+    """Rows as the bytes of an Arrow IPC file."""
+
+    def read(self) -> bytes:
+        """The next bytes; none at the end. Blocking. Raises `ClientError` if the work fails on the way."""
+        ...
+
+
+class Workforce(Protocol[Rows_contra]):
+    """Does jobs. Blocking; thread-safe."""
+
+    def change(self, job: Job, rows: Rows_contra | None) -> AbstractContextManager[ChangeUnderWay]:
+        """Begin a change. Raises `ThrottlingError` (21) if too many wait."""
+        ...
+
+    def value(self, job: Job, table: TableState) -> Any:
+        """Do a read whose answer is a JSON value. Raises `ClientError`."""
+        ...
+
+    def rows(
+        self, job: Job, table: TableState, cancellation: Cancellation | None = None
+    ) -> AbstractContextManager[RowBytes]:
+        """Begin a read whose answer is rows; returns when the first are there. Raises `ClientError`."""
+        ...

@@ -1,0 +1,210 @@
+"""A bounded pool of worker processes. Each does one job at a time; see `table_data.worker` for what they are told."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import logging
+import os
+import queue
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import send_handle
+from typing import Any, Final
+
+from lance_namespace.errors import ServiceUnavailableError
+
+from namespace_server.data.cancellation import Cancellation
+from table_data.batch_operations import TableState
+from table_data.errors import WorkFailed
+from table_data.jobs import Job, Staged
+
+_log = logging.getLogger(__name__)
+
+_CHUNK: Final = 1 << 20
+
+
+class WorkTimeout(ServiceUnavailableError):
+    """A job did not end in time, and its worker was ended. Nothing was changed by it."""
+
+
+class WorkerPool:
+    """Up to `size` processes, started when they are needed. Blocking; thread-safe.
+
+    A job has `timeout` seconds for each of its steps. A worker whose job did not end as it should is killed, and
+    another takes its place: it can hold nothing that others need.
+    """
+
+    def __init__(self, size: int, *, timeout: float = 3600.0) -> None:
+        self._timeout = timeout
+        self._free: queue.LifoQueue[_Worker | None] = queue.LifoQueue()
+        for _ in range(size):
+            self._free.put(None)
+        self._size = size
+        self._closed = False
+
+    @contextmanager
+    def change(self, job: Job, rows: PipeEnd | None = None) -> Iterator[_RemoteChange]:
+        """Begin a change. `rows` is a pipe with frames of an Arrow IPC stream or file; it is closed here."""
+        with self._worker() as worker:
+            worker.send(("change", job, rows is not None))
+            if rows is not None:
+                worker.send_descriptor(rows.fileno())
+                rows.close()
+            try:
+                yield _RemoteChange(worker)
+            finally:
+                if not worker.owes_answer:
+                    worker.send(("end",))
+
+    def value(self, job: Job, table: TableState) -> Any:
+        """Do a read whose answer is a JSON value. Raises `ClientError`."""
+        with self.rows(job, table) as answer:
+            if answer.value is None:
+                raise WorkFailed(f"{job.operation}: expected a value, found rows")
+            return answer.value[0]
+
+    @contextmanager
+    def rows(self, job: Job, table: TableState, cancellation: Cancellation | None = None) -> Iterator[RowStream]:
+        """Begin a read. Returns when its first rows are there. Raises `ClientError`.
+
+        What the block leaves unread ends the worker, and so does `cancellation`.
+        """
+        source, sink = open_pipe()
+        with source, sink, self._worker() as worker, (cancellation or Cancellation()).ends(worker.interrupt):
+            worker.send(("read", job, table))
+            worker.send_descriptor(sink.fileno())
+            sink.close()
+            yield RowStream(worker, source, worker.answer())
+
+    def close(self) -> None:
+        """End the workers. Jobs in progress are ended too."""
+        self._closed = True
+        for _ in range(self._size):
+            with suppress(queue.Empty):
+                worker = self._free.get(timeout=1)
+                if worker is not None:
+                    worker.kill()
+
+    @contextmanager
+    def _worker(self) -> Iterator[_Worker]:
+        worker = self._free.get()
+        try:
+            if self._closed:
+                raise ServiceUnavailableError("the server is shutting down; nothing was done")
+            if worker is None or not worker.alive:
+                worker = _Worker(self._timeout)
+            yield worker
+        finally:
+            if worker is not None and worker.owes_answer:
+                worker.kill()
+            self._free.put(worker)
+
+
+class PipeEnd(io.FileIO):
+    """One end of a pipe, closed when it is dropped."""
+
+
+def open_pipe() -> tuple[PipeEnd, PipeEnd]:
+    """The end to read from and the end to write to."""
+    source, sink = os.pipe()
+    with suppress(OSError):  # more than this system allows
+        fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _CHUNK)
+    return PipeEnd(source, "rb"), PipeEnd(sink, "wb")
+
+
+class _Worker:
+    """One process and the connection to it."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our module
+                [sys.executable, "-m", "table_data.worker", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        self._connection = Connection(ours.detach())
+        self.alive = True
+        self.owes_answer = False
+
+    def send(self, message: tuple[Any, ...]) -> None:
+        """Tell the worker something; all but an end is answered."""
+        self.owes_answer = message[0] in {"stage", "read"}
+        try:
+            self._connection.send(message)
+        except OSError as error:
+            raise self._lost() from error
+
+    def send_descriptor(self, descriptor: int) -> None:
+        """Give the worker a duplicate of a descriptor."""
+        send_handle(self._connection, descriptor, self._process.pid)
+
+    def answer(self) -> tuple[Any, ...]:
+        """What the worker answers; an error that it answers is raised. Raises `ClientError`, `WorkTimeout`."""
+        try:
+            if not self._connection.poll(self._timeout):
+                self.kill()
+                raise WorkTimeout(f"work on rows: expected its end within {self._timeout:g} s; nothing was changed")
+            reply: tuple[Any, ...] = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._lost() from error
+        self.owes_answer = reply[0] == "rows"
+        if reply[0] == "error":
+            raise reply[1]
+        return reply
+
+    def interrupt(self) -> None:
+        """Have the process end soon. For another thread than the one that waits for its answer."""
+        self._process.kill()
+
+    def kill(self) -> None:
+        """End the process, and close what it is spoken to through. May be called more than once."""
+        self.alive = self.owes_answer = False
+        self._process.kill()
+        self._process.wait()
+        with suppress(OSError):
+            self._connection.close()
+
+    def _lost(self) -> WorkFailed:
+        self.kill()
+        _log.error("a worker process ended in its job, with status %s", self._process.returncode)
+        return WorkFailed("work on rows: expected an answer of the worker process, found its end; nothing was changed")
+
+
+class _RemoteChange:
+    """A change under way in a worker."""
+
+    def __init__(self, worker: _Worker) -> None:
+        self._worker = worker
+
+    def stage(self, table: TableState) -> Staged:
+        """Stage it on a version. Raises `ClientError`."""
+        self._worker.send(("stage", table))
+        staged: Staged = self._worker.answer()[1]
+        return staged
+
+
+class RowStream:
+    """The bytes of rows as an Arrow IPC file, as a worker writes them; or the value that it answered instead."""
+
+    def __init__(self, worker: _Worker, pipe: PipeEnd, reply: tuple[Any, ...]) -> None:
+        self._worker = worker
+        self._pipe = pipe
+        self.value: tuple[Any] | None = (reply[1],) if reply[0] == "value" else None
+        self.ended = reply[0] != "rows"
+
+    def read(self) -> bytes:
+        """The next bytes; none at the end. Blocking. Raises `ClientError` if the work fails on the way."""
+        if self.ended:
+            return b""
+        data = self._pipe.read(_CHUNK)
+        if not data:
+            self.ended = True
+            self._worker.answer()
+        return data or b""

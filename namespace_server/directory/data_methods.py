@@ -1,0 +1,95 @@
+"""The methods of `LanceNamespace` that work on rows, for a catalog that is used in process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, TypeVar
+
+import lance_namespace as models
+from lance_namespace import LanceNamespace
+
+from namespace_server.data.inline import InlineWork
+from namespace_server.data.operations import DataOperations
+from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.model import requests
+from namespace_server.directory.reading.read_context import ReadContext
+from namespace_server.directory.reading.table_at_version import table_at_version
+from table_data.batch_operations import Json, TableState
+
+R = TypeVar("R")
+
+BatchCommit = Callable[[Json], tuple[Json, int]]
+"""Commits a BatchCommitTables request; its response and the catalog version."""
+
+
+class CatalogTables:
+    """A catalog for those who work on rows (`namespace_server.data.port.TableCatalog`)."""
+
+    def __init__(self, catalog: Catalog, storage_options: Mapping[str, str], commit: BatchCommit) -> None:
+        self._catalog = catalog
+        self._commit = commit
+        self.storage_options = dict(storage_options)
+
+    def find_table(self, request: Json, *, at: int | None = None) -> tuple[TableState, int]:
+        """The table at the version that a request names, and the catalog version that says so."""
+        if at is not None:
+            snapshot = self._catalog.snapshot(at)
+        elif request.get("version") is None:
+            snapshot = self._catalog.reconciled_snapshot((requests.table_id(request), requests.branch(request)))
+        else:
+            snapshot = self._catalog.snapshot()
+        return table_at_version(ReadContext(self._catalog, snapshot), request), snapshot.version
+
+    def commit_operations(self, operations: list[Json], message: str | None) -> tuple[Json, int]:
+        """Commit operations as one batch."""
+        request: Json = {"operations": operations}
+        if message:
+            request["context"] = {"message": message}
+        return self._commit(request)
+
+
+class DataMethods(LanceNamespace):
+    """The methods that work on rows. They need what `DirectoryNamespace` has.
+
+    Rows go in and out as Arrow IPC bytes. Pylance does the work in this process.
+    """
+
+    catalog: Catalog
+    storage_options: Mapping[str, str]
+
+    def commit_request(self, request: Json) -> tuple[Json, int]:
+        """Commit a BatchCommitTables request; its response and the catalog version."""
+        raise NotImplementedError
+
+    @cached_property
+    def data(self) -> DataOperations[bytes]:
+        """The operations on rows, in this process."""
+        tables = CatalogTables(self.catalog, self.storage_options, self.commit_request)
+        return DataOperations(tables, InlineWork())
+
+    def insert_into_table(
+        self, request: models.InsertIntoTableRequest, request_data: bytes
+    ) -> models.InsertIntoTableResponse:
+        """Append rows (an Arrow IPC stream or file), or replace all rows (mode `overwrite`)."""
+        return made(
+            models.InsertIntoTableResponse, self.data.change("insert_into_table", plain(request), request_data).body
+        )
+
+    def count_table_rows(self, request: models.CountTableRowsRequest) -> models.CountTableRowsResponse:
+        """The number of rows, or of those that match a predicate."""
+        return models.CountTableRowsResponse(count=self.data.read("count_table_rows", plain(request)).body)
+
+
+def plain(request: Any) -> Json:
+    """A request as JSON: a model, or the mapping that pylance's native code passes."""
+    if isinstance(request, Mapping):
+        return dict(request)
+    found: Json = request.to_dict()
+    return found
+
+
+def made(response: type[R], body: Json) -> R:
+    """A response model from its JSON."""
+    found: R = response.from_dict(body)  # type: ignore[attr-defined]
+    return found

@@ -1,0 +1,31 @@
+"""Where the rows of a table are: for those who read or change them."""
+
+from __future__ import annotations
+
+from lance_namespace.errors import TableBranchNotFoundError, TableVersionNotFoundError
+
+from namespace_server.directory.model import requests
+from namespace_server.directory.model.object_ids import join
+from namespace_server.directory.model.requests import Request
+from namespace_server.directory.reading import table_versions
+from namespace_server.directory.reading.read_context import ReadContext
+from table_data.batch_operations import TableState
+
+
+def table_at_version(context: ReadContext, request: Request) -> TableState:
+    """The table at the version (`version`, `branch`) that a request names, or at its head; promoted (rule M3).
+
+    A table that is only declared has no version. Raises TableNotFoundError (4), TableVersionNotFoundError (11) and
+    TableBranchNotFoundError (22).
+    """
+    table = table_versions.require_table(context, request)
+    branch, version = requests.branch(request), requests.integer(request, "version")
+    entry = table_versions.find(context, table, branch, version)
+    if entry is None and version is not None:
+        raise TableVersionNotFoundError(f"table {join(table.id)}: version {version} does not exist")
+    if entry is None and branch is not None:
+        raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
+    if entry is not None and not context.is_promoted(entry):
+        context.catalog.promoter.promote([entry], context.catalog.table.current)
+    uri = context.naming.object_uri(table.location)
+    return TableState(table.id, uri, None if entry is None else entry.version, dict(table.properties), branch)

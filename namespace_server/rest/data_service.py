@@ -1,0 +1,240 @@
+"""Operations on rows as the routes use them: admitted within bounds, done by worker processes beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from lance_namespace.errors import ThrottlingError
+from starlette.types import Receive
+
+from namespace_server.data.cancellation import Cancellation
+from namespace_server.data.operations import DataAnswer, DataOperations
+from namespace_server.data.port import TableCatalog
+from namespace_server.data.workers import PipeEnd, WorkerPool, open_pipe
+from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
+from namespace_server.rest.limits import DataLimits
+from table_data.batch_operations import Json
+from table_data.frames import END, frame_head
+
+T = TypeVar("T")
+
+
+class DataService:
+    """Operations on rows of one catalog. Belongs to one event loop.
+
+    Changes and reads have worker processes of their own, so that a long insert keeps no query waiting. What cannot
+    begin waits; if too many wait, the next is refused (`ThrottlingError`, 21).
+    """
+
+    def __init__(self, catalog: TableCatalog, limits: DataLimits) -> None:
+        self._limits = limits
+        self._workers = _Workers(limits)
+        self._operations: DataOperations[PipeEnd] = DataOperations(catalog, self._workers)
+        self._changes = _Lane("change-rows", limits.change_workers, limits.waiting)
+        self._reads = _Lane("read-rows", limits.read_workers, limits.waiting)
+
+    async def change(self, operation: str, request: Json, receive: Receive | None = None) -> DataAnswer:
+        """Commit a change. With `receive` the body of the request is its rows, which are passed on as they come.
+
+        Raises the namespace errors of the operation, `BodyTooLarge`, `RequestTimeout`, `ClientDisconnected`.
+        """
+        if receive is None:
+            return await self._changes.run(partial(self._operations.change, operation, request))
+        source, sink = open_pipe()
+        with source, sink:
+            work = asyncio.ensure_future(
+                self._changes.run(partial(self._operations.change, operation, request, source))
+            )
+            feeding = asyncio.create_task(self._feed(receive, sink))
+            done, _ = await asyncio.wait({work, feeding}, return_when=asyncio.FIRST_COMPLETED)
+            if work not in done and feeding.exception() is not None:
+                with suppress(Exception):  # the rows ended before their end, for the reason that is raised
+                    await work
+                raise feeding.exception() or AssertionError
+            if feeding not in done:
+                feeding.cancel()
+                with suppress(asyncio.CancelledError):
+                    await feeding
+            return await work
+
+    async def value(self, operation: str, request: Json, *, at: int | None = None) -> DataAnswer:
+        """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
+        return await self._reads.run(partial(self._operations.read, operation, request, at=at))
+
+    @asynccontextmanager
+    async def rows(
+        self, operation: str, request: Json, receive: Receive, *, at: int | None = None
+    ) -> AsyncIterator[tuple[AsyncIterator[bytes], int]]:
+        """Answer a read with rows: the bytes of an Arrow IPC file, once its first rows are there, and the version.
+
+        A client that goes away ends the work. Raises the namespace errors of the operation, also while bytes are read.
+        """
+        stream = _Stream(asyncio.get_running_loop(), Cancellation())
+        work = asyncio.ensure_future(
+            self._reads.run(
+                partial(
+                    stream.produce,
+                    partial(self._operations.rows, operation, request, at=at, cancellation=stream.cancellation),
+                )
+            )
+        )
+        watch = asyncio.create_task(_until_disconnect(receive, stream))
+        try:
+            yield stream.chunks(work), await stream.catalog_version(work)
+        finally:
+            watch.cancel()
+            stream.cancel()
+            with suppress(Exception, asyncio.CancelledError):
+                await work
+
+    async def close(self) -> None:
+        """End the workers, and what they are doing."""
+        await asyncio.to_thread(self._workers.close)
+        await asyncio.gather(self._changes.close(), self._reads.close())
+
+    async def _feed(self, receive: Receive, sink: PipeEnd) -> None:
+        """Pass on the body of a request. Closes the pipe; without an end frame unless the body came to its end."""
+        total = 0
+        os.set_blocking(sink.fileno(), False)
+        with sink, suppress(BrokenPipeError):  # the worker wants no more; what it answers says why
+            while True:
+                try:
+                    async with asyncio.timeout(self._limits.chunk_timeout):
+                        message = await receive()
+                except TimeoutError:
+                    raise RequestTimeout(
+                        f"request body: expected more within {self._limits.chunk_timeout:g} s, found nothing"
+                    ) from None
+                if message["type"] != "http.request":
+                    raise ClientDisconnected("request body: expected its end, found a closed connection")
+                data = message.get("body", b"")
+                total += len(data)
+                if total > self._limits.body:
+                    raise BodyTooLarge(f"request body: expected at most {self._limits.body} bytes, found more")
+                if data:
+                    await _write(sink, frame_head(len(data)) + data)
+                if not message.get("more_body", False):
+                    await _write(sink, END)
+                    return
+
+
+class _Workers:
+    """One pool for changes and one for reads."""
+
+    def __init__(self, limits: DataLimits) -> None:
+        self._changes = WorkerPool(limits.change_workers, timeout=limits.work_timeout)
+        self._reads = WorkerPool(limits.read_workers, timeout=limits.work_timeout)
+        self.change = self._changes.change
+        self.value = self._reads.value
+        self.rows = self._reads.rows
+
+    def close(self) -> None:
+        self._changes.close()
+        self._reads.close()
+
+
+class _Lane:
+    """Threads that wait for workers, and a bound on what waits for the threads."""
+
+    def __init__(self, name: str, width: int, waiting: int) -> None:
+        self._executor = ThreadPoolExecutor(width, thread_name_prefix=name)
+        self._capacity = width + waiting
+        self._admitted = 0
+
+    async def run(self, work: Callable[[], T]) -> T:
+        if self._admitted >= self._capacity:
+            raise ThrottlingError(f"{self._admitted} operations on rows wait already; nothing was done, try again")
+        self._admitted += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        finally:
+            self._admitted -= 1
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)
+
+
+class _Stream:
+    """Bytes from a thread to the event loop, a few at a time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, cancellation: Cancellation) -> None:
+        self._loop = loop
+        self._queue: asyncio.Queue[int | bytes] = asyncio.Queue(4)
+        self._cancelled = False
+        self.cancellation = cancellation
+
+    def produce(self, begin: Callable[[], Any]) -> None:
+        """Put the catalog version and then the bytes; in a thread."""
+        with begin() as (rows, catalog_version):
+            self._put(catalog_version)
+            while data := rows.read():
+                self._put(data)
+
+    async def catalog_version(self, work: asyncio.Future[None]) -> int:
+        """The catalog version, when the first bytes are there. Raises what the work raises before them."""
+        first = await self._next(work)
+        assert isinstance(first, int)
+        return first
+
+    async def chunks(self, work: asyncio.Future[None]) -> AsyncIterator[bytes]:
+        """The bytes. Raises what the work raises."""
+        while (data := await self._next(work)) is not None:
+            assert isinstance(data, bytes)
+            yield data
+
+    def cancel(self) -> None:
+        """End the work, whatever it is doing."""
+        self._cancelled = True
+        self.cancellation.cancel()
+        while not self._queue.empty():
+            self._queue.get_nowait()
+
+    def _put(self, item: int | bytes) -> None:
+        if self._cancelled:
+            raise ClientDisconnected("expected a client that reads its answer, found a closed connection")
+        asyncio.run_coroutine_threadsafe(self._queue.put(item), self._loop).result()
+
+    async def _next(self, work: asyncio.Future[None]) -> int | bytes | None:
+        if self._queue.empty():
+            getting = asyncio.ensure_future(self._queue.get())
+            waited: set[asyncio.Future[Any]] = {getting, work}
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            if getting.done():
+                return getting.result()
+            getting.cancel()
+            if self._queue.empty():
+                work.result()
+                return None
+        return self._queue.get_nowait()
+
+
+async def _until_disconnect(receive: Receive, stream: _Stream) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    stream.cancel()
+
+
+async def _write(sink: PipeEnd, data: bytes) -> None:
+    view = memoryview(data)
+    loop = asyncio.get_running_loop()
+    while view:
+        try:
+            view = view[os.write(sink.fileno(), view) :]
+        except BlockingIOError:
+            writable = loop.create_future()
+            loop.add_writer(sink.fileno(), _resolve, writable)
+            try:
+                await writable
+            finally:
+                loop.remove_writer(sink.fileno())
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,85 @@
+"""Rows that come as bytes: an Arrow IPC stream or file, read as it arrives."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from table_data.errors import BodyIncomplete, ClientError, InvalidCall
+
+_FILE_MAGIC = b"ARROW1\x00\x00"
+_BUFFER = 1 << 20
+
+
+class ArrowBody:
+    """One Arrow IPC stream or file. The file format holds the stream format, so that both are read forward once.
+
+    A broken body is noticed where it breaks. Pylance, which reads the rows, puts the error into its own words, so
+    `check` raises the first one as it was.
+    """
+
+    def __init__(self, source: io.RawIOBase | io.BufferedIOBase) -> None:
+        self._source = io.BufferedReader(source, _BUFFER) if isinstance(source, io.RawIOBase) else source
+        self._failure: ClientError | None = None
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows. Can be called once.
+
+        Raises `InvalidCall` if the body is empty or does not begin with an Arrow schema, `BodyIncomplete`.
+        """
+        head = self._source.read(len(_FILE_MAGIC))
+        if not head:
+            raise InvalidCall("request body: expected an Arrow IPC stream, found nothing")
+        rest: io.BufferedIOBase = self._source if head == _FILE_MAGIC else _After(head, self._source)
+        try:
+            stream = pa.ipc.open_stream(pa.PythonFile(rest, mode="r"))
+        except BodyIncomplete:
+            raise
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _broken(error) from error
+        return pa.RecordBatchReader.from_batches(stream.schema, self._batches(stream))
+
+    def check(self) -> None:
+        """Raise what broke the reading of the rows, if anything did."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in stream:
+                batch.validate(full=True)
+                yield batch
+            while self._source.read(_BUFFER):  # the footer of a file
+                pass
+        except ClientError as error:
+            self._failure = error
+            raise
+        except (pa.ArrowException, OSError, ValueError) as error:
+            self._failure = _broken(error)
+            raise self._failure from error
+
+
+class _After(io.BufferedIOBase):
+    """Some bytes, and then a stream."""
+
+    def __init__(self, head: bytes, rest: io.BufferedIOBase) -> None:
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if not self._head:
+            return self._rest.read(size)
+        if size is None or size < 0:
+            head, self._head = self._head, b""
+            return head + self._rest.read()
+        head, self._head = self._head[:size], self._head[size:]
+        return head + self._rest.read(size - len(head)) if len(head) < size else head
+
+
+def _broken(error: Exception) -> InvalidCall:
+    return InvalidCall(f"request body: expected an Arrow IPC stream, found a broken one ({str(error)[:200]})")

@@ -1,0 +1,45 @@
+"""What is to be done with one table, and what came of it. Values that go between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from table_data.batch_operations import Json, TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An operation of the namespace specification on one table.
+
+    Attributes:
+        operation: Name of the operation, as the methods of `LanceNamespace` are named.
+        request: Its request, checked against the published model.
+        options: Options of Lance for the object store.
+        message: Text that is stored in the transaction.
+        new: Whether the table is declared in the batch that commits the change.
+    """
+
+    operation: str
+    request: Json
+    options: Mapping[str, str] = field(default_factory=dict)
+    message: str | None = None
+    new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A change whose files are written.
+
+    `operations` are those of a batch that commits it, none if nothing changes; `result` holds what the operation
+    answers beside the version, such as row counts. A change that is `repeatable` may be staged again on a newer
+    version, if the batch conflicts with another commit.
+    """
+
+    operations: tuple[Json, ...]
+    result: Json
+    repeatable: bool
+
+
+TableAtVersion = TableState
+"""A table at the version that a job works on; without a version for a table that has none."""

@@ -1,0 +1,77 @@
+"""Errors of pylance as errors of the call, without places in its source, paths or traces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from lance_core.errors import LanceCoreError, NotFound
+from table_data.errors import ClientError, ColumnNotFound, InvalidCall, SchemaMismatch, VersionGone, WorkFailed
+
+_SOURCE = re.compile(r",?\s*(?:location: )?/[\w./+-]*\.rs:\d+:\d+")
+_TRACE = re.compile(r"\. Detail: Python exception: .*", re.DOTALL)
+_PLACE = re.compile(r"(?:\w+://|/)[^\s'\"`]*/[^\s'\"`]*")
+_SHOWN = 600
+
+_PREFIXES = (
+    "LanceError(Arrow): ",
+    "Invalid user input: ",
+    "Not supported: ",
+    "Schema error: ",
+    "External error: ",
+    "Query Execution error: ",
+    "Arrow error: ",
+)
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Raise errors of pylance and of the engine in the block as `ClientError`; `what` begins their text.
+
+    Raises:
+        InvalidCall: the call is wrong: an expression, a column, rows that do not fit.
+        VersionGone: a file of the version was removed meanwhile.
+        WorkFailed: anything else.
+    """
+    try:
+        yield
+    except ClientError:
+        raise
+    except NotFound as error:
+        raise VersionGone(f"{what}: {plain_text(error)}") from error
+    except LanceCoreError as error:
+        raise InvalidCall(f"{what}: {plain_text(error)}") from error
+    except MemoryError as error:
+        raise WorkFailed(f"{what}: expected less than the memory of a worker, found more") from error
+    except Exception as error:
+        raise _kind(error)(f"{what}: {plain_text(error)}") from error
+
+
+def plain_text(error: BaseException) -> str:
+    """What an error says, for one who sees neither this machine nor the sources."""
+    text = _TRACE.sub("", str(error))
+    text = _SOURCE.sub("", text)
+    text = _PLACE.sub("(path)", text).strip(" ,")
+    shortened = True
+    while shortened:
+        shortened = False
+        for prefix in _PREFIXES:
+            if text.startswith(prefix):
+                text, shortened = text.removeprefix(prefix), True
+    return text[:_SHOWN] or type(error).__name__
+
+
+def _kind(error: Exception) -> type[ClientError]:
+    text = str(error)
+    if "No field named" in text or ("Column " in text and "does not exist" in text) or "not found in schema" in text:
+        return ColumnNotFound
+    if "different schema" in text or "schema mismatch" in text.lower():
+        return SchemaMismatch
+    if "Not found" in text or "NotFound" in text or "No such file" in text:
+        return VersionGone
+    if isinstance(error, (ValueError, TypeError, KeyError, NotImplementedError, pa.ArrowInvalid)):
+        return InvalidCall
+    return WorkFailed
