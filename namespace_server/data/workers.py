@@ -10,6 +10,7 @@ import queue
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -44,7 +45,8 @@ class WorkerPool:
         self._free: queue.LifoQueue[_Worker | None] = queue.LifoQueue()
         for _ in range(size):
             self._free.put(None)
-        self._size = size
+        self._lock = threading.Lock()
+        self._started: set[_Worker] = set()
         self._closed = False
 
     @contextmanager
@@ -59,7 +61,8 @@ class WorkerPool:
                 yield _RemoteChange(worker)
             finally:
                 if not worker.owes_answer:
-                    worker.send(("end",))
+                    with suppress(WorkFailed):  # the process ended; the answer says so
+                        worker.send(("end",))
 
     def value(self, job: Job, table: TableState) -> Any:
         """Do a read whose answer is a JSON value. Raises `ClientError`."""
@@ -82,27 +85,34 @@ class WorkerPool:
             yield RowStream(worker, source, worker.answer())
 
     def close(self) -> None:
-        """End the workers. Jobs in progress are ended too."""
-        self._closed = True
-        for _ in range(self._size):
-            with suppress(queue.Empty):
-                worker = self._free.get(timeout=1)
-                if worker is not None:
-                    worker.kill()
+        """End the workers. Jobs in progress are ended too, as those of a client that went away."""
+        with self._lock:
+            self._closed = True
+            for worker in self._started:
+                worker.interrupt()
+            for worker in self._started:
+                worker.wait()
 
     @contextmanager
     def _worker(self) -> Iterator[_Worker]:
         worker = self._free.get()
         try:
-            if self._closed:
-                raise ServiceUnavailableError("the server is shutting down; nothing was done")
-            if worker is None or not worker.alive:
-                worker = _Worker(self._timeout)
+            if worker is None or not worker.is_alive():
+                worker = self._start()
             yield worker
         finally:
             if worker is not None and worker.owes_answer:
                 worker.kill()
             self._free.put(worker)
+
+    def _start(self) -> _Worker:
+        with self._lock:
+            if self._closed:
+                raise ServiceUnavailableError("the server is shutting down; nothing was done")
+            self._started = {worker for worker in self._started if worker.is_alive()}
+            worker = _Worker(self._timeout)
+            self._started.add(worker)
+            return worker
 
 
 class PipeEnd(io.FileIO):
@@ -128,10 +138,14 @@ class _Worker:
                 [sys.executable, "-m", "table_data.worker", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
+                process_group=0,  # an interrupt from the terminal is for the server
             )
         self._connection = Connection(ours.detach())
-        self.alive = True
         self.owes_answer = False
+
+    def is_alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.poll() is None
 
     def send(self, message: tuple[Any, ...]) -> None:
         """Tell the worker something; all but an end is answered."""
@@ -163,11 +177,15 @@ class _Worker:
         """Have the process end soon. For another thread than the one that waits for its answer."""
         self._process.kill()
 
+    def wait(self) -> None:
+        """Wait for the end of the process."""
+        self._process.wait()
+
     def kill(self) -> None:
         """End the process, and close what it is spoken to through. May be called more than once."""
-        self.alive = self.owes_answer = False
+        self.owes_answer = False
         self._process.kill()
-        self._process.wait()
+        self.wait()
         with suppress(OSError):
             self._connection.close()
 

@@ -1,0 +1,104 @@
+"""The pool of worker processes: lost, killed and late ones."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import lance
+import pyarrow as pa
+import pytest
+
+from namespace_server.data.workers import WorkerPool, WorkTimeout
+from table_data.batch_operations import TableState
+from table_data.errors import ColumnNotFound, InvalidCall, WorkFailed
+from table_data.jobs import Job
+
+COUNT = Job("count_table_rows", {})
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> TableState:
+    uri = str(tmp_path_factory.mktemp("tables") / "t.lance")
+    lance.write_dataset(pa.table({"a": range(10)}), uri)
+    return TableState(("t",), uri, 1)
+
+
+@pytest.fixture
+def pool() -> Iterator[WorkerPool]:
+    pool = WorkerPool(1, timeout=60)
+    yield pool
+    pool.close()
+
+
+def process_of(pool: WorkerPool) -> int:
+    [worker] = pool._started
+    return worker._process.pid
+
+
+def test_one_worker_does_one_job_after_another(pool: WorkerPool, table: TableState) -> None:
+    assert pool.value(COUNT, table) == 10
+    first = process_of(pool)
+    assert pool.value(Job("count_table_rows", {"predicate": "a < 3"}), table) == 3
+    assert process_of(pool) == first
+
+
+def test_an_error_of_a_job_keeps_its_worker(pool: WorkerPool, table: TableState) -> None:
+    with pytest.raises(ColumnNotFound, match="No field named nope"):
+        pool.value(Job("count_table_rows", {"predicate": "nope = 1"}), table)
+    first = process_of(pool)
+    assert pool.value(COUNT, table) == 10
+    assert process_of(pool) == first
+
+
+def test_a_worker_that_ended_while_idle_is_replaced(pool: WorkerPool, table: TableState) -> None:
+    assert pool.value(COUNT, table) == 10
+    first = process_of(pool)
+    os.kill(first, signal.SIGKILL)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    assert pool.value(COUNT, table) == 10
+    assert process_of(pool) != first
+
+
+def test_a_worker_that_ends_in_its_job_is_told_and_replaced(pool: WorkerPool, table: TableState) -> None:
+    assert pool.value(COUNT, table) == 10
+    with pool.change(Job("insert_into_table", {})) as change:
+        os.kill(process_of(pool), signal.SIGKILL)
+        with pytest.raises(WorkFailed, match="found its end"):
+            change.stage(table)
+    assert pool.value(COUNT, table) == 10
+
+
+def test_a_job_that_takes_too_long_ends_with_its_worker(pool: WorkerPool, table: TableState) -> None:
+    assert pool.value(COUNT, table) == 10
+    first = process_of(pool)
+    os.kill(first, signal.SIGSTOP)
+    pool._started.pop()._timeout = 0.2
+    with pytest.raises(WorkTimeout, match=r"within 0\.2 s"):
+        pool.value(COUNT, table)
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
+    assert pool.value(COUNT, table) == 10
+
+
+def test_a_change_that_needs_rows_and_has_none(pool: WorkerPool, table: TableState) -> None:
+    with pytest.raises(InvalidCall, match="expected rows"), pool.change(Job("insert_into_table", {})) as change:
+        change.stage(table)
+    assert pool.value(COUNT, table) == 10
+
+
+def test_a_worker_ends_with_its_parent(table: TableState) -> None:
+    pool = WorkerPool(1)
+    assert pool.value(COUNT, table) == 10
+    [worker] = pool._started
+    worker._connection.close()
+    worker.wait()
+
+
+def test_a_closed_pool_has_no_processes(pool: WorkerPool, table: TableState) -> None:
+    assert pool.value(COUNT, table) == 10
+    process = process_of(pool)
+    pool.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
