@@ -75,7 +75,7 @@ class NewestVersion:
         marks = self._marks()
         if marks and marks[-1] > version // STRIDE:
             return False
-        return version == 1 or self.is_there(version - 1, scheme)
+        return version <= 1 or self.is_there(version - 1, scheme)
 
     def is_there(self, version: int, scheme: NamingScheme) -> bool:
         """Whether the file of a version is there."""

@@ -372,3 +372,14 @@ def test_stock_clean_up_of_the_catalog_costs_neither_server_a_commit(ground: Gro
     expected = {"from_a", "from_b", "g", *(f"a{number}" for number in range(10))}
     assert set(fresh.child_namespaces(())) == expected
     assert ground.ids(["g", "t"]) == [0, 1, 2, 3]
+
+
+@KINDS
+def test_a_catalog_that_nobody_has_written_can_be_written_after_a_long_wait(view) -> None:
+    table = ManifestTable(view(MemoryStore()), listing_interval=-1.0)
+
+    for _ in range(3):
+        assert table.refresh().version == 0
+
+    flip(table, put([space("first")]))
+    assert table.refresh().version == 1
