@@ -1,10 +1,11 @@
 """Tables as users see them.
 
-dataset        `Dataset`: open, read, commit, branch, tag
-references     resolves a version, time, tag or branch to a committed version
-branches       create, list and delete branches
-tags           create, move, list and delete tags
-ref_files      the small files that tags and branches are stored in
-clones         shallow and deep clones
-time_travel    which version was the newest at a given time
+dataset           `Dataset`: open, read, commit, branch, tag
+references        resolves a version, time, tag or branch to a committed version
+branches          create, list and delete branches
+tags              create, move, list and delete tags
+named_references  what tags and branches have in common
+ref_files         the small files that tags and branches are stored in
+clones            shallow and deep clones
+time_travel       which version was the newest at a given time
 """

@@ -12,11 +12,10 @@ files, remove the reference file. A deletion that was interrupted can be repeate
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_attempt
 
@@ -51,8 +50,9 @@ from lance_core.format.refs import (
 )
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
+from lance_core.tables.named_references import NamedReferences
 from lance_core.tables.ref_files import claim_ref, list_refs, read_ref
-from lance_core.tables.references import FoundVersion, Reference, find_from, was_removed
+from lance_core.tables.references import FoundVersion, Reference, was_removed
 from lance_core.transaction.features import check_continuable
 from lance_core.transaction.operations import Clone, encode_transaction
 from lance_core.versions import ManifestLocation, list_versions, read_unless_removed, with_transaction
@@ -64,30 +64,11 @@ _ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Branches:
-    """The branches of the table at the key `location`, except main.
+class Branches(NamedReferences[BranchContents]):
+    """The branches of the table at the key `location`, except main."""
 
-    Attributes:
-        store: The store that holds the table.
-        location: The key of the table's root.
-        branch: The branch on which references are resolved; None for main.
-        version: The version that the reference None stands for; None for the latest.
-        clock: Returns nanoseconds since the epoch.
-    """
-
-    store: ObjectStore
-    location: str
-    branch: str | None = None
-    version: int | None = None
-    clock: Callable[[], int] = field(default=time.time_ns, kw_only=True)
-
-    def list(self) -> dict[str, BranchContents]:
-        """All branches by name, in byte order of their file names. Raises `CorruptFile`."""
-        return list_refs(self.store, join_key(self.location, BRANCHES_DIRECTORY), decode_branch)
-
-    def get(self, name: str) -> BranchContents:
-        """One branch. Raises `ReferenceNotFound`, `CorruptFile`."""
-        return read_ref(self.store, branch_path(self.location, name), f"branch {name}", decode_branch)
+    _kind = "branch"
+    _directory = BRANCHES_DIRECTORY
 
     def create(self, name: str, ref: Reference = None, *, metadata: Mapping[str, str] | None = None) -> BranchContents:
         """Create a branch at a version of the table. Its first version has the same number.
@@ -110,8 +91,8 @@ class Branches:
             UnsupportedFeature: The version uses a feature that this engine does not write.
             OutcomeUnknown, CommitUnknown: The store did not answer.
         """
-        path = branch_path(self.location, check_branch_name(name))
-        forked = find_from(self.store, self.location, ref, self.branch, self.version)
+        path = self._path(check_branch_name(name))
+        forked = self._find(ref)
         check_continuable(forked.file.manifest)
         wanted = self._beginning(forked, metadata)
         versions = list_versions(self.store, branch_base(self.location, name))
@@ -144,7 +125,7 @@ class Branches:
             ReferenceNotFound: There is no such branch.
             ReferenceInUse: Other branches begin at it, tags name its versions, or a writer keeps committing to it.
         """
-        path = branch_path(self.location, check_branch_name(name))
+        path = self._path(check_branch_name(name))
         base = branch_base(self.location, name)
         if self._known(name) is None and next(self.store.list(base), None) is None:
             raise ReferenceNotFound(f"branch {name} at {self.store.object_uri(path)}: expected a file, found none")
@@ -158,6 +139,13 @@ class Branches:
             raise
         self._remove_files(name, base)
         self.store.delete(path)
+
+    def _path(self, name: str) -> str:
+        return branch_path(self.location, name)
+
+    @staticmethod
+    def _decode(data: bytes) -> BranchContents:
+        return decode_branch(data)
 
     def _known(self, name: str) -> BranchContents | None:
         try:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from lance_core.errors import NotFound, ReferenceNotFound
-from lance_core.format.naming import join_key
 from lance_core.format.refs import (
     TAGS_DIRECTORY,
     TagContents,
@@ -17,37 +15,18 @@ from lance_core.format.refs import (
     format_timestamp,
     tag_path,
 )
-from lance_core.storage.port import ObjectStore
 from lance_core.tables.branches import is_being_deleted
-from lance_core.tables.ref_files import claim_ref, list_refs, read_ref
-from lance_core.tables.references import FoundVersion, Reference, find_from, was_removed
+from lance_core.tables.named_references import NamedReferences
+from lance_core.tables.ref_files import claim_ref
+from lance_core.tables.references import FoundVersion, Reference, was_removed
 
 
 @dataclass(frozen=True, slots=True)
-class Tags:
-    """The tags of the table at the key `location`. A tag may name a version of any branch.
+class Tags(NamedReferences[TagContents]):
+    """The tags of the table at the key `location`. A tag may name a version of any branch."""
 
-    Attributes:
-        store: The store that holds the table.
-        location: The key of the table's root.
-        branch: The branch on which references are resolved; None for main.
-        version: The version that the reference None stands for; None for the latest.
-        clock: Returns nanoseconds since the epoch.
-    """
-
-    store: ObjectStore
-    location: str
-    branch: str | None = None
-    version: int | None = None
-    clock: Callable[[], int] = field(default=time.time_ns, kw_only=True)
-
-    def list(self) -> dict[str, TagContents]:
-        """All tags by name, in byte order of their file names. Raises `CorruptFile`."""
-        return list_refs(self.store, join_key(self.location, TAGS_DIRECTORY), decode_tag)
-
-    def get(self, name: str) -> TagContents:
-        """One tag. Raises `ReferenceNotFound`, `CorruptFile`."""
-        return read_ref(self.store, tag_path(self.location, name), f"tag {name}", decode_tag)
+    _kind = "tag"
+    _directory = TAGS_DIRECTORY
 
     def create(self, name: str, ref: Reference = None, *, metadata: Mapping[str, str] | None = None) -> TagContents:
         """Create a tag for an existing version; of all concurrent callers one succeeds.
@@ -58,7 +37,7 @@ class Tags:
             AlreadyExists: There is a tag of that name.
             OutcomeUnknown: The store did not answer.
         """
-        path = tag_path(self.location, check_tag_name(name))
+        path = self._path(check_tag_name(name))
         found = self._find(ref)
         now = format_timestamp(self.clock())
         size = found.file.size
@@ -75,7 +54,7 @@ class Tags:
         Raises `ReferenceNotFound` if the tag or the version does not exist, or if the version or its branch was
         removed meanwhile.
         """
-        path = tag_path(self.location, name)
+        path = self._path(name)
         old = self.get(name)
         found = self._find(ref)
         now = format_timestamp(self.clock())
@@ -94,15 +73,19 @@ class Tags:
 
     def delete(self, name: str) -> None:
         """Delete a tag. Raises `ReferenceNotFound`."""
-        path = tag_path(self.location, name)
+        path = self._path(name)
         try:
             self.store.head(path)
         except NotFound as error:
             raise ReferenceNotFound(f"tag {name} at {self.store.object_uri(path)}: expected a file") from error
         self.store.delete(path)
 
-    def _find(self, ref: Reference) -> FoundVersion:
-        return find_from(self.store, self.location, ref, self.branch, self.version)
+    def _path(self, name: str) -> str:
+        return tag_path(self.location, name)
+
+    @staticmethod
+    def _decode(data: bytes) -> TagContents:
+        return decode_tag(data)
 
     def _reason_to_withdraw(self, found: FoundVersion) -> str | None:
         """Why a tag that was just written must be withdrawn; None if it is valid.
