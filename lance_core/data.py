@@ -59,7 +59,10 @@ def encode_rows(table: pa.Table, version: str = DATA_STORAGE_VERSION) -> bytes:
 
 
 def read_rows(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """All rows of a data file, with the given top-level columns. Raises `CorruptFile` if it cannot be read."""
+    """All rows of a data file, with the given top-level columns. Raises `CorruptFile` if it cannot be read.
+
+    A few kinds of damage end the process: pylance panics inside of Arrow's C interface, or allocates a damaged length.
+    """
     with tempfile.NamedTemporaryFile(prefix="lance-", suffix=".lance") as file:
         file.write(data)
         file.flush()
