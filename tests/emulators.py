@@ -34,7 +34,7 @@ class Emulator:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def new_root(self) -> str:
-        """The URI of a prefix that nobody used yet."""
+        """The URI of an unused prefix."""
         return f"{self.scheme}://{self.bucket}/root-{next(self._numbers)}/with space"
 
     @contextmanager

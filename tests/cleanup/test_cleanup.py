@@ -115,7 +115,7 @@ def test_retention_by_age_on_a_disk(tmp_path: Path) -> None:
 
 
 def test_a_recently_superseded_version_is_kept(tmp_path: Path) -> None:
-    """Somebody may still be about to claim its number; were it free, an old commit would come after newer ones."""
+    """A slow writer may still claim its number; if that were free, an old commit would come after newer ones."""
     table = make_table(tmp_path, (0, 1), (1, 2), (2, 3))
     report = clean(table, Retention(keep=1))
     assert report.versions == ()

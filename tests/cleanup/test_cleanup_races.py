@@ -90,7 +90,7 @@ class Interruption:
     def __call__(self, *_: str) -> None:
         self._left -= 1
         if self._left == -1:
-            # Who asks for a version that is gone is told so.
+            # A read of a version that was removed fails, and names it.
             with suppress(OSError, ValueError, LanceCoreError):
                 self._act()
                 self.succeeded = True

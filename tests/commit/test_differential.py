@@ -132,7 +132,7 @@ NOT_COMMITTED_BY_BOTH = {
     "reserve_fragments": "stock pylance commits it only as the first half of a compaction",
     "update_mem_wal_state": "stock pylance's interface has no such operation",
     "data_overlay": "we judge it, and refuse to commit it",
-    "composite_operation": "nobody commits it",
+    "composite_operation": "neither engine commits it",
 }
 
 

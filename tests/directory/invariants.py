@@ -193,7 +193,7 @@ def _check_manifests(store: LocalStore, snapshot: CatalogSnapshot, stored: list[
 
 
 def load_version(store: LocalStore, version: int) -> CatalogSnapshot:
-    """A catalog version as somebody reads it who has never seen another one."""
+    """A catalog version as a reader without any earlier snapshot reads it."""
     path = f"{CATALOG}/_versions/{manifest_name(version)}"
     file = parse_manifest_file(store.get(path), expected_version=version)
     return IncrementalRefresh(store, CATALOG).follow(CatalogSnapshot(), file, NamingScheme.V2, 0.0)

@@ -85,7 +85,7 @@ class ReferenceCatalog:
             "open" if parties else "closed",
             self.uuid(),
             self.random.choice([None, self.uuid()]),
-            "somebody",
+            "principal",
             self.random.choice([None, "why"]),
             self.random.randrange(1, 1 << 42),
             self.uuid(),

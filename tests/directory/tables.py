@@ -70,7 +70,7 @@ class Ground:
         lance.write_dataset(data, mode=mode, namespace_client=self.namespace, table_id=table_id)
 
     def stage(self, table_id: list[str], data: pa.Table, mode: str = "append") -> dict[str, Any]:
-        """What stock pylance stages for a write: a `create_table_version` operation that nobody has sent."""
+        """What stock pylance stages for a write: a `create_table_version` operation that is not sent."""
         capture = Capture(self.namespace)
         lance.write_dataset(data, mode=mode, namespace_client=capture, table_id=table_id)
         [request] = capture.captured

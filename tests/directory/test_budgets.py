@@ -56,7 +56,7 @@ def test_a_read_is_one_round_trip(counted: Ground, operation: str, request_: dic
         operation == "describe_table_version" and "version" not in request_
     )
     assert cost.round_trips == 1
-    assert cost.by_verb == {"get": 2 if head_only else 1}  # who asks for the head also has head + 1 looked for (P5)
+    assert cost.by_verb == {"get": 2 if head_only else 1}  # of the head, and of head + 1 (P5: adopt versions above it)
 
 
 def test_changes_of_another_server_come_inline_with_the_next_version(counted: Ground) -> None:

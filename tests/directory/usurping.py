@@ -1,4 +1,4 @@
-"""Stock writers who know nothing of the catalog and take a name that it has given to a version."""
+"""Stock writers that do not use the catalog and take a name that it has given to a version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Meddle = Callable[[Ground], None]
 
 
 def usurp(ground: Ground, *, then: Meddle) -> None:
-    """Version 2 is flipped by us, with ids 3 and 4; its name is taken by somebody else, with id 10."""
+    """Version 2 is flipped by us, with ids 3 and 4; its name is taken by a stock writer, with id 10."""
     transaction = ground.transaction(TABLE, rows(3, 5))
     store = FaultStore(LocalStore(ground.root, "none"))
     store.fail(Fault.CRASH_AFTER, when=lambda write: write.path.startswith("__manifest/_versions/"))

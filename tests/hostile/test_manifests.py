@@ -228,7 +228,7 @@ def nested(depth: int) -> pb.Manifest:
 
 
 def test_deeply_nested_fields_are_refused() -> None:
-    """Whoever decodes such a schema recurses until the process ends, pylance and Arrow too."""
+    """Decoding such a schema recurses until the process ends, in pylance and Arrow too."""
     store = MemoryStore()
     store.put("t/_versions/1.manifest", encode_manifest_file(nested(60), None))
     assert Dataset.open(store, location="t").schema.names == ["f0"]

@@ -90,7 +90,7 @@ class TestCommitQueue:
         asyncio.run(run())
         assert names(echo_catalog) == [[0], [1, 2, 3, 4]]
 
-    def test_every_group_is_cleared_up_behind_and_a_failure_of_that_harms_nobody(self, echo_catalog: Any) -> None:
+    def test_every_group_is_settled_and_a_failure_of_that_fails_no_call(self, echo_catalog: Any) -> None:
         async def run() -> None:
             commits = await self._started(echo_catalog)
             for n in range(3):

@@ -1,4 +1,4 @@
-"""Who is let in."""
+"""Authentication by API keys."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_known_key_names_its_principal(
         {"authorization": "Bearer"},
     ],
 )
-def test_everybody_else_is_turned_away(serve: Any, echo_catalog: Any, headers: dict[str, str]) -> None:
+def test_a_request_without_a_known_key_is_refused(serve: Any, echo_catalog: Any, headers: dict[str, str]) -> None:
     with httpx.Client(base_url=serve(echo_catalog, keys=KEYS).url) as http:
         for path in ("/v1/table/t/declare", "/v1/table/t/describe", "/v1/table/t/query"):
             response = http.post(path, json={"identity": {"api_key": "first-key"}}, headers=headers)
@@ -67,7 +67,7 @@ def test_the_probes_need_no_key(serve: Any, echo_catalog: Any) -> None:
         assert http.get("/health/live").status_code == http.get("/health/ready").status_code == 200
 
 
-def test_without_keys_everybody_is_nobody(serve: Any, echo_catalog: Any) -> None:
+def test_without_keys_every_request_is_anonymous(serve: Any, echo_catalog: Any) -> None:
     with httpx.Client(base_url=serve(echo_catalog).url) as http:
         answer = http.post("/v1/table/t/declare", json={}, headers={"x-api-key": "first-key"}).json()
         assert answer["principal"] is None
@@ -101,7 +101,7 @@ class TestKeyRing:
             KeyRing.parse({"second-key": "ann", HASHED: "bob"})
         assert KeyRing.parse({"second-key": "bob", HASHED: "bob"}).find(b"second-key") == "bob"
 
-    def test_the_empty_key_is_nobodys(self) -> None:
+    def test_the_empty_key_has_no_principal(self) -> None:
         digest = hashlib.sha256(b"").hexdigest()
         assert KeyRing.parse({f"sha256:{digest}": "ann"}).find(b"") is None
 

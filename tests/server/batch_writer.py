@@ -130,7 +130,7 @@ class Writer:
         return {"create_table_version": {"id": ["g", table], **version, **size}}
 
     def transaction(self, account: Account, table: str, batch: int, read_version: int) -> pb.Transaction:
-        """An append of one row, whose id nobody else uses."""
+        """An append of one row, whose id is used once."""
         row = (self.number + 1) * 1_000_000 + batch * 10 + len(account.rows)
         account.rows[table] = row
         data = pa.table({"id": [row], "name": [account.key]}, schema=SCHEMA)

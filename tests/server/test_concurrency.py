@@ -82,7 +82,7 @@ def _check(ground: Ground, accounts: list[Account]) -> None:
         assert list(files) == list(range(1, len(added) + 2)), f"{name}: versions"
         told = {account.versions[name]: account.transactions[name] for account in committed if name in account.rows}
         made = {version: file.identity.transaction_uuid for version, file in files.items() if version > 1}
-        assert told == made, f"{name}: who made which version"
+        assert told == made, f"{name}: the client that made each version"
 
     for version in range(1, newest.version + 1, STEP):
         snapshot = load_version(LocalStore(ground.root, "none"), version)
@@ -124,7 +124,7 @@ def test_many_writers_through_two_servers(ground: Ground, servers: list[ServerPr
     _check(ground, accounts)
     kinds = _kinds(accounts)
     assert not kinds[409, "rebasable"], "appends never conflict"
-    assert kinds[409, "explicit"], "nobody was ever overtaken"
+    assert kinds[409, "explicit"], "no batch with an explicit version ever lost"
     assert kinds[409, "asserted"], "no assertion ever failed"
     assert any(account.rebased for account in accounts)
 

@@ -85,7 +85,7 @@ def test_a_kill_at_any_write(
         assert again.status == 200, again.body
         assert answer is None or again.body == answer.body
         assert nursery.stop() == 0, log.read_text()
-        attempt.recover()  # the record may be left to the next flip of anybody (M7)
+        attempt.recover()  # the record may be left to the next flip, of any process (rule M7)
         check_quiet(attempt.root, since=attempt.before)
         attempt.check_applied_once()
         check_progress(attempt.root)
@@ -102,7 +102,7 @@ def _flipped(log: Path, number: int, after: bool) -> bool:
 def test_the_command_recovers_what_a_killed_server_left(
     scene: Scene, fresh: Callable[[str], Try], nursery: Nursery, tmp_path: Path
 ) -> None:
-    """The same with `python -m namespace_server serve` as it is: its sweep promotes before anybody asks it to."""
+    """The same with `python -m namespace_server serve` as it is: its sweep promotes without a request."""
     attempt = fresh("root")
     nursery.start(attempt.root, tmp_path / "killed", (scene.flip, True))
     assert _send(nursery.url, attempt) is None

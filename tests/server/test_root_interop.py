@@ -198,7 +198,7 @@ def test_a_root_of_stock_pylance_is_read_then_adopted_then_written(theirs: Made,
     assert (answer.status, answer.code) == (406, 0)
     assert tree(theirs.root) == before
 
-    # until somebody adopts it, while the server runs
+    # until it is adopted, while the server runs
     theirs.add_unlisted()
     adopted = _adopt(theirs.root)
     assert adopted.returncode == 0, adopted.stderr

@@ -48,7 +48,7 @@ def behind(proxy: Proxy, server: ServerProcess) -> Stock:
 
 
 def _overtake(proxy: Proxy, act: Callable[[], object], times: int = 1) -> None:
-    """Before the next `times` versions are created through the proxy, somebody else acts."""
+    """Call `act` before each of the next `times` requests through the proxy that create a version."""
     left = threading.Semaphore(times)
 
     def before(call: Call) -> None:
@@ -244,7 +244,7 @@ def test_a_stale_writer_rebases_over_commits_around_the_catalog(stock: Stock, ta
 
 
 def test_an_overwrite_around_the_catalog_is_adopted(stock: Stock, table: list[str]) -> None:
-    """An append that began before could not be rebased: who opens the table anew must be told of it (invariant 12)."""
+    """An append that began before cannot be rebased: an append to the table as opened again succeeds (invariant 12)."""
     _around(stock, table, 50, 52, "overwrite")
 
     stock.write(table, rows(60, 61))

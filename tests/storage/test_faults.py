@@ -162,11 +162,11 @@ def test_a_delayed_write_is_applied_when_delivered(store: FaultStore, inner: Mem
         with pytest.raises(OutcomeUnknown):
             store.put_if_absent(path, b"late")
     assert contents(inner) == {}
-    inner.put("two", b"somebody else")
+    inner.put("two", b"other writer")
     answers = store.deliver()
     assert answers[0] is None
     assert isinstance(answers[1], AlreadyExists)
-    assert contents(inner) == {"one": b"late", "two": b"somebody else"}
+    assert contents(inner) == {"one": b"late", "two": b"other writer"}
     assert store.deliver() == []
 
 

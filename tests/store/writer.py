@@ -66,7 +66,7 @@ class Counted(WrappedStore):
 def main(root: str, database: str, name: str, commits: str, step: str = "") -> None:
     global _fatal
     _fatal = step
-    loop._WAIT = wait_none()  # who loses tries again at once: with the usual pauses one writer would win in long runs
+    loop._WAIT = wait_none()  # retried at once: with the usual pauses one writer would win in long runs
     rows = Rows(open_engine(parse_url(database)))
     store = Counted(ExternalManifestHandler(rows).over(Objects(LocalStore(root, "none"))))
     for number in range(-1 if int(commits) > 1 else 0, int(commits)):

@@ -313,7 +313,7 @@ def test_an_overwrite_that_sets_config_conflicts_with_config_changes() -> None:
 
 
 def test_concurrent_changes_of_one_index() -> None:
-    """Whoever replaces a segment that the other removed has lost it, under whatever name."""
+    """A commit that replaces a segment conflicts with one that removed it, under any name."""
     ours = CreateIndex((index("i", 1, 1, uuid=b"n" * 16),), (index("old", 1),))
     theirs = Transaction(create_index=Transaction.CreateIndex(removed_indices=[index("older", 1)]))
     assert judge(ours, theirs).outcome is R

@@ -44,7 +44,7 @@ class Place:
         return self.table.open().config()
 
     def check(self, *expected: str) -> None:
-        """Everybody sees the same table: two versions of pylance's, then those that set the expected config keys."""
+        """All readers see the same table: two versions of pylance's, then those that set the expected config keys."""
         last = 2 + len(expected)
         assert [row.staged for row in self.manifests.rows] == [False] * len(self.manifests.rows)
         assert list(self.table.manifests()) == list(range(1, last + 1))

@@ -253,7 +253,7 @@ def test_a_final_file_is_enough(place: Place) -> None:
 def test_a_final_file_of_another_size_is_not_enough(place: Place) -> None:
     die(place, "after the row")
     place.staged()[0].unlink()
-    place.final(3).write_bytes(b"somebody else's")
+    place.final(3).write_bytes(b"of another writer")
     with pytest.raises(ManifestNotSynchronized, match="the staged file is missing"):
         place.process().open()
     assert [row.staged for row in place.manifests.rows] == [True]

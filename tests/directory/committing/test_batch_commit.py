@@ -172,7 +172,7 @@ def test_another_request_under_the_same_key_is_refused(ground: Ground) -> None:
         ([{"nonsense": {}}], InvalidInputError),
         ([{"declare_table": {"id": ["missing", "a"]}}], NamespaceNotFoundError),
         ([{"declare_table": {"id": ["g", "a"]}}, {"declare_table": {"id": ["g", "a"]}}], TableAlreadyExistsError),
-        ([{"deregister_table": {"id": ["g", "nobody"]}}], TableNotFoundError),
+        ([{"deregister_table": {"id": ["g", "absent"]}}], TableNotFoundError),
         ([{"declare_table": {"id": ["g", "a$b"]}}], InvalidInputError),
         ([{"declare_table": {"id": ["g", ".."]}}], InvalidInputError),
         ([{"declare_table": {"id": ["g", "a/b"]}}], InvalidInputError),

@@ -1,7 +1,7 @@
 """A batch over several tables, with a fault at every storage write in turn, in it and in its recovery.
 
 Afterwards it is there as a whole or not at all (invariant 1), the root is sound (2 to 7, 10), recovery leaves nothing
-open (11), and everybody can go on (12).
+open (11), and every writer can go on (12).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_a_crash_at_any_write(scene: Scene, fresh: Callable[[str], Try], fault: 
 
 @pytest.mark.parametrize("fault", CRASHES)
 def test_the_next_batch_comes_before_the_sweep(scene: Scene, fresh: Callable[[str], Try], fault: Fault) -> None:
-    """Recovery is nobody's privilege: whoever comes next finishes what it builds on (M1, M7)."""
+    """Any process recovers: the next batch finishes what it builds on (rules M1, M7: promote before a new version)."""
     for write in scene.writes[scene.flip :]:
         attempt = fresh(f"{write.number}")
         ground, store = attempt.faulty()
@@ -184,7 +184,7 @@ def test_an_answer_that_does_not_come(
 
 
 def _from(write: Write) -> Callable[[Write], bool]:
-    """This write and all that are made to the same place: names that nobody else uses are fresh in each run."""
+    """This write and all that are made to the same place: names that are unique differ in each run."""
     return lambda made: made.number >= write.number and _kind(made.path) == _kind(write.path)
 
 

@@ -64,7 +64,7 @@ def test_a_flip_shares_all_names_but_those_beside_its_own(wide: CatalogSnapshot)
 def test_a_flip_that_leaves_the_names_alone_keeps_their_object(wide: CatalogSnapshot) -> None:
     first = table(0)
     version = VersionEntry(first.id, None, 1, first.location, 10, "", "", 0)
-    renamed = TableEntry(table(2).id, table(2).location, {"owner": "somebody"})
+    renamed = TableEntry(table(2).id, table(2).location, {"owner": "another"})
     after = wide.apply(put([version, renamed, NamespaceEntry(("other",))]))
     assert after.facts(WIDE.id) == wide.facts(WIDE.id)
     assert after.state.children.get(WIDE.id) is wide.state.children.get(WIDE.id)

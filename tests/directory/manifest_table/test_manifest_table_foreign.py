@@ -317,7 +317,7 @@ def test_flags_of_other_implementations_are_respected(tmp_path: Path, key: str, 
 
 
 def test_changes_that_do_not_explain_the_fragments_are_not_believed(tmp_path: Path) -> None:
-    """The properties of a transaction are a short cut: whoever copies them to another commit fools nobody."""
+    """The properties of a transaction are a short cut: copied to another commit, they do not explain its fragments."""
     table, follower = (ManifestTable(LocalStore(tmp_path)) for _ in range(2))
     reference = ReferenceCatalog(9)
     for _ in range(10):

@@ -129,8 +129,8 @@ class TestDropNamespace:
 
     def test_skip_makes_absence_a_success(self, ground: Ground) -> None:
         with pytest.raises(NamespaceNotFoundError):
-            ground.call("drop_namespace", id=["nobody"])
-        ground.call("drop_namespace", id=["nobody"], mode="skip")
+            ground.call("drop_namespace", id=["absent"])
+        ground.call("drop_namespace", id=["absent"], mode="skip")
 
     def test_the_root_stays(self, ground: Ground) -> None:
         with pytest.raises(InvalidInputError):

@@ -125,7 +125,7 @@ def test_storage_that_does_not_answer_is_an_error_whatever_is_kept(broken: Groun
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["this server", "another server"])
 def test_no_answer_outlives_its_catalog_version(ground: Ground, elsewhere: bool) -> None:
-    """Whatever is done here or by another server, each question is answered as one who remembers nothing would."""
+    """After each change, here or by another server, every response is what a catalog without a cache gives."""
     dice = random.Random(20)
     writer = ground.again() if elsewhere else ground
     tables = [["g", f"t{number}"] for number in range(3)]

@@ -1,8 +1,8 @@
 """Foreign commits under the names of committed versions (M6): the repair dies at each of its writes.
 
-A batch has flipped and is not promoted. Two stock writers, who know nothing of the catalog, commit by URI: one takes
-the batch's number, the other builds on it. What the catalog committed stands (3), what they committed does not
-disappear (13), and nobody is stuck (12).
+A batch has flipped and is not promoted. Two stock writers, without the catalog, commit by URI: one takes the batch's
+number, the other builds on it. What the catalog committed stands (3), what they committed does not disappear (13),
+and no writer is stuck (12).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def test_a_version_built_on_the_usurper_is_not_applied_to_the_row(ground: Ground
 
 @pytest.mark.parametrize("operation", ["describe_table_version", "list_table_versions"])
 def test_nothing_is_adopted_above_a_name_that_is_usurped(ground: Ground, operation: str) -> None:
-    """The same, met by one who asks for the head and would adopt what he finds above it."""
+    """The same, met by a read of the head, which adopts what is above it."""
     ground.make_table(*TABLE)
     ground.catalog.sweep()
     store = FaultStore(LocalStore(ground.root, "none"))
