@@ -8,6 +8,10 @@ STAMP   := $(VENV)/.installed
 ROOT    ?= ./catalog
 HOST    ?= 127.0.0.1
 PORT    ?= 2333
+WORKERS ?= 2
+
+# Hundreds of processes that tests start import the project: it is compiled once.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test test-fast check generate docs serve bench clean
 
@@ -23,13 +27,13 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup.sh
 demo: $(STAMP) ## publish a real graph atomically, then read it back
 	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) examples/nyc_flights.py
 
-test: $(STAMP) ## all tests
+test: $(STAMP) ## all tests, WORKERS=2 processes at a time
 	@scripts/azurite.sh >/dev/null || [ -z "$$CI" ]
 	@scripts/postgres.sh >/dev/null || [ -z "$$CI" ]
-	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -v --durations=15
+	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -v --durations=15 -n $(WORKERS)
 
-test-fast: $(STAMP) ## tests without Java, emulators, PostgreSQL, many processes or generated inputs
-	@$(PYTHON_) -m pytest -m "not services and not slow and not spark"
+test-fast: $(STAMP) ## two minutes of tests: without Java, emulators, PostgreSQL and what takes long
+	@$(PYTHON_) -m pytest -n $(WORKERS) -m "not services and not slow and not spark"
 
 check: $(STAMP) ## style, types, dependency directions, generated files, documentation
 	$(VENV)/bin/ruff check .

@@ -8,12 +8,22 @@ import pytest
 pytest.register_assert_rewrite("tests.storage.contract", "tests.commit.handlers.manifest_contract")
 
 from tests.databases import cluster, database, new_database  # noqa: E402
+from tests.distribution import pytest_xdist_make_scheduler, start_order  # noqa: E402
 from tests.emulators import azurite, fake_gcs, moto_server, unconditional_s3  # noqa: E402  (asserts are rewritten on import)
 
-__all__ = ["azurite", "cluster", "database", "fake_gcs", "moto_server", "new_database", "unconditional_s3"]
+__all__ = [
+    "azurite",
+    "cluster",
+    "database",
+    "fake_gcs",
+    "moto_server",
+    "new_database",
+    "pytest_xdist_make_scheduler",
+    "unconditional_s3",
+]
 
 TESTS = Path(__file__).parent
-SERVICES = {"azurite", "cluster", "moto_server", "unconditional_s3"}
+SERVICES = {"azurite", "cluster", "fake_gcs", "moto_server", "unconditional_s3"}
 """Fixtures that start an emulator or a database server."""
 SLOW = {"cleanup", "client", "documentation", "hostile", "machine", "server"}
 """Directories whose tests take their time: many processes, many tables, many generated or damaged inputs."""
@@ -21,7 +31,7 @@ SLOW_WORDS = {"cli", "crash", "differential", "held", "kill", "large", "processe
 """Words in the names of modules and tests of which the same is true."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         used = set(getattr(item, "fixturenames", ()))
@@ -32,3 +42,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         if directory in SLOW or SLOW_WORDS & set(re.split(r"\W|_", f"{item.path.stem} {item.name}")):
             item.add_marker("slow")
+    if hasattr(config, "workerinput"):
+        items.sort(key=start_order)

@@ -22,7 +22,7 @@ from lance_core.errors import RetryableConflict
 from lance_core.storage.opening import open_store
 from lance_core.transaction.operations import Append, encode_transaction
 
-PATIENCE = 300.0
+PATIENCE = 800.0
 
 
 def main(uri: str, engine: str, first: int, commits: int, options: Mapping[str, str] | None) -> None:

@@ -312,6 +312,7 @@ def test_moved_rows_are_those_that_pylance_records(tmp_path: Path) -> None:
         assert live_rows(TableFiles(table.store, "t"), head.manifest, rewrite_group(result)) == noted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_ANSWER, Fault.LOST_REQUEST])
 def test_a_failure_at_any_write_leaves_the_table_complete(tmp_path: Path, indexed: bool, fault: Fault) -> None:

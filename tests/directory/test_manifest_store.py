@@ -1,7 +1,7 @@
 """A whole catalog on a store that has nothing exclusive: an external manifest store decides.
 
-The batch of the crash tests dies at every write to the objects and to the rows, and at any moment the directory alone,
-as somebody finds it who has no manifest store, is a sound catalog of what was visible so far.
+The batch of the crash tests dies at every write to the objects and to the rows. At any time the directory alone, read
+without the manifest store, is a sound catalog of what was visible so far.
 """
 
 from __future__ import annotations
@@ -120,6 +120,7 @@ def test_a_crash_at_any_row(fresh: Callable[[str], OverRows], fault: Fault, verb
         attempt.finish_and_check(applied=not first or fault is Fault.CRASH_AFTER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LOST_REQUEST, Fault.DELAYED])
 @pytest.mark.parametrize("verb", ["put_if_absent", "replace"])
 def test_a_row_without_an_answer(fresh: Callable[[str], OverRows], fault: Fault, verb: str) -> None:

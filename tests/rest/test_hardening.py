@@ -178,7 +178,7 @@ class TestSizes:
         held = [connect(server) for _ in range(2)]
         for connection in held:
             connection.sendall(head + b" " * 999_000)
-        time.sleep(0.5)
+        wait_until(lambda: not _accepts(server, 1_000_000))
         with connect(server) as connection:
             connection.sendall(head + b" " * 999_000)
             status, body = answer(connection)

@@ -56,6 +56,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "catalog"
 
 
+@pytest.mark.slow
 def test_the_library_leaves_the_process_alone(root: Path) -> None:
     assert load(root, "client") == {
         "calls": [],
@@ -66,6 +67,7 @@ def test_the_library_leaves_the_process_alone(root: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_serving_tunes_it(root: Path) -> None:
     found = load(root, "serving")
     assert found["calls"] == ["mallopt", "malloc_trim"]

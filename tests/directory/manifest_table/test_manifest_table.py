@@ -23,8 +23,9 @@ def fragments_of(snapshot: CatalogSnapshot) -> int:
     return len(snapshot.disk.layout.fragments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_random_flips_read_back_by_everybody(seed: int, tmp_path: Path) -> None:
+def test_random_flips_read_back_by_all_readers(seed: int, tmp_path: Path) -> None:
     """Invariants 4, 5 and 10: our snapshot, a follower's, a fresh reader's and pylance's are one catalog."""
     store = LocalStore(tmp_path, durability="none")
     table, follower = ManifestTable(store), ManifestTable(store)
@@ -99,6 +100,7 @@ def test_a_large_flip_is_followed_from_its_fragments(tmp_path: Path) -> None:
     assert_on_disk(tmp_path, reference)
 
 
+@pytest.mark.slow
 def test_many_flips_of_all_sizes_keep_the_fragments_few(tmp_path: Path) -> None:
     """Without a background job: fan-in 8, in tiers, inside the flips themselves."""
     store = LocalStore(tmp_path, durability="none")

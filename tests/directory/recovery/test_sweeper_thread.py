@@ -38,6 +38,7 @@ def thread_of(ground: Ground) -> threading.Thread:
     return thread
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("root", ["kept", "removed"])
 def test_a_process_that_does_not_close_its_namespace(tmp_path: Path, root: str) -> None:
     for attempt in range(3):
