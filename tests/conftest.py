@@ -25,22 +25,28 @@ __all__ = [
 TESTS = Path(__file__).parent
 SERVICES = {"azurite", "cluster", "fake_gcs", "moto_server", "unconditional_s3"}
 """Fixtures that start an emulator or a database server."""
-SLOW = {"cleanup", "client", "documentation", "hostile", "machine", "server"}
+SLOW = {"hostile", "machine", "server"}
 """Directories whose tests take their time: many processes, many tables, many generated or damaged inputs."""
 SLOW_WORDS = {"cli", "crash", "differential", "held", "kill", "large", "processes", "race", "races", "wheel"}
 """Words in the names of modules and tests of which the same is true."""
+PARAMETERS = {("new_database", "postgresql"): "services", ("scene", "http"): "slow"}
+"""Parameters of fixtures that ask for another fixture: the database server, a server in a process of its own."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        for (fixture, parameter), marker in PARAMETERS.items():
+            if parameters.get(fixture) == parameter:
+                item.add_marker(marker)
         used = set(getattr(item, "fixturenames", ()))
-        if used & SERVICES or ("new_database" in parameters and parameters["new_database"] == "postgresql"):
+        if used & SERVICES:
             item.add_marker("services")
         directory = item.path.relative_to(TESTS).parts[0]
         if directory == "spark":
             item.add_marker("spark")
-        if directory in SLOW or SLOW_WORDS & set(re.split(r"\W|_", f"{item.path.stem} {item.name}")):
+        words = set(re.split(r"\W|_", f"{item.path.stem} {item.name}"))
+        if directory in SLOW or SLOW_WORDS & words:
             item.add_marker("slow")
     if hasattr(config, "workerinput"):
         items.sort(key=start_order)

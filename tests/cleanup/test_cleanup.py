@@ -452,6 +452,7 @@ def step(table: Table, name: str, number: int) -> None:
                 lance.write_dataset(rows(number, number + 2), table.branch(branch).open(), mode="append")
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(st.sampled_from(STEPS), min_size=4, max_size=14),

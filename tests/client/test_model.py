@@ -41,6 +41,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield Scene(catalog, "ml", root)
 
 
+@pytest.mark.slow
 @given(ours=BLOCKS, theirs=OTHERS, stable=st.booleans())
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -227,6 +227,7 @@ def broken(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[BrokenSto
         yield BrokenStorage(catalog, root)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [4], indirect=True)
 def test_a_batch_is_sent_again_after_a_server_said_that_nothing_was_done(broken: BrokenStorage) -> None:
     with broken.catalog.begin() as tx:
@@ -240,6 +241,7 @@ def test_a_batch_is_sent_again_after_a_server_said_that_nothing_was_done(broken:
     assert tx.result.tables[0].version == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [0], indirect=True)
 def test_a_server_that_did_nothing_is_unavailable_and_the_outcome_is_known(broken: BrokenStorage) -> None:
     with pytest.raises(CatalogUnavailable, match="nothing was done") as caught, broken.catalog.begin() as tx:
@@ -251,6 +253,7 @@ def test_a_server_that_did_nothing_is_unavailable_and_the_outcome_is_known(broke
     assert broken.catalog.run(lambda again: again.create("t", rows(1))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [4], indirect=True)
 def test_a_batch_refused_by_a_damaged_catalog_is_not_sent_again(broken: BrokenStorage) -> None:
     with pytest.raises(CommitRejected, match="the catalog is damaged") as caught, broken.catalog.begin() as tx:

@@ -79,7 +79,7 @@ FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("depth", [260, 1_000, 100_000])
+@pytest.mark.parametrize("depth", [260, 1_000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_change_with_a_value_nested_deep(table: Ground, field: str, depth: int) -> None:
     operation, request = FIELDS[field]

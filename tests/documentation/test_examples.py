@@ -32,6 +32,7 @@ def _parameter(page: Path) -> object:
     return pytest.param(page, id=name_of(page), marks=marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [_parameter(page) for page in WITH_PYTHON])
 def test_the_blocks_of_a_page_run_one_after_another(page: Path, tmp_path: Path, server: ServerProcess) -> None:
     script = tmp_path / "page.py"

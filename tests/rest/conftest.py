@@ -217,7 +217,8 @@ def echo_server() -> Iterator[RunningServer]:
 @pytest.fixture
 def http(echo_server: RunningServer) -> Iterator[httpx.Client]:
     """A client of an echoing server."""
-    with httpx.Client(base_url=echo_server.url) as client:
+    # The server speaks plain HTTP. To load certificates for each test would take most of its time.
+    with httpx.Client(base_url=echo_server.url, verify=False) as client:
         yield client
 
 

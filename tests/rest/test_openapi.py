@@ -141,6 +141,7 @@ class TestModels:
                     }
 
 
+@pytest.mark.slow
 def test_the_generated_client_is_current() -> None:
     script = ROOT / "scripts" / "generate_client.py"
     run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)

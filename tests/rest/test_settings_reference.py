@@ -27,6 +27,7 @@ def script() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_it_is_current() -> None:
     done = subprocess.run([sys.executable, SCRIPT, "--check"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
