@@ -192,7 +192,12 @@ class CatalogSnapshot:
         Each is the same object in two snapshots, or None in both, if nothing of it was changed between them.
         """
         state = self._state
-        return self.managed, *(stored.get(object_id) for stored in (state.namespaces, state.tables, state.children))
+        return (
+            self.managed,
+            state.namespaces.get(object_id),
+            state.tables.get(object_id),
+            state.children.get(object_id),
+        )
 
     def apply(self, changes: Changes) -> CatalogSnapshot:
         """The overlay after these changes, at the same version; the next batch of a group is planned on it.

@@ -10,7 +10,7 @@ Names are in the order of Python's strings, which is that of their UTF-8 bytes.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Final, TypeVar
 
@@ -92,13 +92,21 @@ class SortedNames(Collection[str]):
 
     def starting_at(self, name: str) -> Iterator[str]:
         """The names from `name` on, which is among them if it is in the set."""
-        return chain.from_iterable(_leaves_from(self._root, name))
+        return chain.from_iterable(_leaves_from(self._root, name, bisect_left))
 
     def after(self, name: str) -> Iterator[str]:
         """The names that follow `name`."""
-        names = self.starting_at(name)
-        first = next(names, None)
-        return names if first is None or first == name else chain((first,), names)
+        return chain.from_iterable(_leaves_from(self._root, name, bisect_right))
+
+    def first(self, count: int, *, after: str | None = None) -> list[str]:
+        """The first `count` names, of those that follow `after` if it is given. Copies leaves, not single names."""
+        names: list[str] = []
+        for leaf in self.leaves() if after is None else _leaves_from(self._root, after, bisect_right):
+            names += leaf
+            if len(names) >= count:
+                break
+        del names[count:]
+        return names
 
     def edit(self, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> SortedNames:
         """The set with the names of `add` and without those of `remove`; a name in both is there afterwards.
@@ -244,12 +252,12 @@ def _leaves(node: _Node) -> Iterator[_Leaf]:
         yield node
 
 
-def _leaves_from(node: _Node, name: str) -> Iterator[_Leaf]:
-    """The leaves that hold names from `name` on; of the first one only those."""
+def _leaves_from(node: _Node, name: str, bisect: Callable[[_Leaf, str], int]) -> Iterator[_Leaf]:
+    """The leaves with the names from `name` on (`bisect_left`) or behind it (`bisect_right`), without those before."""
     if isinstance(node, _Inner):
         at = max(bisect_right(node.firsts, name) - 1, 0)
-        yield from _leaves_from(node.children[at], name)
+        yield from _leaves_from(node.children[at], name, bisect)
         for child in node.children[at + 1 :]:
             yield from _leaves(child)
     else:
-        yield node[bisect_left(node, name) :]
+        yield node[bisect(node, name) :]

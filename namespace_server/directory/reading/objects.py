@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -18,7 +18,7 @@ from lance_core.errors import NotFound
 from lance_core.format.refs import decode_tag, tag_path
 from namespace_server.directory.committing.verifier import stored_entries
 from namespace_server.directory.model import requests
-from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.entries import NamespaceEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import namespace_not_found
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
 from namespace_server.directory.model.requests import Request
@@ -33,37 +33,26 @@ Read = Callable[[ReadContext, Request], Body]
 
 def describe_namespace(context: ReadContext, request: Request) -> Body:
     """DescribeNamespaceResponse."""
-    namespace_id = requests.object_id(request, "namespace")
-    namespace = context.about(namespace_id).namespace(namespace_id)
-    if namespace is None:
-        raise namespace_not_found(namespace_id)
+    namespace = _require_namespace(context, requests.object_id(request, "namespace"))
     return {"properties": dict(namespace.properties)}
 
 
 def namespace_exists(context: ReadContext, request: Request) -> Body:
     """Nothing, or NamespaceNotFoundError (1)."""
-    describe_namespace(context, request)
+    _require_namespace(context, requests.object_id(request, "namespace"))
     return {}
-
-
-def _require_listed(context: ReadContext, request: Request) -> None:
-    """A namespace that is listed must exist; where namespaces are implicit, any other is an empty one."""
-    if not context.implicit_namespaces:
-        describe_namespace(context, request)
 
 
 def list_namespaces(context: ReadContext, request: Request) -> Body:
     """ListNamespacesResponse: names of direct children, in byte order."""
-    namespace_id = requests.object_id(request, "namespace")
-    _require_listed(context, request)
+    namespace_id = _listed(context, request)
     names, token = page(context, context.about(namespace_id).child_namespaces(namespace_id), request)
     return _paged({"namespaces": names}, token)
 
 
 def list_tables(context: ReadContext, request: Request) -> Body:
     """ListTablesResponse: names of direct children, in byte order; without `include_declared` only created ones."""
-    namespace_id = requests.object_id(request, "namespace")
-    _require_listed(context, request)
+    namespace_id = _listed(context, request)
     tables = context.about(namespace_id).child_tables(namespace_id)
     if requests.flag(request, "include_declared", default=True):
         names, token = page(context, tables, request)
@@ -178,6 +167,21 @@ def list_catalog_versions(context: ReadContext, request: Request) -> Body:
     return _paged({"versions": versions}, str(history[wanted - 1].version) if len(history) > wanted else None)
 
 
+def _listed(context: ReadContext, request: Request) -> ObjectId:
+    """The namespace that is listed. It must exist; where namespaces are implicit, any other is an empty one."""
+    namespace_id = requests.object_id(request, "namespace")
+    if not context.implicit_namespaces:
+        _require_namespace(context, namespace_id)
+    return namespace_id
+
+
+def _require_namespace(context: ReadContext, namespace_id: ObjectId) -> NamespaceEntry:
+    namespace = context.about(namespace_id).namespace(namespace_id)
+    if namespace is None:
+        raise namespace_not_found(namespace_id)
+    return namespace
+
+
 def page(
     context: ReadContext, names: SortedNames, request: Request, wanted: Callable[[str], bool] | None = None
 ) -> tuple[list[str], str | None]:
@@ -186,10 +190,11 @@ def page(
     No more names are looked at than it takes to fill the page and to tell whether another one follows.
     """
     limit, token = context.page_size(request), requests.text(request, "page_token")
-    following: Iterable[str] = names if token is None else names.after(token)
-    if wanted is not None:
-        following = filter(wanted, following)
-    chosen = list(islice(following, limit + 1 if limit else 0))
+    count = limit + 1 if limit else 0
+    if wanted is None:
+        chosen = names.first(count, after=token)
+    else:
+        chosen = list(islice(filter(wanted, names if token is None else names.after(token)), count))
     if len(chosen) <= limit:
         return chosen, None
     return chosen[:limit], chosen[limit - 1]

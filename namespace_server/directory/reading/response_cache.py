@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
 from operator import is_
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -45,8 +44,7 @@ class Answer:
         return self._json
 
 
-@dataclass(frozen=True, slots=True)
-class CachedResponse:
+class CachedResponse(NamedTuple):
     """An answer in the cache.
 
     `vacant` is a storage key: where a file stands under it, the entry is invalid (rule P5: versions above the head that
@@ -63,7 +61,7 @@ class CachedResponse:
         """The same entry for another snapshot; None where it is invalid: the answer may be another one."""
         if self.subject is None or not all(map(is_, self.facts, snapshot.facts(self.subject))):
             return None
-        return replace(self, answer=self.answer.at(snapshot.version))
+        return self._replace(answer=self.answer.at(snapshot.version))
 
 
 class ResponseCache:

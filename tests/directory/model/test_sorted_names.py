@@ -78,7 +78,11 @@ def test_it_answers_like_a_sorted_list(start: set[str], edits: list[tuple[set[st
     assert (probe in names) == (probe in expected)
     assert all(name in names for name in ordered)
     assert list(names.starting_at(probe)) == ordered[bisect_left(ordered, probe) :]
-    assert list(names.after(probe)) == ordered[bisect_right(ordered, probe) :]
+    behind = ordered[bisect_right(ordered, probe) :]
+    assert list(names.after(probe)) == behind
+    for count in (0, 1, 100, len(ordered)):
+        assert names.first(count) == ordered[:count]
+        assert names.first(count, after=probe) == behind[:count]
     check_structure(names)
 
 
