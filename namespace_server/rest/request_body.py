@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from starlette.types import Receive
 from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
 from namespace_server.rest.headers import Headers
 from namespace_server.rest.limits import RequestLimits
+from namespace_server.rest.shared_timeout import SharedTimeout
 
 JsonObject = dict[str, Any]
 
@@ -44,6 +44,7 @@ class BodyReader:
 
     def __init__(self, limits: RequestLimits) -> None:
         self._limits = limits
+        self._timeout = SharedTimeout(limits.body_timeout)
         self._buffered = 0
 
     async def read(self, receive: Receive, headers: Headers, limit: int) -> bytes:
@@ -68,7 +69,7 @@ class BodyReader:
                 raise BodyTooLarge(f"request body: expected at most {limit} bytes, found {digits[:20].decode()}")
         reserved = 0
         try:
-            async with asyncio.timeout(self._limits.body_timeout):
+            with self._timeout:
                 message = await receive()
                 if message["type"] == "http.request" and not message.get("more_body", False):
                     data: bytes = message.get("body", b"")
