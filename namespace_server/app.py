@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
@@ -10,15 +10,15 @@ from lance_namespace.errors import LanceNamespaceError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.errors import render_error
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.limits import RequestLimits
-from namespace_server.rest.middleware import ErrorHandler, HostGuard, RawPath, RequestContext
+from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext
 from namespace_server.rest.port import Catalog
+from namespace_server.rest.reads import ReadRouter
 from namespace_server.rest.routers import READS, ROUTERS
 from namespace_server.rest.service import CatalogService
 
@@ -28,8 +28,8 @@ _EXPOSED = ("x-lance-catalog-version", "x-request-id")
 class Application:
     """The ASGI application of one catalog. It serves HTTP within `lifespan` only.
 
-    Reads are matched first, by a Starlette router in front of FastAPI: matching a route and entering a handler takes
-    FastAPI longer than a describe takes as a whole.
+    Reads are matched first, by a router in front of FastAPI: matching a route and entering a handler takes FastAPI
+    longer than a describe takes as a whole.
     """
 
     def __init__(self, service: CatalogService, hosts: Iterable[str], origins: Iterable[str]) -> None:
@@ -40,19 +40,29 @@ class Application:
             self.api.include_router(router)
         for kind in (HTTPException, LanceNamespaceError, ValidationError, Exception):
             self.api.add_exception_handler(kind, answer_error)
-        reads = Router([read.route(service) for read in READS], redirect_slashes=False, default=self.api)
+        self._routes = ReadRouter(READS, service, default=self.api)
         allowed = [origin.lower().rstrip("/") for origin in origins]  # as browsers send them
-        app: ASGIApp = ErrorHandler(HostGuard(RawPath(reads), hosts, allowed), service)
+        self._guard = HostGuard(hosts, allowed)
+        app: ASGIApp = ErrorHandler(self._dispatch, service)
         if allowed:
             app = CORSMiddleware(
                 app, allow_origins=allowed, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED
             )
         self._app = RequestContext(app, service)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Handle one request."""
         scope["app"] = self.api
-        await self._app(scope, receive, send)
+        return self._app(scope, receive, send)
+
+    def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Check where a request comes from, and hand it on by its path as it was sent, without trailing slashes.
+
+        A decoded path would turn a name that holds `%2F` into two segments, and reach the route of another table.
+        """
+        self._guard.check(scope)
+        scope["path"] = scope["raw_path"].decode("latin-1").rstrip("/") or "/"
+        return self._routes(scope, receive, send)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

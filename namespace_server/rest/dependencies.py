@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from starlette.types import Receive
 
 from namespace_server.rest.headers import Headers, read_id, read_idempotency_key, read_pin, read_query
@@ -22,7 +22,8 @@ Service = Annotated[CatalogService, Depends(service_of)]
 
 def headers_of(request: Request) -> Headers:
     """All headers by their lower-case names."""
-    return dict(request.scope["headers"])
+    headers: Headers = request.scope["header_map"]
+    return headers
 
 
 RequestHeaders = Annotated[Headers, Depends(headers_of)]
@@ -84,11 +85,12 @@ def rows_of(query: type[Query]) -> Callable[..., RowsRequest]:
 
     Raises `InvalidInputError` (13), `pydantic.ValidationError`.
     """
+    model: TypeAdapter[Query] = TypeAdapter(query)
 
     def read_rows_request(request: Request, principal: Principal, headers: RequestHeaders) -> RowsRequest:
         del principal  # identified before anything is read
         check_arrow(headers)
-        given, parameters = parse_query(request.scope["query_string"], query)
+        given, parameters = parse_query(request.scope["query_string"], model)
         return RowsRequest({**parameters, "id": read_id(request.path_params["id"], given)}, request.receive)
 
     return read_rows_request

@@ -1,4 +1,4 @@
-"""ASGI middleware: request ids, the last error handler, hosts and origins, and undecoded paths."""
+"""What every request passes: its id and its access log line, the last error handler, and the check of its origin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 import itertools
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.rest.access_log import Access
 from namespace_server.rest.errors import SHOWN_METHOD, OriginRefused, render_error
-from namespace_server.rest.headers import CATALOG_VERSION
+from namespace_server.rest.headers import CATALOG_VERSION, Headers
 from namespace_server.rest.service import CatalogService
 
 REQUEST_ID = b"x-request-id"
@@ -23,56 +23,57 @@ _MAX_REQUEST_ID = 128
 
 
 class RequestContext:
-    """Outermost: gives each request an id, and logs the access.
+    """Outermost: gives each request an id, collects its headers, and logs the access.
 
-    A client's `X-Request-Id` of at most 128 printable ASCII characters is kept; it comes back with the answer.
+    A client's `X-Request-Id` of at most 128 printable ASCII characters is kept; it comes back with the answer. Of a
+    header that is there more than once the last one counts. Leaves in the scope for the others: `header_map`, the
+    headers by their lower-case names, and once the answer has begun `response_start`, the message that began it.
     """
 
     def __init__(self, app: ASGIApp, service: CatalogService) -> None:
         self._app = app
         self._service = service
-        self._prefix = secrets.token_hex(4)
+        self._prefix = secrets.token_hex(4).encode()
         self._numbers = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         began = time.perf_counter()
-        log = self._service.access_log
-        request_id = self._request_id(scope)
-        status = 0
-        version: bytes | None = None
+        headers: Headers = dict(scope["headers"])
+        scope["header_map"] = headers
+        request_id = self._request_id(headers)
 
-        async def send_with_id(message: Message) -> None:
-            nonlocal status, version
+        def send_with_id(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
-                status = message["status"]
-                headers = message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id)]
-                if log is not None:
-                    version = next((value for name, value in headers if name == CATALOG_VERSION), None)
-            await send(message)
+                message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id)]
+                scope["response_start"] = message
+            return send(message)
 
         await self._app(scope, receive, send_with_id)
+        log = self._service.access_log
         if log is not None:
-            log.add(
-                Access(
-                    time.time(),
-                    scope["method"][:SHOWN_METHOD],
-                    scope.get("route_path") or scope["raw_path"][:200].decode("latin-1"),
-                    status,
-                    time.perf_counter() - began,
-                    scope.get("principal"),
-                    None if version is None else version.decode(),
-                    request_id.decode(),
-                )
-            )
+            log.add(_access(scope, began, request_id))
 
-    def _request_id(self, scope: Scope) -> bytes:
-        for name, value in scope["headers"]:
-            if name == REQUEST_ID:
-                given: bytes = value
-                if 0 < len(given) <= _MAX_REQUEST_ID and given.isascii() and given.decode().isprintable():
-                    return given
-        return f"{self._prefix}-{next(self._numbers):x}".encode()
+    def _request_id(self, headers: Headers) -> bytes:
+        given = headers.get(REQUEST_ID)
+        if given is not None and 0 < len(given) <= _MAX_REQUEST_ID and given.isascii() and given.decode().isprintable():
+            return given
+        return b"%b-%x" % (self._prefix, next(self._numbers))
+
+
+def _access(scope: Scope, began: float, request_id: bytes) -> Access:
+    start = scope.get("response_start", {})
+    version = dict(start.get("headers", ())).get(CATALOG_VERSION)
+    return Access(
+        time.time(),
+        scope["method"][:SHOWN_METHOD],
+        scope.get("route_path") or scope["raw_path"][:200].decode("latin-1"),
+        start.get("status", 0),
+        time.perf_counter() - began,
+        scope.get("principal"),
+        None if version is None else version.decode(),
+        request_id.decode(),
+    )
 
 
 class ErrorHandler:
@@ -84,17 +85,10 @@ class ErrorHandler:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request. An exception after the answer has begun is raised: the connection is then closed."""
-        has_begun = False
-
-        async def send_noting(message: Message) -> None:
-            nonlocal has_begun
-            has_begun = True
-            await send(message)
-
         try:
-            await self._app(scope, receive, send_noting)
+            await self._app(scope, receive, send)
         except Exception as error:
-            if not has_begun:
+            if "response_start" not in scope:
                 status, headers, body = render_error(
                     error,
                     self._service.version_for(scope),
@@ -111,7 +105,6 @@ class HostGuard:
     """Refuses requests that a web page of another site could send.
 
     Args:
-        app: the application behind it.
         hosts: names that `Host` may have, without port; `*.example.org` stands for all names below. Empty: any.
         origins: origins (`https://host:port`) that may send requests, besides the server's own.
 
@@ -120,30 +113,22 @@ class HostGuard:
     it in `Origin` or says so in `Sec-Fetch-Site`, and is refused unless that origin is allowed.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str], origins: Iterable[str]) -> None:
-        self._app = app
+    def __init__(self, hosts: Iterable[str], origins: Iterable[str]) -> None:
         self._hosts = frozenset(host.lower() for host in hosts)
         self._suffixes = tuple(host[1:] for host in self._hosts if host.startswith("*."))
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what is allowed. Raises `OriginRefused`, `InvalidInputError`."""
-        if scope["type"] == "http":
-            host = origin = site = None
-            for name, value in scope["headers"]:
-                if name == b"host":
-                    if host is not None:
-                        raise InvalidInputError("Host: expected one, found several")
-                    host = value
-                elif name == b"origin":
-                    origin = value
-                elif name == b"sec-fetch-site":
-                    site = value
-            if self._hosts:
-                self._check_host(host)
-            if origin is not None or site is not None:
-                self._check_origin(scope, host, origin, site)
-        await self._app(scope, receive, send)
+    def check(self, scope: Scope) -> None:
+        """Raise `OriginRefused` or `InvalidInputError` unless the request is allowed."""
+        headers: Headers = scope["header_map"]
+        if len(headers) != len(scope["headers"]) and [name for name, _ in scope["headers"]].count(b"host") > 1:
+            raise InvalidInputError("Host: expected one, found several")
+        host = headers.get(b"host")
+        if self._hosts:
+            self._check_host(host)
+        origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
+        if origin is not None or site is not None:
+            self._check_origin(scope, host, origin, site)
 
     def _check_host(self, host: bytes | None) -> None:
         name = host_name(host or b"")
@@ -159,22 +144,6 @@ class HostGuard:
         own = f"{scope['scheme']}://{(host or b'').decode('latin-1').lower()}"
         if named != own and named not in self._origins:
             raise OriginRefused(f"Origin: expected {own} or one that is allowed, found {named[:80]!r}")
-
-
-class RawPath:
-    """Matches routes against the path as it was sent, without trailing slashes.
-
-    A decoded path would turn a name that holds `%2F` into two segments, and reach the route of another table.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        if scope["type"] == "http":
-            scope["path"] = scope["raw_path"].decode("latin-1").rstrip("/") or "/"
-        await self._app(scope, receive, send)
 
 
 @lru_cache(256)

@@ -9,8 +9,9 @@ from lance_namespace_urllib3_client.models.batch_create_table_versions_request i
 from lance_namespace_urllib3_client.models.commit_table_operation import CommitTableOperation
 from lance_namespace_urllib3_client.models.create_table_version_entry import CreateTableVersionEntry
 from lance_namespace_urllib3_client.models.create_table_version_request import CreateTableVersionRequest
-from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, BeforeValidator, FailFast, Field, StrictBool, StrictInt, StrictStr
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on only
 
 from namespace_server.directory.model.integers import MAX_INT64, MIN_INT64
 
@@ -37,45 +38,43 @@ PageSize = Annotated[int, BeforeValidator(_parse_integer), Field(ge=MIN_INT64, l
 Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 
 
-class Query(BaseModel):
+class Query(TypedDict, total=False):
     """No query parameters but the delimiter, which belongs to the path. Unknown parameters are ignored."""
 
-    model_config = ConfigDict(frozen=True)
 
-
-class Paging(Query):
+class Paging(Query, total=False):
     """Query parameters of every list."""
 
-    page_token: str | None = None
-    limit: PageSize | None = None
+    page_token: str
+    limit: PageSize
 
 
-class ListTablesQuery(Paging):
+class ListTablesQuery(Paging, total=False):
     """Query parameters of the lists of tables."""
 
-    include_declared: Flag | None = None
+    include_declared: Flag
 
 
-class ListTableVersionsQuery(Paging):
+class ListTableVersionsQuery(Paging, total=False):
     """Query parameters of the list of a table's versions."""
 
-    branch: str | None = None
-    descending: Flag | None = None
+    branch: str
+    descending: Flag
 
 
-class DescribeTableQuery(Query):
+class DescribeTableQuery(Query, total=False):
     """Query parameters of the description of a table."""
 
-    with_table_uri: Flag | None = None
-    load_detailed_metadata: Flag | None = None
-    check_declared: Flag | None = None
+    with_table_uri: Flag
+    load_detailed_metadata: Flag
+    check_declared: Flag
 
 
-class InsertQuery(Query):
+class InsertQuery(Query, total=False):
     """Query parameters of an insert."""
 
-    mode: str | None = None
-    branch: str | None = None
+    mode: str
+    branch: str
 
 
 class AssertTableVersionRequest(BaseModel):

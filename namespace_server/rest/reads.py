@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
-from pydantic import BaseModel
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from pydantic import BaseModel, TypeAdapter
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from namespace_server.rest.headers import Headers, read_id, read_pin, read_version
 from namespace_server.rest.models import Query
-from namespace_server.rest.port import Answer
 from namespace_server.rest.request_body import LARGE_BODY, JsonObject, check_media_type
 from namespace_server.rest.requests import decode_body, parse_query
 from namespace_server.rest.responses import success_headers
 from namespace_server.rest.service import CatalogService
+
+_PARAMETER: Final = re.compile(r"\{\w+\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,46 +38,80 @@ class ReadRoute:
     optional_body: bool = False
     silent: bool = False
 
-    def route(self, service: CatalogService) -> Route:
-        """The route, for a router of this service."""
-        return Route(self.path, ReadEndpoint(self, service), methods=[self.method], name=self.operation)
+
+class ReadRouter:
+    """Hands a request to the `ReadRoute` that its path matches, any other to `default` (an ASGI application).
+
+    One regular expression matches all paths: to try them one by one takes longer than a cached read.
+    """
+
+    def __init__(self, routes: Sequence[ReadRoute], service: CatalogService, default: ASGIApp) -> None:
+        self._endpoints = [ReadEndpoint(route, service) for route in routes]
+        # Each alternative has one group, so the number of the group that matched is the one of its route.
+        self._paths = re.compile("|".join(_pattern(route.path) for route in routes))
+        self._default = default
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Handle one request. Raises `HTTPException` (405) if the path is a read's, but not the method."""
+        found = self._paths.fullmatch(scope["path"])
+        if found is None or found.lastindex is None:
+            return self._default(scope, receive, send)
+        endpoint = self._endpoints[found.lastindex - 1]
+        if scope["method"] not in endpoint.methods:
+            raise HTTPException(405, headers={"Allow": ", ".join(endpoint.methods)})
+        return endpoint.answer(scope, receive, send, found[found.lastindex])
+
+
+def _pattern(path: str) -> str:
+    """A regular expression of a path template, with one group: its parameter, or nothing."""
+    return _PARAMETER.sub("([^/]+)", path) if _PARAMETER.search(path) else f"{path}()"
 
 
 class ReadEndpoint:
-    """Answers the requests of one `ReadRoute` (an ASGI application)."""
+    """Answers the requests of one `ReadRoute`."""
 
-    __slots__ = ("_route", "_service")
+    __slots__ = ("_query", "_route", "_service", "methods")
 
     def __init__(self, route: ReadRoute, service: CatalogService) -> None:
         self._route = route
         self._service = service
+        self._query: TypeAdapter[Query] = TypeAdapter(route.query)
+        self.methods = ("GET", "HEAD") if route.method == "GET" else (route.method,)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request. Raises namespace errors, for the error handler."""
-        service = self._service
-        headers: Headers = dict(scope["headers"])
+    async def answer(self, scope: Scope, receive: Receive, send: Send, segment: str) -> None:
+        """Answer one request, where `segment` is the parameter in its path as it was sent, empty if it has none.
+
+        Raises namespace errors, for the error handler.
+        """
+        service, route = self._service, self._route
+        headers: Headers = scope["header_map"]
         scope["principal"] = service.authenticator.principal(headers)
-        route = self._route
         scope["route_path"] = route.path
         pin = read_pin(headers)
         body = b""
         if route.model is not None:
             check_media_type(headers)
             body = await service.bodies.read(receive, headers, service.limits.read_body)
+        query: bytes = scope["query_string"]
         # Every principal sees the same catalog, so the principal is no part of the key.
-        key = (route.operation, scope["path"], scope["query_string"], body)
-        answer = service.cached(key) if pin is None else None
+        key = None if pin is not None else (route.operation, scope["path"], query, body)
+        answer = None if key is None else service.cached(key)
         if answer is None:
-            make_request = partial(self._request, scope, body)
-            request = await service.in_thread(make_request) if len(body) >= LARGE_BODY else make_request()
-            answer = await service.read(route.operation, request, at=pin, key=key if pin is None else None)
-        await self._send(send, answer)
+            if len(body) >= LARGE_BODY:
+                request = await service.in_thread(partial(self._request, segment, query, body))
+            else:
+                request = self._request(segment, query, body)
+            answer = await service.read(route.operation, request, at=pin, key=key)
+        service.saw(answer.catalog_version)
+        content = b"" if route.silent else answer.json
+        headers_ = success_headers(content, answer.catalog_version)
+        await send({"type": "http.response.start", "status": 200, "headers": headers_})
+        await send({"type": "http.response.body", "body": content})
 
-    def _request(self, scope: Scope, body: bytes) -> JsonObject:
+    def _request(self, segment: str, query_string: bytes, body: bytes) -> JsonObject:
         route = self._route
-        parameters = scope["path_params"]
-        query, given = parse_query(scope["query_string"], route.query)
-        named = read_id(parameters["id"], query) if "id" in parameters else None
+        query, given = parse_query(query_string, self._query)
+        named = read_id(segment, query) if "{id}" in route.path else None
         request: JsonObject = {}
         if route.model is not None:
             limits = self._service.limits
@@ -85,17 +123,9 @@ class ReadEndpoint:
         request |= given
         if named is not None:
             return request
-        if "version" in parameters:
-            request["version"] = read_version(parameters["version"].encode(), "path")
+        if segment:
+            request["version"] = read_version(segment.encode(), "path")
         elif "delimiter" in query:
             read_id("", query)
             request["delimiter"] = query["delimiter"]
         return request
-
-    async def _send(self, send: Send, answer: Answer) -> None:
-        self._service.saw(answer.catalog_version)
-        body = b"" if self._route.silent else answer.json
-        await send(
-            {"type": "http.response.start", "status": 200, "headers": success_headers(body, answer.catalog_version)}
-        )
-        await send({"type": "http.response.body", "body": body})

@@ -8,14 +8,11 @@ from typing import Any
 
 import orjson
 from lance_namespace.errors import InvalidInputError
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
-from namespace_server.rest.headers import read_query
+from namespace_server.rest.headers import SHORT_QUERY, read_query
 from namespace_server.rest.limits import RequestLimits
 from namespace_server.rest.request_body import JsonObject, decode_object
-
-_SHORT_QUERY = 256
-"""Bytes of a query string whose parameters are cached."""
 
 
 def decode_body(
@@ -38,7 +35,8 @@ def decode_body(
         del body["id"]
     if route is not None:
         named = body.get("id")
-        if isinstance(named, list) and all(isinstance(name, str) for name in named) and named not in spellings(route):
+        is_list = named != route and isinstance(named, list) and all(isinstance(name, str) for name in named)
+        if is_list and named not in spellings(route):
             raise InvalidInputError(f"request body names {_shown(named)}, the route names {_shown(route)}")
         if named is None:
             body["id"] = route
@@ -51,19 +49,18 @@ def spellings(route: list[str]) -> tuple[list[str], list[str]]:
     return route, [name.replace("+", " ") for name in route]
 
 
-def parse_query(query_string: bytes, model: type[BaseModel]) -> tuple[Mapping[str, str], Mapping[str, Any]]:
-    """All query parameters as text, and those of `model` with their types.
+def parse_query(query_string: bytes, model: TypeAdapter[Any]) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+    """All query parameters as text, and those of `model` that are given, with their types.
 
     Short query strings are parsed once: those of a client hardly differ. Raises `InvalidInputError` and
     `pydantic.ValidationError`.
     """
-    return _parse_short(query_string, model) if len(query_string) <= _SHORT_QUERY else _parse(query_string, model)
+    return _parse_short(query_string, model) if len(query_string) <= SHORT_QUERY else _parse(query_string, model)
 
 
-def _parse(query_string: bytes, model: type[BaseModel]) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+def _parse(query_string: bytes, model: TypeAdapter[Any]) -> tuple[Mapping[str, str], Mapping[str, Any]]:
     query = read_query(query_string)
-    parsed = model.model_validate(query)
-    return query, {name: getattr(parsed, name) for name in parsed.model_fields_set}
+    return query, model.validate_python(query)
 
 
 _parse_short = lru_cache(512)(_parse)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
 
 from namespace_server.rest import models
 from namespace_server.rest.models import Query
@@ -24,15 +23,15 @@ class Served:
     method: str
     path: str
     read: ReadRoute | None = None
-    rows: type[BaseModel] | None = None
+    rows: type[Query] | None = None
     pinned: bool = False
 
     @property
-    def query(self) -> type[BaseModel]:
+    def query(self) -> type[Query]:
         return self.rows or (Query if self.read is None else self.read.query)
 
 
-ROWS: dict[str, type[BaseModel]] = {"insert_into_table": models.InsertQuery}
+ROWS: dict[str, type[Query]] = {"insert_into_table": models.InsertQuery}
 CHANGES = tuple(
     Served(route.name, method, route.path, rows=ROWS.get(route.name), pinned=module is queries)
     for module in (tables, versions, namespaces, batches, rows, queries)

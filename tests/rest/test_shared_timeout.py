@@ -9,9 +9,9 @@ import pytest
 from namespace_server.rest.shared_timeout import SharedTimeout
 
 
-async def wait_within(timeout: SharedTimeout, event: asyncio.Event) -> str:
+async def wait_within(bound: SharedTimeout, event: asyncio.Event) -> str:
     try:
-        with timeout:
+        with bound:
             await event.wait()
     except TimeoutError:
         return "late"
