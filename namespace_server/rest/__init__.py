@@ -4,12 +4,13 @@ What a request means and whether it may happen is decided in `namespace_server.d
 and answers become bytes.
 
     routers         the routes, one module for each kind of object
-    middleware      request ids, the last error handler, hosts and origins, undecoded paths
+    middleware      request ids, the last error handler, hosts and origins
     dependencies    FastAPI dependencies: identity, idempotency key, body of a change
-    reads           raw ASGI routes of read operations
+    reads           raw ASGI routes of read operations, and the router in front of FastAPI
     service         what all routes share: the catalog, threads, the newest snapshot
     commit_queue    groups of changes and the threads that commit them
     request_body    reads bodies within bounds and decodes them
+    shared_timeout  the deadline of a body: one timer for all
     requests        from the parts of an HTTP request to the request of an operation
     headers         pins, idempotency keys, ids, query parameters
     models          pydantic models: our additions to the published ones, query parameters
