@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_core.compaction import CompactionOptions
 from lance_core.transaction.fields import descendants
-from lance_core.transaction.operations import Append, Project, Restore
+from lance_core.transaction.operations import Append, Project
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import InvalidCall
 from namespace_client.reading import TableReader
@@ -425,10 +425,7 @@ class MultiTableTransaction(StagedTransaction):
                         f"tag {tag!r} is on branch {tagged_branch or 'main'}, expected {changes.state.branch or 'main'}"
                     )
             assert version is not None
-            if version > (changes.state.version or 0):
-                raise InvalidCall(f"restore of version {version}: expected at most {changes.state.version}")
-            source = changes.version(version)
-            changes.take(f"restore {tag or version}", Restore(version), message=self._message, source=source)
+            changes.restore(version, message=self._message, tag=tag)
 
     # -- rows
 

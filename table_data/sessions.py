@@ -35,6 +35,5 @@ class ChangeSession:
                     self._rows.check()
                 raise
             checks, operations = changes.operations(self._job.message, serializable=False)
-        return Staged(
-            tuple(operation_json(operation) for operation in (*checks, *operations)), result, self._change.repeatable
-        )
+        encoded = tuple(operation_json(operation) for operation in (*checks, *operations))
+        return Staged(encoded, result, self._change.repeatable, self._change.independent)

@@ -26,7 +26,7 @@ from table_data.batch_operations import (
     VersionAssertion,
 )
 from table_data.composition import Composition, Step, compose, take_step
-from table_data.errors import InvalidCall
+from table_data.errors import InvalidCall, VersionGone
 
 if TYPE_CHECKING:
     import lance
@@ -191,6 +191,15 @@ class TableChanges:
             del self.steps[before:]
             raise
         return prepared
+
+    def restore(self, version: int, *, message: str | None, tag: str | None = None) -> None:
+        """Go back to a published version of the same branch, which `tag` may have named.
+
+        Raises `VersionGone` if there is no such version, `ReferenceNotFound` if it was removed.
+        """
+        if not 0 < version <= (self.state.version or 0):
+            raise VersionGone(f"restore of version {version}: expected at most {self.state.version}")
+        self.take(f"restore {tag or version}", Restore(version), message=message, source=self.version(version))
 
     def compose(self, message: str | None) -> Composition:
         """The transactions for all steps, relative to the base version."""

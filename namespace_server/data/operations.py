@@ -34,6 +34,10 @@ class DataAnswer:
         """The answer as JSON."""
         return orjson.dumps(self.body)
 
+    def only(self, *names: str) -> DataAnswer:
+        """The answer with these fields of it."""
+        return DataAnswer({name: self.body[name] for name in names if name in self.body}, self.catalog_version)
+
 
 class DataOperations(Generic[Rows]):
     """The operations on rows of one catalog. Blocking; thread-safe.
@@ -72,8 +76,9 @@ class DataOperations(Generic[Rows]):
             raise namespace_error(error) from error
 
     def change(self, operation: str, request: Json, rows: Rows | None = None) -> DataAnswer:
-        """Commit a change of a table. Raises the namespace errors of the operation."""
-        table, catalog_version = self._catalog.find_table(request)
+        """Commit a change of a table, on its newest version. Raises the namespace errors of the operation."""
+        newest = {name: value for name, value in request.items() if name != "version"}
+        table, catalog_version = self._catalog.find_table(newest)
         message = (request.get("context") or {}).get("message")
         job = Job(operation, request, self._catalog.storage_options, message)
         try:
@@ -85,9 +90,9 @@ class DataOperations(Generic[Rows]):
                     try:
                         return self._commit(staged, message)
                     except ConcurrentModificationError as error:
-                        if not (left and staged.repeatable and is_retryable(error)):
+                        if not (left and staged.repeatable and (staged.independent or is_retryable(error))):
                             raise
-                    table, catalog_version = self._catalog.find_table(request)
+                    table, catalog_version = self._catalog.find_table(newest)
         except ClientError as error:
             raise namespace_error(error) from error
         raise AssertionError("the last try answers or raises")

@@ -18,7 +18,7 @@ from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.catalog import Catalog, CatalogOptions
 from namespace_server.directory.committing.probe import check_root, check_writable
 from namespace_server.directory.committing.verifier import key_above
-from namespace_server.directory.data_methods import BatchCommit, CatalogTables, DataMethods, made, plain
+from namespace_server.directory.data_methods import BatchCommit, CatalogTables, made, plain
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.idempotency_key import check_idempotency_key
@@ -31,6 +31,7 @@ from namespace_server.directory.reading.commit_results import answer_call
 from namespace_server.directory.reading.objects import READS
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import Answer, Body, CachedResponse, ResponseCache
+from namespace_server.directory.schema_methods import SchemaMethods
 
 _STORAGE = "storage."
 
@@ -54,7 +55,7 @@ _MANY: Mapping[str, Callable[[Request, RequestRules], tuple[Operation, ...]]] = 
 }
 
 
-class DirectoryNamespace(DataMethods):
+class DirectoryNamespace(SchemaMethods):
     """The catalog of one directory or bucket.
 
     Properties (strings, as `lance_namespace.connect` passes them):

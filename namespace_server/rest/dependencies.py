@@ -8,12 +8,20 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Request
+from lance_namespace import UpdateTableSchemaMetadataRequest
 from pydantic import BaseModel, TypeAdapter
 from starlette.types import Receive
 
 from namespace_server.rest.headers import Headers, read_id, read_idempotency_key, read_pin, read_query
-from namespace_server.rest.models import Query
-from namespace_server.rest.request_body import LARGE_BODY, Change, JsonObject, check_arrow, check_media_type
+from namespace_server.rest.models import BranchQuery, Query
+from namespace_server.rest.request_body import (
+    LARGE_BODY,
+    Change,
+    JsonObject,
+    check_arrow,
+    check_media_type,
+    decode_object,
+)
 from namespace_server.rest.requests import decode_body, parse_query
 from namespace_server.rest.service import CatalogService, service_of
 
@@ -96,11 +104,15 @@ def rows_of(query: type[Query]) -> Callable[..., RowsRequest]:
     return read_rows_request
 
 
-def read_of(model: type[BaseModel]) -> Callable[..., Awaitable[JsonObject]]:
-    """A dependency: the body of a read on rows, checked against a published model.
+def read_of(
+    model: type[BaseModel], *, optional: bool = False, query: type[Query] = Query
+) -> Callable[..., Awaitable[JsonObject]]:
+    """A dependency: the body of an operation on one table, checked against a published model.
 
-    Raises `InvalidInputError` (13), `pydantic.ValidationError`.
+    Fields that the body lacks may be parameters of the query, as `query` names them. Raises `InvalidInputError` (13),
+    `pydantic.ValidationError`.
     """
+    known: TypeAdapter[Query] = TypeAdapter(query)
 
     async def read_request(
         request: Request, principal: Principal, headers: RequestHeaders, service: Service
@@ -109,10 +121,32 @@ def read_of(model: type[BaseModel]) -> Callable[..., Awaitable[JsonObject]]:
         check_media_type(headers)
         limits = service.limits
         data = await service.bodies.read(request.receive, headers, limits.read_body)
-        route = read_id(request.path_params["id"], read_query(request.scope["query_string"]))
-        return decode_body(data, model, limits, values=limits.values, route=route)
+        given, parameters = parse_query(request.scope["query_string"], known)
+        route = read_id(request.path_params["id"], given)
+        return {**parameters, **decode_body(data, model, limits, values=limits.values, route=route, optional=optional)}
 
     return read_request
+
+
+_BRANCH: TypeAdapter[Query] = TypeAdapter(BranchQuery)
+
+
+async def schema_metadata_of(
+    request: Request, principal: Principal, headers: RequestHeaders, service: Service
+) -> JsonObject:
+    """A dependency: keys and values as the whole body, which has no other fields.
+
+    Raises `InvalidInputError` (13), `pydantic.ValidationError`.
+    """
+    del principal  # identified before the body is read
+    check_media_type(headers)
+    limits = service.limits
+    data = await service.bodies.read(request.receive, headers, limits.read_body)
+    given, parameters = parse_query(request.scope["query_string"], _BRANCH)
+    metadata = decode_object(data, limits, values=limits.values)
+    body = {**parameters, "id": read_id(request.path_params["id"], given), "metadata": metadata}
+    UpdateTableSchemaMetadataRequest.model_validate(body)
+    return body
 
 
 def pin_of(headers: RequestHeaders) -> int | None:

@@ -70,6 +70,12 @@ class DescribeTableQuery(Query, total=False):
     check_declared: Flag
 
 
+class BranchQuery(Query, total=False):
+    """Query parameters of changes whose body has no place for the branch."""
+
+    branch: str
+
+
 class InsertQuery(Query, total=False):
     """Query parameters of an insert."""
 

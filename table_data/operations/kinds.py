@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 class Change:
     """`stage` applies the request to the table and returns what the operation answers beside the version.
 
-    It is `repeatable` if it may be staged again on a newer version; it has no rows then, or keeps them.
+    It is `repeatable` if it may be staged again on a newer version; it has no rows then, or keeps them. It is
+    `independent` if that is so after an irreconcilable conflict too: it means the same whatever the table was.
     """
 
     stage: Callable[[TableChanges, Json, ArrowBody | None], Json]
     repeatable: bool
+    independent: bool = False
 
 
 Read = Callable[["lance.LanceDataset", Json], Any | pa.RecordBatchReader]

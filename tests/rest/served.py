@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 
 from fastapi.routing import APIRoute
@@ -9,14 +10,15 @@ from fastapi.routing import APIRoute
 from namespace_server.rest import models
 from namespace_server.rest.models import Query
 from namespace_server.rest.reads import ReadRoute
-from namespace_server.rest.routers import READS, batches, namespaces, queries, rows, tables, versions
+from namespace_server.rest.routers import READS, batches, namespaces, queries, rows, schemas, tables, versions
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
     """One method and path; `read` is set for reads of the catalog.
 
-    `rows` are the query parameters where the body is rows; `pinned` says that a catalog version may be named.
+    `rows` are the query parameters where the body is rows, `parameters` those beside a JSON body; `pinned` says that a
+    catalog version may be named.
     """
 
     operation: str
@@ -24,17 +26,26 @@ class Served:
     path: str
     read: ReadRoute | None = None
     rows: type[Query] | None = None
+    parameters: type[Query] | None = None
     pinned: bool = False
 
     @property
     def query(self) -> type[Query]:
-        return self.rows or (Query if self.read is None else self.read.query)
+        return self.rows or self.parameters or (Query if self.read is None else self.read.query)
 
 
 ROWS: dict[str, type[Query]] = {"insert_into_table": models.InsertQuery}
+PARAMETERS: dict[str, type[Query]] = {"update_table_schema_metadata": models.BranchQuery}
 CHANGES = tuple(
-    Served(route.name, method, route.path, rows=ROWS.get(route.name), pinned=module is queries)
-    for module in (tables, versions, namespaces, batches, rows, queries)
+    Served(
+        route.name,
+        method,
+        route.path,
+        rows=ROWS.get(route.name),
+        parameters=PARAMETERS.get(route.name),
+        pinned="at" in inspect.signature(route.endpoint).parameters,
+    )
+    for module in (tables, versions, namespaces, batches, rows, queries, schemas)
     for route in module.router.routes
     if isinstance(route, APIRoute)
     for method in route.methods

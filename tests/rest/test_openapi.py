@@ -139,6 +139,8 @@ class TestModels:
                         "CountTableRowsResponse",
                         "NamespaceExistsResponse",
                         "TableExistsResponse",
+                        "UpdateTableSchemaMetadataRequest",
+                        "UpdateTableSchemaMetadataResponse",
                     }
 
 

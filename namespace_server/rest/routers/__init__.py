@@ -3,6 +3,7 @@
 namespaces, tables, versions, catalog    operations on one object, and lists
 batches        changes of many tables, all or nothing
 rows           changes of rows, which come as Arrow
+schemas        changes of metadata and columns
 queries        reads of rows
 unsupported    published operations that this server does not serve
 health         probes
@@ -20,6 +21,7 @@ from namespace_server.rest.routers import (
     namespaces,
     queries,
     rows,
+    schemas,
     tables,
     unsupported,
     versions,
@@ -34,6 +36,7 @@ ROUTERS = (
     namespaces.router,
     batches.router,
     rows.router,
+    schemas.router,
     queries.router,
     health.router,
     documentation.router,

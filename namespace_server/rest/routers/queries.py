@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
-from lance_namespace import CountTableRowsRequest
+from lance_namespace import CountTableRowsRequest, GetTableStatsRequest
 
 from namespace_server.rest.dependencies import Pin, Service, read_of
 from namespace_server.rest.request_body import JsonObject
@@ -20,3 +20,11 @@ async def count_table_rows(
 ) -> Response:
     """The number of rows, or of those that match a predicate."""
     return success(service, await service.data.value("count_table_rows", request, at=at))
+
+
+@router.post("/v1/table/{id}/stats")
+async def get_table_stats(
+    request: Annotated[JsonObject, Depends(read_of(GetTableStatsRequest))], at: Pin, service: Service
+) -> Response:
+    """Bytes, rows, indices and fragments of a table."""
+    return success(service, await service.data.value("get_table_stats", request, at=at))

@@ -31,16 +31,12 @@ _TABLE_OPERATIONS = {
     "index/{index_name}/stats": "describe_table_index_stats",
     "merge_insert": "merge_insert_into_table",
     "query": "query_table",
-    "restore": "restore_table",
-    "schema_metadata/update": "update_table_schema_metadata",
-    "stats": "get_table_stats",
     "tags/create": "create_table_tag",
     "tags/delete": "delete_table_tag",
     "tags/list": "list_table_tags",
     "tags/update": "update_table_tag",
     "tags/version": "get_table_tag_version",
     "update": "update_table",
-    "update_field_metadata": "update_field_metadata",
 }
 
 OPERATIONS: tuple[tuple[str, str, str], ...] = (

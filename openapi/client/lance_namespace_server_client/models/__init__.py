@@ -43,6 +43,10 @@ from .drop_namespace_response import DropNamespaceResponse
 from .drop_table_request import DropTableRequest
 from .drop_table_response import DropTableResponse
 from .error_response import ErrorResponse
+from .fragment_stats import FragmentStats
+from .fragment_summary import FragmentSummary
+from .get_table_stats_request import GetTableStatsRequest
+from .get_table_stats_response import GetTableStatsResponse
 from .health_live_response import HealthLiveResponse
 from .health_ready_response import HealthReadyResponse
 from .identity import Identity
@@ -63,10 +67,22 @@ from .register_table_request import RegisterTableRequest
 from .register_table_response import RegisterTableResponse
 from .rename_table_request import RenameTableRequest
 from .rename_table_response import RenameTableResponse
+from .restore_table_request import RestoreTableRequest
+from .restore_table_response import RestoreTableResponse
 from .table_basic_stats import TableBasicStats
 from .table_exists_request import TableExistsRequest
 from .table_version import TableVersion
 from .table_version_metadata import TableVersionMetadata
+from .update_field_metadata_entry import UpdateFieldMetadataEntry
+from .update_field_metadata_entry_metadata import UpdateFieldMetadataEntryMetadata
+from .update_field_metadata_request import UpdateFieldMetadataRequest
+from .update_field_metadata_response import UpdateFieldMetadataResponse
+from .update_field_metadata_response_fields import UpdateFieldMetadataResponseFields
+from .update_field_metadata_response_fields_additional_property import (
+    UpdateFieldMetadataResponseFieldsAdditionalProperty,
+)
+from .update_table_schema_metadata_body import UpdateTableSchemaMetadataBody
+from .update_table_schema_metadata_response_200 import UpdateTableSchemaMetadataResponse200
 from .version_range import VersionRange
 
 __all__ = (
@@ -113,6 +129,10 @@ __all__ = (
     "DropTableRequest",
     "DropTableResponse",
     "ErrorResponse",
+    "FragmentStats",
+    "FragmentSummary",
+    "GetTableStatsRequest",
+    "GetTableStatsResponse",
     "HealthLiveResponse",
     "HealthReadyResponse",
     "Identity",
@@ -133,9 +153,19 @@ __all__ = (
     "RegisterTableResponse",
     "RenameTableRequest",
     "RenameTableResponse",
+    "RestoreTableRequest",
+    "RestoreTableResponse",
     "TableBasicStats",
     "TableExistsRequest",
     "TableVersion",
     "TableVersionMetadata",
+    "UpdateFieldMetadataEntry",
+    "UpdateFieldMetadataEntryMetadata",
+    "UpdateFieldMetadataRequest",
+    "UpdateFieldMetadataResponse",
+    "UpdateFieldMetadataResponseFields",
+    "UpdateFieldMetadataResponseFieldsAdditionalProperty",
+    "UpdateTableSchemaMetadataBody",
+    "UpdateTableSchemaMetadataResponse200",
     "VersionRange",
 )

@@ -1,0 +1,41 @@
+"""Changes of the metadata and the columns of a table, and going back to an earlier version of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+from lance_namespace import RestoreTableRequest, UpdateFieldMetadataRequest
+
+from namespace_server.data.operations import DataAnswer
+from namespace_server.rest.dependencies import Service, read_of, schema_metadata_of
+from namespace_server.rest.request_body import JsonObject
+from namespace_server.rest.responses import success
+
+router = APIRouter()
+
+
+@router.post("/v1/table/{id}/schema_metadata/update")
+async def update_table_schema_metadata(
+    request: Annotated[JsonObject, Depends(schema_metadata_of)], service: Service
+) -> Response:
+    """Set keys of the schema metadata. Body and answer are the keys and values alone."""
+    answer = await service.data.change("update_table_schema_metadata", request)
+    return success(service, DataAnswer(answer.body["metadata"], answer.catalog_version))
+
+
+@router.post("/v1/table/{id}/update_field_metadata")
+async def update_field_metadata(
+    request: Annotated[JsonObject, Depends(read_of(UpdateFieldMetadataRequest))], service: Service
+) -> Response:
+    """Set, remove or replace the metadata of fields."""
+    answer = await service.data.change("update_field_metadata", request)
+    return success(service, answer.only("version", "fields"))
+
+
+@router.post("/v1/table/{id}/restore")
+async def restore_table(
+    request: Annotated[JsonObject, Depends(read_of(RestoreTableRequest))], service: Service
+) -> Response:
+    """Make a new version with the content of an earlier one."""
+    return success(service, (await service.data.change("restore_table", request)).only("transaction_id"))

@@ -1,0 +1,210 @@
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...models.error_response import ErrorResponse
+from ...models.update_table_schema_metadata_body import UpdateTableSchemaMetadataBody
+from ...models.update_table_schema_metadata_response_200 import UpdateTableSchemaMetadataResponse200
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    id: str,
+    *,
+    body: UpdateTableSchemaMetadataBody,
+    delimiter: str | Unset = "$",
+    branch: str | Unset = UNSET,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    params: dict[str, Any] = {}
+
+    params["delimiter"] = delimiter
+
+    params["branch"] = branch
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/v1/table/{id}/schema_metadata/update".format(
+            id=quote(str(id), safe=""),
+        ),
+        "params": params,
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> ErrorResponse | UpdateTableSchemaMetadataResponse200:
+    if response.status_code == 200:
+        response_200 = UpdateTableSchemaMetadataResponse200.from_dict(response.json())
+
+        return response_200
+
+    response_default = ErrorResponse.from_dict(response.json())
+
+    return response_default
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[ErrorResponse | UpdateTableSchemaMetadataResponse200]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    id: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: UpdateTableSchemaMetadataBody,
+    delimiter: str | Unset = "$",
+    branch: str | Unset = UNSET,
+) -> Response[ErrorResponse | UpdateTableSchemaMetadataResponse200]:
+    """Set keys of the schema metadata; other keys stay.
+
+    Args:
+        id (str):
+        delimiter (str | Unset):  Default: '$'.
+        branch (str | Unset):
+        body (UpdateTableSchemaMetadataBody):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[ErrorResponse | UpdateTableSchemaMetadataResponse200]
+    """
+
+    kwargs = _get_kwargs(
+        id=id,
+        body=body,
+        delimiter=delimiter,
+        branch=branch,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    id: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: UpdateTableSchemaMetadataBody,
+    delimiter: str | Unset = "$",
+    branch: str | Unset = UNSET,
+) -> ErrorResponse | UpdateTableSchemaMetadataResponse200 | None:
+    """Set keys of the schema metadata; other keys stay.
+
+    Args:
+        id (str):
+        delimiter (str | Unset):  Default: '$'.
+        branch (str | Unset):
+        body (UpdateTableSchemaMetadataBody):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        ErrorResponse | UpdateTableSchemaMetadataResponse200
+    """
+
+    return sync_detailed(
+        id=id,
+        client=client,
+        body=body,
+        delimiter=delimiter,
+        branch=branch,
+    ).parsed
+
+
+async def asyncio_detailed(
+    id: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: UpdateTableSchemaMetadataBody,
+    delimiter: str | Unset = "$",
+    branch: str | Unset = UNSET,
+) -> Response[ErrorResponse | UpdateTableSchemaMetadataResponse200]:
+    """Set keys of the schema metadata; other keys stay.
+
+    Args:
+        id (str):
+        delimiter (str | Unset):  Default: '$'.
+        branch (str | Unset):
+        body (UpdateTableSchemaMetadataBody):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[ErrorResponse | UpdateTableSchemaMetadataResponse200]
+    """
+
+    kwargs = _get_kwargs(
+        id=id,
+        body=body,
+        delimiter=delimiter,
+        branch=branch,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    id: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: UpdateTableSchemaMetadataBody,
+    delimiter: str | Unset = "$",
+    branch: str | Unset = UNSET,
+) -> ErrorResponse | UpdateTableSchemaMetadataResponse200 | None:
+    """Set keys of the schema metadata; other keys stay.
+
+    Args:
+        id (str):
+        delimiter (str | Unset):  Default: '$'.
+        branch (str | Unset):
+        body (UpdateTableSchemaMetadataBody):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        ErrorResponse | UpdateTableSchemaMetadataResponse200
+    """
+
+    return (
+        await asyncio_detailed(
+            id=id,
+            client=client,
+            body=body,
+            delimiter=delimiter,
+            branch=branch,
+        )
+    ).parsed

@@ -1,0 +1,55 @@
+"""Changes of metadata: of the schema as a whole, and of single fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_core.transaction.operations import MapUpdate, UpdateConfig
+from table_data.arrow_body import ArrowBody
+from table_data.batch_operations import Json
+from table_data.operations.kinds import Change
+from table_data.schema_paths import canonical_path, field_at
+from table_data.table_changes import TableChanges
+
+
+def update_table_schema_metadata(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+    """Set keys of the schema metadata. Other keys stay. Answers all metadata of the new version."""
+    changes.require_head()
+    given = request.get("metadata") or {}
+    if given:
+        changes.take("update schema metadata", UpdateConfig(schema_metadata=MapUpdate(given)), message=None)
+    stored = changes.require_head().manifest.schema_metadata
+    return {"metadata": {key: _text(value) for key, value in stored.items()}}
+
+
+def update_field_metadata(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+    """Set, remove (null) or replace the metadata of fields. Answers the metadata of these fields, by canonical path."""
+    fields = changes.require_head().manifest.fields
+    updates: dict[int, MapUpdate] = {}
+    for entry in request["updates"]:
+        number = field_at(fields, entry["path"], "update_field_metadata").id
+        earlier = updates.get(number)
+        update = MapUpdate(entry["metadata"], replace=bool(entry.get("replace")))
+        if earlier is not None and not update.replace:
+            update = MapUpdate({**earlier.entries, **update.entries}, replace=earlier.replace)
+        updates[number] = update
+    if updates:
+        changes.take("update field metadata", UpdateConfig(field_metadata=updates), message=None)
+    after = changes.require_head().manifest.fields
+    return {
+        "fields": {
+            canonical_path(after, field.id): {key: _text(value) for key, value in field.metadata.items()}
+            for field in after
+            if field.id in updates
+        }
+    }
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="replace")
+
+
+CHANGES: Mapping[str, Change] = {
+    "update_table_schema_metadata": Change(update_table_schema_metadata, repeatable=True, independent=True),
+    "update_field_metadata": Change(update_field_metadata, repeatable=True, independent=True),
+}

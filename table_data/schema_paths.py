@@ -1,0 +1,38 @@
+"""Fields of a table's schema by their paths, and the canonical paths of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.fields import TOP_LEVEL
+from table_data.errors import ColumnNotFound
+from table_data.field_paths import parse_path
+
+_QUOTED = frozenset(".`")
+
+
+def field_at(fields: Sequence[pb.Field], path: str, what: str) -> pb.Field:
+    """The field at a path; `what` begins the text of errors. Raises `InvalidCall`, `ColumnNotFound`."""
+    parent, found = TOP_LEVEL, None
+    for name in parse_path(path, what):
+        children = [field for field in fields if field.parent_id == parent]
+        found = next((field for field in children if field.name == name), None)
+        if found is None:
+            names = ", ".join(field.name for field in children)[:200] or "none"
+            raise ColumnNotFound(f"{what}: no field {name[:80]!r} of path {path[:80]!r}, expected one of {names}")
+        parent = found.id
+    assert found is not None
+    return found
+
+
+def canonical_path(fields: Sequence[pb.Field], identifier: int) -> str:
+    """The path of a field: a name with a dot or a backtick is in backticks, which are doubled in it."""
+    by_id = {field.id: field for field in fields}
+    names: list[str] = []
+    while identifier != TOP_LEVEL:
+        field = by_id[identifier]
+        quoted = _QUOTED.intersection(field.name)
+        names.append("`{}`".format(field.name.replace("`", "``")) if quoted else field.name)
+        identifier = field.parent_id
+    return ".".join(reversed(names))

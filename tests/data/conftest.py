@@ -1,0 +1,22 @@
+"""Servers for the tests of operations on one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.data.two_servers import TwoServers, two_servers
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServers]:
+    """This server and the stock one."""
+    with two_servers(tmp_path_factory.mktemp("ours"), tmp_path_factory.mktemp("stock")) as running:
+        yield running
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A table name of its own for each test."""
+    return "".join(letter if letter.isalnum() else "_" for letter in request.node.nodeid.rpartition("/")[2])
