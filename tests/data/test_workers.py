@@ -15,6 +15,7 @@ from table_data.batch_operations import TableState
 from table_data.errors import ColumnNotFound, InvalidCall, WorkFailed
 from table_data.jobs import Job
 
+pytestmark = pytest.mark.slow
 COUNT = Job("count_table_rows", {})
 
 
