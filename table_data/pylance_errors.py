@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pyarrow as pa
-
 from lance_core.errors import LanceCoreError, NotFound
 from table_data.errors import ClientError, ColumnNotFound, InvalidCall, SchemaMismatch, VersionGone, WorkFailed
 
 _SOURCE = re.compile(r",?\s*(?:location: )?/[\w./+-]*\.rs:\d+:\d+")
 _TRACE = re.compile(r"\. Detail: Python exception: .*", re.DOTALL)
-_PLACE = re.compile(r"(?:\w+://|/)[^\s'\"`]*/[^\s'\"`]*")
+_PLACE = re.compile(r"[^\s'\"`(]*/[^\s'\"`]*/[^\s'\"`]*")
+"""Also paths without a slash at the begin, as object stores have them."""
 _SHOWN = 600
 
 _PREFIXES = (
@@ -25,6 +24,19 @@ _PREFIXES = (
     "Query Execution error: ",
     "Arrow error: ",
 )
+
+_COLUMN = tuple(
+    re.compile(pattern)
+    for pattern in (
+        "No field named",
+        "Column .* does not exist",
+        "not found in schema",
+        "field path .* does not exist",
+        "^Embedding column .* is not in the dataset",
+    )
+)
+_WRONG_CALL = ("Invalid user input: ", "Not supported: ", "Query Execution error: ", "Invalid argument error: ")
+"""An expression that a row breaks (a division by zero, a cast) fails the execution of the query."""
 
 
 @contextmanager
@@ -65,13 +77,15 @@ def plain_text(error: BaseException) -> str:
 
 
 def _kind(error: Exception) -> type[ClientError]:
-    text = str(error)
-    if "No field named" in text or ("Column " in text and "does not exist" in text) or "not found in schema" in text:
+    text = str(error).removeprefix("External error: ")
+    if any(found.search(text) for found in _COLUMN):
         return ColumnNotFound
     if "different schema" in text or "schema mismatch" in text.lower():
         return SchemaMismatch
+    if text.startswith(_WRONG_CALL):
+        return InvalidCall
     if "Not found" in text or "NotFound" in text or "No such file" in text:
         return VersionGone
-    if isinstance(error, (ValueError, TypeError, KeyError, NotImplementedError, pa.ArrowInvalid)):
+    if isinstance(error, (ValueError, TypeError, KeyError, OverflowError, NotImplementedError)):
         return InvalidCall
     return WorkFailed

@@ -28,7 +28,7 @@ from typing import Any
 import pyarrow as pa
 
 from table_data.arrow_body import ArrowBody
-from table_data.batch_operations import TableState
+from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import ClientError, WorkFailed
 from table_data.frames import FrameReader
 from table_data.jobs import Job
@@ -76,7 +76,7 @@ class Worker:
     def _read(self, job: Job, table: TableState) -> None:
         sink = os.fdopen(recv_handle(self._connection), "wb", buffering=1 << 20)
         try:
-            with explained(job.operation):
+            with explained(f"{job.operation} of {DELIMITER.join(table.id)}"):
                 answer = READS[job.operation](self._tables.open(table, job.options), job.request)
                 if isinstance(answer, pa.RecordBatchReader):
                     self._write(answer, sink)

@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
-from lance_namespace.errors import ConcurrentModificationError, LanceNamespaceError, from_error_code
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    LanceNamespaceError,
+    TableVersionNotFoundError,
+    from_error_code,
+)
 
 from namespace_server.data.cancellation import Cancellation
 from namespace_server.data.port import RowBytes, TableCatalog, Workforce
-from table_data.batch_operations import Json
+from table_data.batch_operations import DELIMITER, Json, TableState
 from table_data.errors import ClientError
 from table_data.jobs import Job, Staged
 
@@ -24,10 +30,14 @@ MAX_TRIES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class DataAnswer:
-    """A JSON value with the exact wire names, and the catalog version that it was answered at."""
+    """A JSON value with the exact wire names, and the catalog version that it was answered at.
+
+    `table_version` is the version that a read has read.
+    """
 
     body: Any
     catalog_version: int
+    table_version: int | None = None
 
     @property
     def json(self) -> bytes:
@@ -37,6 +47,32 @@ class DataAnswer:
     def only(self, *names: str) -> DataAnswer:
         """The answer with these fields of it."""
         return DataAnswer({name: self.body[name] for name in names if name in self.body}, self.catalog_version)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsAnswer:
+    """Rows, and the versions that they were read at."""
+
+    rows: RowBytes
+    catalog_version: int
+    table_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPoint:
+    """What a read is to see.
+
+    Attributes:
+        catalog_version: The table as it was in this catalog version; None: the newest.
+        least_version: A version of the table that the client has seen before. A read of the newest version fails if
+            that is older: the table was dropped and created again.
+    """
+
+    catalog_version: int | None = None
+    least_version: int | None = None
+
+
+NEWEST: Final = ReadPoint()
 
 
 class DataOperations(Generic[Rows]):
@@ -50,28 +86,28 @@ class DataOperations(Generic[Rows]):
         self._catalog = catalog
         self._workforce = workforce
 
-    def read(self, operation: str, request: Json, *, at: int | None = None) -> DataAnswer:
+    def read(self, operation: str, request: Json, *, at: ReadPoint = NEWEST) -> DataAnswer:
         """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
-        table, catalog_version = self._catalog.find_table(request, at=at)
+        table, catalog_version = self._find(request, at)
         job = Job(operation, request, self._catalog.storage_options)
         try:
-            return DataAnswer(self._workforce.value(job, table), catalog_version)
+            return DataAnswer(self._workforce.value(job, table), catalog_version, table.version)
         except ClientError as error:
             raise namespace_error(error) from error
 
     @contextmanager
     def rows(
-        self, operation: str, request: Json, *, at: int | None = None, cancellation: Cancellation | None = None
-    ) -> Iterator[tuple[RowBytes, int]]:
-        """Answer a read with rows: their bytes and the catalog version. Raises the namespace errors of the operation.
+        self, operation: str, request: Json, *, at: ReadPoint = NEWEST, cancellation: Cancellation | None = None
+    ) -> Iterator[RowsAnswer]:
+        """Answer a read with rows. Raises the namespace errors of the operation.
 
         While the bytes are read, `ClientError` may be raised.
         """
-        table, catalog_version = self._catalog.find_table(request, at=at)
+        table, catalog_version = self._find(request, at)
         job = Job(operation, request, self._catalog.storage_options)
         try:
             with self._workforce.rows(job, table, cancellation) as rows:
-                yield rows, catalog_version
+                yield RowsAnswer(rows, catalog_version, table.version)
         except ClientError as error:
             raise namespace_error(error) from error
 
@@ -97,6 +133,16 @@ class DataOperations(Generic[Rows]):
             raise namespace_error(error) from error
         raise AssertionError("the last try answers or raises")
 
+    def _find(self, request: Json, at: ReadPoint) -> tuple[TableState, int]:
+        table, catalog_version = self._catalog.find_table(request, at=at.catalog_version)
+        is_newest = at.catalog_version is None and request.get("version") is None
+        if is_newest and at.least_version is not None and (table.version or 0) < at.least_version:
+            name, found = DELIMITER.join(table.id), table.version or 0
+            raise TableVersionNotFoundError(
+                f"table {name}: expected version {at.least_version} or newer, found {found}"
+            )
+        return table, catalog_version
+
     def _commit(self, staged: Staged, message: str | None) -> DataAnswer:
         body, catalog_version = self._catalog.commit_operations(list(staged.operations), message)
         versions = [
@@ -106,6 +152,15 @@ class DataOperations(Generic[Rows]):
         ]
         answer = {"transaction_id": body["transaction_id"], "version": versions[-1], **staged.result}
         return DataAnswer(answer, catalog_version)
+
+
+def plan_request(request: Json) -> Json:
+    """The request for a plan, at the version and the branch of its query. Raises `InvalidInputError` (13)."""
+    query = request["query"]
+    branches = {name for name in (request.get("branch"), query.get("branch")) if name is not None}
+    if len(branches) > 1:
+        raise InvalidInputError(f"query.branch: expected {request['branch']!r}, found {query['branch']!r}")
+    return {**request, "version": query.get("version"), "branch": next(iter(branches), None)}
 
 
 def is_retryable(error: LanceNamespaceError) -> bool:

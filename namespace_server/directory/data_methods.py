@@ -76,10 +76,6 @@ class DataMethods(LanceNamespace):
             models.InsertIntoTableResponse, self.data.change("insert_into_table", plain(request), request_data).body
         )
 
-    def count_table_rows(self, request: models.CountTableRowsRequest) -> models.CountTableRowsResponse:
-        """The number of rows, or of those that match a predicate."""
-        return models.CountTableRowsResponse(count=self.data.read("count_table_rows", plain(request)).body)
-
 
 def plain(request: Any) -> Json:
     """A request as JSON: a model, or the mapping that pylance's native code passes."""

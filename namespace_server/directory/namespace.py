@@ -27,6 +27,7 @@ from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.requests import PathResolver, Request, RequestRules
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
+from namespace_server.directory.query_methods import QueryMethods
 from namespace_server.directory.reading.commit_results import answer_call
 from namespace_server.directory.reading.objects import READS
 from namespace_server.directory.reading.read_context import ReadContext
@@ -55,7 +56,7 @@ _MANY: Mapping[str, Callable[[Request, RequestRules], tuple[Operation, ...]]] = 
 }
 
 
-class DirectoryNamespace(SchemaMethods):
+class DirectoryNamespace(QueryMethods, SchemaMethods):
     """The catalog of one directory or bucket.
 
     Properties (strings, as `lance_namespace.connect` passes them):

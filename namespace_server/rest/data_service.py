@@ -6,7 +6,8 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ from lance_namespace.errors import ThrottlingError
 from starlette.types import Receive
 
 from namespace_server.data.cancellation import Cancellation
-from namespace_server.data.operations import DataAnswer, DataOperations
+from namespace_server.data.operations import NEWEST, DataAnswer, DataOperations, ReadPoint, RowsAnswer
 from namespace_server.data.port import TableCatalog
 from namespace_server.data.workers import PipeEnd, WorkerPool, open_pipe
 from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
@@ -23,6 +24,15 @@ from table_data.batch_operations import Json
 from table_data.frames import END, frame_head
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RowStream:
+    """The bytes of an Arrow IPC file, and the versions that its rows were read at."""
+
+    chunks: AsyncIterator[bytes]
+    catalog_version: int
+    table_version: int | None
 
 
 class DataService:
@@ -63,33 +73,29 @@ class DataService:
                     await feeding
             return await work
 
-    async def value(self, operation: str, request: Json, *, at: int | None = None) -> DataAnswer:
+    async def value(self, operation: str, request: Json, *, at: ReadPoint = NEWEST) -> DataAnswer:
         """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
         return await self._reads.run(partial(self._operations.read, operation, request, at=at))
 
     @asynccontextmanager
     async def rows(
-        self, operation: str, request: Json, receive: Receive, *, at: int | None = None
-    ) -> AsyncIterator[tuple[AsyncIterator[bytes], int]]:
-        """Answer a read with rows: the bytes of an Arrow IPC file, once its first rows are there, and the version.
+        self, operation: str, request: Json, receive: Receive, *, at: ReadPoint = NEWEST
+    ) -> AsyncIterator[RowStream]:
+        """Answer a read with rows: the bytes of an Arrow IPC file, once its first rows are there.
 
-        A client that goes away ends the work. Raises the namespace errors of the operation, also while bytes are read.
+        A client that goes away, or takes no bytes for `chunk_timeout` seconds, ends the work. Raises the namespace
+        errors of the operation, also while bytes are read.
         """
-        stream = _Stream(asyncio.get_running_loop(), Cancellation())
-        work = asyncio.ensure_future(
-            self._reads.run(
-                partial(
-                    stream.produce,
-                    partial(self._operations.rows, operation, request, at=at, cancellation=stream.cancellation),
-                )
-            )
-        )
-        watch = asyncio.create_task(_until_disconnect(receive, stream))
+        produced = _Produced(asyncio.get_running_loop(), Cancellation(), self._limits.chunk_timeout)
+        begin = partial(self._operations.rows, operation, request, at=at, cancellation=produced.cancellation)
+        work = asyncio.ensure_future(self._reads.run(partial(produced.run, begin)))
+        watch = asyncio.create_task(_until_disconnect(receive, produced))
         try:
-            yield stream.chunks(work), await stream.catalog_version(work)
+            answer = await produced.answer(work)
+            yield RowStream(produced.chunks(work), answer.catalog_version, answer.table_version)
         finally:
             watch.cancel()
-            stream.cancel()
+            produced.cancel()
             with suppress(Exception, asyncio.CancelledError):
                 await work
 
@@ -160,26 +166,30 @@ class _Lane:
         await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)
 
 
-class _Stream:
+class _Produced:
     """Bytes from a thread to the event loop, a few at a time."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, cancellation: Cancellation) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, cancellation: Cancellation, patience: float) -> None:
         self._loop = loop
-        self._queue: asyncio.Queue[int | bytes] = asyncio.Queue(4)
+        self._patience = patience
+        self._queue: asyncio.Queue[RowsAnswer | bytes] = asyncio.Queue(4)
         self._cancelled = False
         self.cancellation = cancellation
 
-    def produce(self, begin: Callable[[], Any]) -> None:
-        """Put the catalog version and then the bytes; in a thread."""
-        with begin() as (rows, catalog_version):
-            self._put(catalog_version)
-            while data := rows.read():
+    def run(self, begin: Callable[[], AbstractContextManager[RowsAnswer]]) -> None:
+        """Put the answer and then its bytes; in a thread.
+
+        Raises `ClientDisconnected` if they are not taken, and what the work raises.
+        """
+        with begin() as answer:
+            self._put(answer)
+            while data := answer.rows.read():
                 self._put(data)
 
-    async def catalog_version(self, work: asyncio.Future[None]) -> int:
-        """The catalog version, when the first bytes are there. Raises what the work raises before them."""
+    async def answer(self, work: asyncio.Future[None]) -> RowsAnswer:
+        """The answer, when the first bytes are there. Raises what the work raises before them."""
         first = await self._next(work)
-        assert isinstance(first, int)
+        assert isinstance(first, RowsAnswer)
         return first
 
     async def chunks(self, work: asyncio.Future[None]) -> AsyncIterator[bytes]:
@@ -195,12 +205,19 @@ class _Stream:
         while not self._queue.empty():
             self._queue.get_nowait()
 
-    def _put(self, item: int | bytes) -> None:
+    def _put(self, item: RowsAnswer | bytes) -> None:
         if self._cancelled:
             raise ClientDisconnected("expected a client that reads its answer, found a closed connection")
-        asyncio.run_coroutine_threadsafe(self._queue.put(item), self._loop).result()
+        putting = asyncio.run_coroutine_threadsafe(self._queue.put(item), self._loop)
+        try:
+            putting.result(self._patience)
+        except TimeoutError:
+            putting.cancel()
+            raise ClientDisconnected(
+                f"expected a client that reads its answer, found none within {self._patience:g} s"
+            ) from None
 
-    async def _next(self, work: asyncio.Future[None]) -> int | bytes | None:
+    async def _next(self, work: asyncio.Future[None]) -> RowsAnswer | bytes | None:
         if self._queue.empty():
             getting = asyncio.ensure_future(self._queue.get())
             waited: set[asyncio.Future[Any]] = {getting, work}
@@ -214,10 +231,10 @@ class _Stream:
         return self._queue.get_nowait()
 
 
-async def _until_disconnect(receive: Receive, stream: _Stream) -> None:
+async def _until_disconnect(receive: Receive, produced: _Produced) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    stream.cancel()
+    produced.cancel()
 
 
 async def _write(sink: PipeEnd, data: bytes) -> None:

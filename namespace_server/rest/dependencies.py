@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -12,7 +12,15 @@ from lance_namespace import UpdateTableSchemaMetadataRequest
 from pydantic import BaseModel, TypeAdapter
 from starlette.types import Receive
 
-from namespace_server.rest.headers import Headers, read_id, read_idempotency_key, read_pin, read_query
+from namespace_server.data.operations import ReadPoint
+from namespace_server.rest.headers import (
+    Headers,
+    read_id,
+    read_idempotency_key,
+    read_least_version,
+    read_pin,
+    read_query,
+)
 from namespace_server.rest.models import BranchQuery, Query
 from namespace_server.rest.request_body import (
     LARGE_BODY,
@@ -105,25 +113,28 @@ def rows_of(query: type[Query]) -> Callable[..., RowsRequest]:
 
 
 def read_of(
-    model: type[BaseModel], *, optional: bool = False, query: type[Query] = Query
-) -> Callable[..., Awaitable[JsonObject]]:
+    model: type[BaseModel], *, optional: bool = False, query: type[Query] = Query, large: bool = False
+) -> Callable[..., AsyncIterator[JsonObject]]:
     """A dependency: the body of an operation on one table, checked against a published model.
 
-    Fields that the body lacks may be parameters of the query, as `query` names them. Raises `InvalidInputError` (13),
-    `pydantic.ValidationError`.
+    Fields that the body lacks may be parameters of the query, as `query` names them. A `large` body may hold long
+    vectors and filters. Raises `InvalidInputError` (13), `pydantic.ValidationError`.
     """
     known: TypeAdapter[Query] = TypeAdapter(query)
 
     async def read_request(
         request: Request, principal: Principal, headers: RequestHeaders, service: Service
-    ) -> JsonObject:
+    ) -> AsyncIterator[JsonObject]:
         del principal  # identified before the body is read
         check_media_type(headers)
         limits = service.limits
-        data = await service.bodies.read(request.receive, headers, limits.read_body)
+        data = await service.bodies.read(request.receive, headers, limits.data.query if large else limits.read_body)
         given, parameters = parse_query(request.scope["query_string"], known)
         route = read_id(request.path_params["id"], given)
-        return {**parameters, **decode_body(data, model, limits, values=limits.values, route=route, optional=optional)}
+        decode = partial(decode_body, data, model, limits, values=limits.values, route=route, optional=optional)
+        with service.bodies.hold(len(data)):
+            body = await service.in_thread(decode) if len(data) >= LARGE_BODY else decode()
+            yield {**parameters, **body}
 
     return read_request
 
@@ -149,9 +160,9 @@ async def schema_metadata_of(
     return body
 
 
-def pin_of(headers: RequestHeaders) -> int | None:
-    """The catalog version that a request is to be answered at, if it names one. Raises `InvalidInputError` (13)."""
-    return read_pin(headers)
+def read_point_of(headers: RequestHeaders) -> ReadPoint:
+    """What a read of rows is to see. Raises `InvalidInputError` (13)."""
+    return ReadPoint(read_pin(headers), read_least_version(headers))
 
 
-Pin = Annotated[int | None, Depends(pin_of)]
+At = Annotated[ReadPoint, Depends(read_point_of)]

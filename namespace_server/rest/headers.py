@@ -16,23 +16,32 @@ from namespace_server.directory.model.integers import MAX_INT64
 Headers = Mapping[bytes, bytes]
 
 CATALOG_VERSION = b"x-lance-catalog-version"
+TABLE_VERSION = b"x-lancedb-version"
+LEAST_VERSION = b"x-lancedb-min-read-version"
+"""Lancedb's names for the version that a read has read, and for the one that it must not be older than."""
 DELIMITER = "$"
 SHORT_QUERY: Final = 256
 """Bytes of a query string up to which what is parsed of it is cached."""
 _MAX_PARAMETERS = 64
 
 
-def read_version(value: bytes, what: str) -> int:
-    """A catalog version in decimal digits. Raises `InvalidInputError` naming `what`."""
+def read_version(value: bytes, what: str, kind: str = "a catalog version") -> int:
+    """A version in decimal digits. Raises `InvalidInputError` naming `what`."""
     if value.isdigit() and len(value) <= 19 and int(value) <= MAX_INT64:
         return int(value)
-    raise InvalidInputError(f"{what}: expected a catalog version, found {value.decode('latin-1')[:80]!r}")
+    raise InvalidInputError(f"{what}: expected {kind}, found {value.decode('latin-1')[:80]!r}")
 
 
 def read_pin(headers: Headers) -> int | None:
     """The catalog version that a request is to be answered at, if it names one. Raises `InvalidInputError`."""
     value = headers.get(CATALOG_VERSION)
     return None if value is None else read_version(value, CATALOG_VERSION.decode())
+
+
+def read_least_version(headers: Headers) -> int | None:
+    """The table version that a read must not be older than, if it names one. Raises `InvalidInputError`."""
+    value = headers.get(LEAST_VERSION)
+    return None if value is None else read_version(value, LEAST_VERSION.decode(), "a table version")
 
 
 def read_idempotency_key(headers: Headers) -> str | None:

@@ -10,14 +10,16 @@ class DataLimits:
     """Bounds of operations on rows. Sizes in bytes, times in seconds.
 
     `change_workers` and `read_workers` are the processes that change and that read rows; `waiting` bounds the
-    operations of each kind that wait for one. `body` bounds rows in a request, `chunk_timeout` the time between two
-    pieces of them, `work_timeout` the time that a worker may take for one step.
+    operations of each kind that wait for one. `body` bounds rows in a request, `query` the body of a query.
+    `chunk_timeout` is the time between two pieces of rows in a request, and for a client to take the next piece of an
+    answer. `work_timeout` is the time that a worker may take for one step.
     """
 
     change_workers: int = 2
     read_workers: int = 2
     waiting: int = 64
     body: int = 16 << 30
+    query: int = 16 << 20
     chunk_timeout: float = 60.0
     work_timeout: float = 3600.0
 

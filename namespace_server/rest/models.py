@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from lance_namespace_urllib3_client.models.analyze_table_query_plan_request import AnalyzeTableQueryPlanRequest
 from lance_namespace_urllib3_client.models.batch_commit_tables_request import BatchCommitTablesRequest
 from lance_namespace_urllib3_client.models.batch_create_table_versions_request import BatchCreateTableVersionsRequest
 from lance_namespace_urllib3_client.models.commit_table_operation import CommitTableOperation
 from lance_namespace_urllib3_client.models.create_table_version_entry import CreateTableVersionEntry
 from lance_namespace_urllib3_client.models.create_table_version_request import CreateTableVersionRequest
+from lance_namespace_urllib3_client.models.explain_table_query_plan_request import ExplainTableQueryPlanRequest
+from lance_namespace_urllib3_client.models.query_table_request import QueryTableRequest
+from lance_namespace_urllib3_client.models.query_table_request_vector import QueryTableRequestVector
 from pydantic import BaseModel, BeforeValidator, FailFast, Field, StrictBool, StrictInt, StrictStr
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on only
@@ -81,6 +85,26 @@ class InsertQuery(Query, total=False):
 
     mode: str
     branch: str
+
+
+class QueryRequest(QueryTableRequest):
+    """The published request; what a scan without bound or without vectors does not need may be left out."""
+
+    k: Annotated[StrictInt, Field(ge=0)] | None = None  # type: ignore[assignment]
+    vector: QueryTableRequestVector | None = None  # type: ignore[assignment]
+
+
+class AnalyzeRequest(AnalyzeTableQueryPlanRequest):
+    """As `QueryRequest`."""
+
+    k: Annotated[StrictInt, Field(ge=0)] | None = None  # type: ignore[assignment]
+    vector: QueryTableRequestVector | None = None  # type: ignore[assignment]
+
+
+class ExplainRequest(ExplainTableQueryPlanRequest):
+    """The published request, with a `QueryRequest`."""
+
+    query: QueryRequest
 
 
 class AssertTableVersionRequest(BaseModel):

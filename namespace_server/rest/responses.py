@@ -1,15 +1,22 @@
-"""Responses of catalog operations."""
+"""Responses of catalog operations and of operations on rows."""
 
 from __future__ import annotations
 
-from starlette.responses import Response
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from namespace_server.data.operations import DataAnswer
+from namespace_server.rest.data_service import RowStream
 from namespace_server.rest.errors import Header
-from namespace_server.rest.headers import CATALOG_VERSION
+from namespace_server.rest.headers import CATALOG_VERSION, TABLE_VERSION
 from namespace_server.rest.port import Answer
 from namespace_server.rest.service import CatalogService
 
 _JSON = (b"content-type", b"application/json")
+_ROWS = (b"content-type", b"application/vnd.apache.arrow.file")
 
 
 def success_headers(body: bytes, catalog_version: int) -> list[Header]:
@@ -26,3 +33,39 @@ def success(service: CatalogService, answer: Answer) -> Response:
     response = Response(answer.json)
     response.raw_headers = success_headers(answer.json, answer.catalog_version)
     return response
+
+
+def read_success(service: CatalogService, answer: DataAnswer) -> Response:
+    """The response for a read of rows whose answer is a value; it tells the version of the table."""
+    response = success(service, answer)
+    response.raw_headers += _table_version(answer.table_version)
+    return response
+
+
+class RowsResponse(Response):
+    """Rows as an Arrow IPC file, sent as they come.
+
+    An error before the first rows is raised before anything is sent, so that it has an answer. One after them breaks
+    the connection: a body that is not whole must not look so.
+    """
+
+    def __init__(
+        self, service: CatalogService, begin: Callable[[Receive], AbstractAsyncContextManager[RowStream]]
+    ) -> None:
+        super().__init__()
+        self._service = service
+        self._begin = begin
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the rows. Raises the namespace errors of the operation."""
+        async with self._begin(receive) as answer:
+            self._service.saw(answer.catalog_version)
+            headers = [_ROWS, (CATALOG_VERSION, b"%d" % answer.catalog_version), *_table_version(answer.table_version)]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            async for chunk in answer.chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _table_version(version: int | None) -> list[Header]:
+    return [] if version is None else [(TABLE_VERSION, b"%d" % version)]

@@ -18,7 +18,7 @@ class Served:
     """One method and path; `read` is set for reads of the catalog.
 
     `rows` are the query parameters where the body is rows, `parameters` those beside a JSON body; `pinned` says that a
-    catalog version may be named.
+    catalog version may be named, and `fresh` that a table version may be named that is the oldest to be read.
     """
 
     operation: str
@@ -28,6 +28,7 @@ class Served:
     rows: type[Query] | None = None
     parameters: type[Query] | None = None
     pinned: bool = False
+    fresh: bool = False
 
     @property
     def query(self) -> type[Query]:
@@ -44,6 +45,7 @@ CHANGES = tuple(
         rows=ROWS.get(route.name),
         parameters=PARAMETERS.get(route.name),
         pinned="at" in inspect.signature(route.endpoint).parameters,
+        fresh="at" in inspect.signature(route.endpoint).parameters,
     )
     for module in (tables, versions, namespaces, batches, rows, queries, schemas)
     for route in module.router.routes

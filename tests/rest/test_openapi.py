@@ -78,8 +78,10 @@ class TestEndpoints:
             "batch_create_table_versions",
             "batch_delete_table_versions",
         }
-        assert described == ({"x-lance-catalog-version"} if endpoint.pinned else set()) | (
-            {"Idempotency-Key"} if keyed else set()
+        assert described == (
+            ({"x-lance-catalog-version"} if endpoint.pinned else set())
+            | ({"x-lancedb-min-read-version"} if endpoint.fresh else set())
+            | ({"Idempotency-Key"} if keyed else set())
         )
 
     def test_read_a_body_where_one_is_described(self, endpoint: Served, http: httpx.Client) -> None:
@@ -137,6 +139,9 @@ class TestModels:
                         "ListTablesRequest",
                         "ListTableVersionsRequest",
                         "CountTableRowsResponse",
+                        "QueryTableResponse",
+                        "ExplainTableQueryPlanResponse",
+                        "AnalyzeTableQueryPlanResponse",
                         "NamespaceExistsResponse",
                         "TableExistsResponse",
                         "UpdateTableSchemaMetadataRequest",

@@ -1,30 +1,57 @@
-"""Reads of rows."""
+"""Reads of rows, and plans of queries."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 from lance_namespace import CountTableRowsRequest, GetTableStatsRequest
 
-from namespace_server.rest.dependencies import Pin, Service, read_of
+from namespace_server.data.operations import plan_request
+from namespace_server.rest.dependencies import At, Service, read_of
+from namespace_server.rest.models import AnalyzeRequest, ExplainRequest, QueryRequest
 from namespace_server.rest.request_body import JsonObject
-from namespace_server.rest.responses import success
+from namespace_server.rest.responses import RowsResponse, read_success
 
 router = APIRouter()
 
 
+@router.post("/v1/table/{id}/query")
+async def query_table(
+    request: Annotated[JsonObject, Depends(read_of(QueryRequest, large=True))], at: At, service: Service
+) -> Response:
+    """The rows of a scan, of a vector search, of a full-text search, or of both."""
+    return RowsResponse(service, partial(service.data.rows, "query_table", request, at=at))
+
+
 @router.post("/v1/table/{id}/count_rows")
 async def count_table_rows(
-    request: Annotated[JsonObject, Depends(read_of(CountTableRowsRequest))], at: Pin, service: Service
+    request: Annotated[JsonObject, Depends(read_of(CountTableRowsRequest, large=True))], at: At, service: Service
 ) -> Response:
     """The number of rows, or of those that match a predicate."""
-    return success(service, await service.data.value("count_table_rows", request, at=at))
+    return read_success(service, await service.data.value("count_table_rows", request, at=at))
 
 
 @router.post("/v1/table/{id}/stats")
 async def get_table_stats(
-    request: Annotated[JsonObject, Depends(read_of(GetTableStatsRequest))], at: Pin, service: Service
+    request: Annotated[JsonObject, Depends(read_of(GetTableStatsRequest))], at: At, service: Service
 ) -> Response:
     """Bytes, rows, indices and fragments of a table."""
-    return success(service, await service.data.value("get_table_stats", request, at=at))
+    return read_success(service, await service.data.value("get_table_stats", request, at=at))
+
+
+@router.post("/v1/table/{id}/explain_plan")
+async def explain_table_query_plan(
+    request: Annotated[JsonObject, Depends(read_of(ExplainRequest, large=True))], at: At, service: Service
+) -> Response:
+    """The plan of a query."""
+    return read_success(service, await service.data.value("explain_table_query_plan", plan_request(request), at=at))
+
+
+@router.post("/v1/table/{id}/analyze_plan")
+async def analyze_table_query_plan(
+    request: Annotated[JsonObject, Depends(read_of(AnalyzeRequest, large=True))], at: At, service: Service
+) -> Response:
+    """The plan of a query with what it took to do it."""
+    return read_success(service, await service.data.value("analyze_table_query_plan", request, at=at))

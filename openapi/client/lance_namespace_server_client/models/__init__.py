@@ -1,5 +1,6 @@
 """Contains all the data models used in inputs/outputs"""
 
+from .analyze_table_query_plan_request import AnalyzeTableQueryPlanRequest
 from .assert_table_version_request import AssertTableVersionRequest
 from .assert_table_version_response import AssertTableVersionResponse
 from .batch_commit_tables_request import BatchCommitTablesRequest
@@ -8,6 +9,8 @@ from .batch_create_table_versions_request import BatchCreateTableVersionsRequest
 from .batch_create_table_versions_response import BatchCreateTableVersionsResponse
 from .batch_delete_table_versions_request import BatchDeleteTableVersionsRequest
 from .batch_delete_table_versions_response import BatchDeleteTableVersionsResponse
+from .boolean_query import BooleanQuery
+from .boost_query import BoostQuery
 from .catalog_batch import CatalogBatch
 from .catalog_table import CatalogTable
 from .catalog_table_branches import CatalogTableBranches
@@ -43,8 +46,10 @@ from .drop_namespace_response import DropNamespaceResponse
 from .drop_table_request import DropTableRequest
 from .drop_table_response import DropTableResponse
 from .error_response import ErrorResponse
+from .explain_table_query_plan_request import ExplainTableQueryPlanRequest
 from .fragment_stats import FragmentStats
 from .fragment_summary import FragmentSummary
+from .fts_query import FtsQuery
 from .get_table_stats_request import GetTableStatsRequest
 from .get_table_stats_response import GetTableStatsResponse
 from .health_live_response import HealthLiveResponse
@@ -60,15 +65,25 @@ from .list_catalog_versions_response import ListCatalogVersionsResponse
 from .list_namespaces_response import ListNamespacesResponse
 from .list_table_versions_response import ListTableVersionsResponse
 from .list_tables_response import ListTablesResponse
+from .match_query import MatchQuery
+from .multi_match_query import MultiMatchQuery
 from .namespace_exists_request import NamespaceExistsRequest
 from .operation_failure import OperationFailure
+from .phrase_query import PhraseQuery
 from .properties import Properties
+from .query_table_request import QueryTableRequest
+from .query_table_request_columns import QueryTableRequestColumns
+from .query_table_request_columns_column_aliases import QueryTableRequestColumnsColumnAliases
+from .query_table_request_full_text_query import QueryTableRequestFullTextQuery
+from .query_table_request_vector import QueryTableRequestVector
 from .register_table_request import RegisterTableRequest
 from .register_table_response import RegisterTableResponse
 from .rename_table_request import RenameTableRequest
 from .rename_table_response import RenameTableResponse
 from .restore_table_request import RestoreTableRequest
 from .restore_table_response import RestoreTableResponse
+from .string_fts_query import StringFtsQuery
+from .structured_fts_query import StructuredFtsQuery
 from .table_basic_stats import TableBasicStats
 from .table_exists_request import TableExistsRequest
 from .table_version import TableVersion
@@ -86,6 +101,7 @@ from .update_table_schema_metadata_response_200 import UpdateTableSchemaMetadata
 from .version_range import VersionRange
 
 __all__ = (
+    "AnalyzeTableQueryPlanRequest",
     "AssertTableVersionRequest",
     "AssertTableVersionResponse",
     "BatchCommitTablesRequest",
@@ -94,6 +110,8 @@ __all__ = (
     "BatchCreateTableVersionsResponse",
     "BatchDeleteTableVersionsRequest",
     "BatchDeleteTableVersionsResponse",
+    "BooleanQuery",
+    "BoostQuery",
     "CatalogBatch",
     "CatalogTable",
     "CatalogTableBranches",
@@ -129,8 +147,10 @@ __all__ = (
     "DropTableRequest",
     "DropTableResponse",
     "ErrorResponse",
+    "ExplainTableQueryPlanRequest",
     "FragmentStats",
     "FragmentSummary",
+    "FtsQuery",
     "GetTableStatsRequest",
     "GetTableStatsResponse",
     "HealthLiveResponse",
@@ -146,15 +166,25 @@ __all__ = (
     "ListNamespacesResponse",
     "ListTableVersionsResponse",
     "ListTablesResponse",
+    "MatchQuery",
+    "MultiMatchQuery",
     "NamespaceExistsRequest",
     "OperationFailure",
+    "PhraseQuery",
     "Properties",
+    "QueryTableRequest",
+    "QueryTableRequestColumns",
+    "QueryTableRequestColumnsColumnAliases",
+    "QueryTableRequestFullTextQuery",
+    "QueryTableRequestVector",
     "RegisterTableRequest",
     "RegisterTableResponse",
     "RenameTableRequest",
     "RenameTableResponse",
     "RestoreTableRequest",
     "RestoreTableResponse",
+    "StringFtsQuery",
+    "StructuredFtsQuery",
     "TableBasicStats",
     "TableExistsRequest",
     "TableVersion",

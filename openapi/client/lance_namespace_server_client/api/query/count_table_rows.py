@@ -16,10 +16,14 @@ def _get_kwargs(
     body: CountTableRowsRequest,
     delimiter: str | Unset = "$",
     x_lance_catalog_version: int | Unset = UNSET,
+    x_lancedb_min_read_version: int | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
     if not isinstance(x_lance_catalog_version, Unset):
         headers["x-lance-catalog-version"] = str(x_lance_catalog_version)
+
+    if not isinstance(x_lancedb_min_read_version, Unset):
+        headers["x-lancedb-min-read-version"] = str(x_lancedb_min_read_version)
 
     params: dict[str, Any] = {}
 
@@ -69,6 +73,7 @@ def sync_detailed(
     body: CountTableRowsRequest,
     delimiter: str | Unset = "$",
     x_lance_catalog_version: int | Unset = UNSET,
+    x_lancedb_min_read_version: int | Unset = UNSET,
 ) -> Response[ErrorResponse | int]:
     """The number of rows of a table, or of those that match a predicate.
 
@@ -76,6 +81,7 @@ def sync_detailed(
         id (str):
         delimiter (str | Unset):  Default: '$'.
         x_lance_catalog_version (int | Unset):
+        x_lancedb_min_read_version (int | Unset):
         body (CountTableRowsRequest):
 
     Raises:
@@ -91,6 +97,7 @@ def sync_detailed(
         body=body,
         delimiter=delimiter,
         x_lance_catalog_version=x_lance_catalog_version,
+        x_lancedb_min_read_version=x_lancedb_min_read_version,
     )
 
     response = client.get_httpx_client().request(
@@ -107,6 +114,7 @@ def sync(
     body: CountTableRowsRequest,
     delimiter: str | Unset = "$",
     x_lance_catalog_version: int | Unset = UNSET,
+    x_lancedb_min_read_version: int | Unset = UNSET,
 ) -> ErrorResponse | int | None:
     """The number of rows of a table, or of those that match a predicate.
 
@@ -114,6 +122,7 @@ def sync(
         id (str):
         delimiter (str | Unset):  Default: '$'.
         x_lance_catalog_version (int | Unset):
+        x_lancedb_min_read_version (int | Unset):
         body (CountTableRowsRequest):
 
     Raises:
@@ -130,6 +139,7 @@ def sync(
         body=body,
         delimiter=delimiter,
         x_lance_catalog_version=x_lance_catalog_version,
+        x_lancedb_min_read_version=x_lancedb_min_read_version,
     ).parsed
 
 
@@ -140,6 +150,7 @@ async def asyncio_detailed(
     body: CountTableRowsRequest,
     delimiter: str | Unset = "$",
     x_lance_catalog_version: int | Unset = UNSET,
+    x_lancedb_min_read_version: int | Unset = UNSET,
 ) -> Response[ErrorResponse | int]:
     """The number of rows of a table, or of those that match a predicate.
 
@@ -147,6 +158,7 @@ async def asyncio_detailed(
         id (str):
         delimiter (str | Unset):  Default: '$'.
         x_lance_catalog_version (int | Unset):
+        x_lancedb_min_read_version (int | Unset):
         body (CountTableRowsRequest):
 
     Raises:
@@ -162,6 +174,7 @@ async def asyncio_detailed(
         body=body,
         delimiter=delimiter,
         x_lance_catalog_version=x_lance_catalog_version,
+        x_lancedb_min_read_version=x_lancedb_min_read_version,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -176,6 +189,7 @@ async def asyncio(
     body: CountTableRowsRequest,
     delimiter: str | Unset = "$",
     x_lance_catalog_version: int | Unset = UNSET,
+    x_lancedb_min_read_version: int | Unset = UNSET,
 ) -> ErrorResponse | int | None:
     """The number of rows of a table, or of those that match a predicate.
 
@@ -183,6 +197,7 @@ async def asyncio(
         id (str):
         delimiter (str | Unset):  Default: '$'.
         x_lance_catalog_version (int | Unset):
+        x_lancedb_min_read_version (int | Unset):
         body (CountTableRowsRequest):
 
     Raises:
@@ -200,5 +215,6 @@ async def asyncio(
             body=body,
             delimiter=delimiter,
             x_lance_catalog_version=x_lance_catalog_version,
+            x_lancedb_min_read_version=x_lancedb_min_read_version,
         )
     ).parsed

@@ -1,0 +1,7 @@
+"""Queries of one version of a table, as pylance does them.
+
+scans       from a request to what a scan of pylance takes
+full_text   full-text queries
+fusion      searches whose results are merged: vector and text, and matches that differ
+plans       plans as text
+"""

@@ -1,0 +1,202 @@
+"""From a QueryTable request to what a scan of pylance takes.
+
+A request without vectors and without a text query is a plain scan, where `k` bounds the rows; zero is no bound. A
+search returns the `k` best rows after the first `offset`, ten if `k` is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from table_data.batch_operations import Json
+from table_data.errors import InvalidCall
+from table_data.queries.full_text import Matches, full_text_query
+
+if TYPE_CHECKING:
+    import lance
+    from lance.query import FullTextQuery
+
+DEFAULT_K: Final = 10
+_LARGE_K: Final = 10_000
+"""Searches for more rows than this are bounded by the rows of the table: pylance allocates memory for `k`."""
+_MAX_INTEGER: Final = 2**63 - 1
+_MAX_UINT32: Final = 2**32 - 1
+_METRICS: Final = {"l2": "L2", "euclidean": "L2", "cosine": "cosine", "dot": "dot", "hamming": "hamming"}
+_BATCH: Final = 4 << 20
+_READ_AHEAD: Final = 64 << 20
+"""Bytes that a scan reads ahead. Pylance's default is gigabytes, which one worker of several must not take."""
+SCORES: Final = frozenset({"_distance", "_score", "_relevance_score"})
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A query of one table version. `limit` None is no bound; `nearest` holds the options of a vector search.
+
+    `text` is what pylance takes as a full-text query, or `Matches`, which it cannot do as one query.
+    """
+
+    columns: list[str] | dict[str, str] | None
+    filter: str | None
+    prefilter: bool
+    limit: int | None
+    offset: int
+    with_row_id: bool
+    fast_search: bool
+    nearest: Json | None = None
+    text: FullTextQuery | Json | Matches | None = field(default=None)
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether it takes several searches, whose results are merged."""
+        return isinstance(self.text, Matches) or (self.text is not None and self.nearest is not None)
+
+    def scanner(self, dataset: lance.LanceDataset) -> lance.LanceScanner:
+        """What does the query. Raises what pylance raises for a query that does not fit the table."""
+        return dataset.scanner(
+            columns=self.columns,
+            filter=self.filter,
+            prefilter=self.prefilter,
+            limit=self.limit,
+            offset=self.offset or None,
+            with_row_id=self.with_row_id,
+            fast_search=self.fast_search,
+            nearest=self.nearest,
+            full_text_query=self.text,
+            batch_size_bytes=_BATCH,
+            io_buffer_size=_READ_AHEAD,
+        )
+
+    def first(self, rows: int, **changes: Any) -> Scan:
+        """The same query for its first rows, with other changes."""
+        nearest = changes.pop("nearest", self.nearest)
+        if nearest is not None:
+            nearest = {**nearest, "k": rows}
+        return replace(self, limit=rows, offset=0, nearest=nearest, **changes)
+
+
+def scan_of(dataset: lance.LanceDataset, request: Json) -> Scan:
+    """The scan for a request. Raises `InvalidCall`."""
+    k, offset = _integer(request, "k") or 0, _integer(request, "offset") or 0
+    text = full_text_query(dataset, request.get("full_text_query") or {})
+    nearest = _nearest(dataset, request, k, offset)
+    is_search = nearest is not None or text is not None
+    return Scan(
+        columns=_columns(request.get("columns") or {}),
+        filter=request.get("filter") or None,
+        prefilter=bool(request.get("prefilter")),
+        limit=k or (DEFAULT_K if is_search else None),
+        offset=offset,
+        with_row_id=bool(request.get("with_row_id")),
+        fast_search=bool(request.get("fast_search")),
+        nearest=nearest,
+        text=text,
+    )
+
+
+def vector_columns(schema: pa.Schema) -> list[str]:
+    """The paths of all columns that a vector search can search."""
+    return [path for item in schema for path in _vectors_below(item, "")]
+
+
+def _vectors_below(item: pa.Field, parent: str) -> Iterator[str]:
+    path = parent + (f"`{item.name.replace('`', '``')}`" if _needs_quotes(item.name) else item.name)
+    kind = _storage(item.type)
+    if pa.types.is_struct(kind):
+        for inner in kind:
+            yield from _vectors_below(inner, f"{path}.")
+    elif _is_vector(kind) or (pa.types.is_list(kind) and _is_vector(_storage(kind.value_type))):
+        yield path
+
+
+def _needs_quotes(name: str) -> bool:
+    return "." in name or "`" in name
+
+
+def _is_vector(kind: pa.DataType) -> bool:
+    if not pa.types.is_fixed_size_list(kind):
+        return False
+    value = _storage(kind.value_type)
+    return bool(pa.types.is_floating(value) or value.equals(pa.uint8()) or value.equals(pa.int8()))
+
+
+def _storage(kind: pa.DataType) -> pa.DataType:
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _columns(given: Json) -> list[str] | dict[str, str] | None:
+    names, aliases = given.get("column_names"), given.get("column_aliases")
+    if names and aliases:
+        raise InvalidCall("columns: expected column_names or column_aliases, found both")
+    return list(names) if names else dict(aliases) if aliases else None
+
+
+def _nearest(dataset: lance.LanceDataset, request: Json, k: int, offset: int) -> Json | None:
+    given = request.get("vector") or {}
+    single, several = given.get("single_vector"), given.get("multi_vector")
+    if single and several:
+        raise InvalidCall("vector: expected single_vector or multi_vector, found both")
+    if not single and not several:
+        return None
+    rows = (k or DEFAULT_K) + offset
+    effort = _integer(request, "ef", _MAX_INTEGER, least=1)
+    refine = _integer(request, "refine_factor", _MAX_UINT32, least=1)
+    if max(rows, effort or 0, rows * (refine or 0)) > _LARGE_K:
+        all_rows = max(dataset.count_rows(), 1)
+        rows = min(rows, all_rows)
+        effort = effort and max(min(effort, all_rows), rows)
+        refine = refine and min(refine, -(-all_rows // rows))
+    options: Json = {
+        "column": _vector_column(dataset, request.get("vector_column")),
+        "q": single or several,
+        "k": rows,
+        "metric": _metric(request.get("distance_type")),
+        "ef": effort,
+        "refine_factor": refine,
+        "use_index": not request.get("bypass_vector_index"),
+        **_probes(request),
+    }
+    bounds = (request.get("lower_bound"), request.get("upper_bound"))
+    if bounds != (None, None):
+        options["distance_range"] = bounds
+    return options
+
+
+def _probes(request: Json) -> Json:
+    least = _integer(request, "minimum_nprobes", _MAX_UINT32, least=1)
+    most = _integer(request, "maximum_nprobes", _MAX_UINT32, least=1)
+    if least is not None and most is not None and least > most:
+        raise InvalidCall(f"minimum_nprobes {least}: expected at most maximum_nprobes = {most}")
+    if least is None and most is None:
+        return {"nprobes": _integer(request, "nprobes", _MAX_UINT32, least=1)}
+    return {"minimum_nprobes": least, "maximum_nprobes": most}
+
+
+def _metric(given: str | None) -> str | None:
+    if not given:
+        return None
+    try:
+        return _METRICS[given.lower()]
+    except KeyError:
+        raise InvalidCall(f"distance_type: expected l2, cosine, dot or hamming, found {given[:80]!r}") from None
+
+
+def _vector_column(dataset: lance.LanceDataset, given: str | None) -> str:
+    if given is not None:
+        return given
+    found = vector_columns(dataset.schema)
+    if not found:
+        raise InvalidCall("vector: expected a table with a column of vectors, found none")
+    if len(found) > 1 and "vector" not in found:
+        raise InvalidCall(f"vector_column: expected one of {', '.join(found)[:400]}, found nothing")
+    return found[0] if len(found) == 1 else "vector"
+
+
+def _integer(request: Json, name: str, most: int = _MAX_INTEGER, *, least: int = 0) -> int | None:
+    value: int | None = request.get(name)
+    if value is not None and not least <= value <= most:
+        raise InvalidCall(f"{name}: expected a number from {least} to {most}, found {str(value)[:40]}")
+    return value
