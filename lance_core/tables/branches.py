@@ -227,10 +227,7 @@ class Branches(NamedReferences[BranchContents]):
         return transaction.clone
 
     def _check_unused(self, name: str) -> None:
-        mine = self._known(name)
-        children = sorted(
-            other for other, contents in self.list().items() if other != name and _is_child(contents, name, mine)
-        )
+        children = find_children(name, self.list())
         if children:
             raise ReferenceInUse(f"branch {name}: expected no branch that begins at it, found {', '.join(children)}")
         tags = list_refs(self.store, join_key(self.location, TAGS_DIRECTORY), decode_tag)
@@ -303,6 +300,12 @@ class Branches(NamedReferences[BranchContents]):
             if position > 0:
                 nested.add(key[:position])
         return [key for key in keys if not any(key.startswith(f"{root}/") for root in nested)]
+
+
+def find_children(name: str, branches: Mapping[str, BranchContents]) -> list[str]:
+    """The names of those of the branches that need files of the branch `name`, sorted: they begin below it."""
+    mine = branches.get(name)
+    return sorted(other for other, contents in branches.items() if other != name and _is_child(contents, name, mine))
 
 
 def is_being_deleted(store: ObjectStore, location: str, branch: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -9,9 +10,9 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from lance_namespace.errors import TableVersionNotFoundError
+from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundError
 
-from lance_core.errors import ReferenceNotFound
+from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.committing.committer import CommitLimits, Committer
@@ -21,15 +22,19 @@ from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_expiry import RecordRetention
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
-from namespace_server.directory.committing.verifier import Verifier
+from namespace_server.directory.committing.verifier import Verifier, chains_of
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import AssertTableVersion, Batch
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.recovery.branch_refs import BranchRefs
+from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.foreign_manifests import ForeignManifests
 from namespace_server.directory.recovery.sweeper import Sweeper
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +77,12 @@ class Catalog:
         self.foreign_manifests = ForeignManifests(store, self.table, reader, self.record_maintenance)
         self.promoter = Promoter(store, self.table, reader, self.foreign_manifests)
         self.branch_refs = BranchRefs(store, self.promoter, self.manifests)
+        self.branch_removal = BranchRemoval(store, self.table)
         self.verifier = Verifier(
             store,
             stage_max_age=options.stage_max_age,
             known=self.manifests.get,
+            load=self.manifests.load,
             allowed=AllowedLocations(store, options.allowed_locations),
         )
         self.committer = Committer(
@@ -96,6 +103,7 @@ class Catalog:
             self.record_maintenance,
             self.foreign_manifests,
             self.branch_refs,
+            self.branch_removal,
             RecordRetention(
                 records=options.record_retention,
                 limit=options.record_limit,
@@ -161,10 +169,33 @@ class Catalog:
     def commit(self, batches: Sequence[Batch]) -> list[PendingBatch]:
         """Commit batches as a group; see `Committer.commit`. Branches that begin get their ref files (M8)."""
         self.start()
+        chains = {chain for batch in batches for chain in chains_of(batch.operations) if chain[1] is not None}
+        if chains:
+            self._finish_removals(chains)
         decided = self.committer.commit(batches)
         for pending in decided:
             self.branch_refs.note_forks(pending, self.table)
         return decided
+
+    def _finish_removals(self, chains: Iterable[ChainKey]) -> None:
+        """Finish the removal of deleted branches whose names are used again (B2)."""
+        try:
+            left = self.branch_removal.waiting(self.table.current, chains)
+        except (LanceCoreError, LanceNamespaceError):
+            return  # the commit meets it too, and tells it
+        if left:
+            self.finish_branches(left)
+
+    def finish_branches(self, records: Iterable[RecordEntry]) -> None:
+        """Remove the files of deleted branches, and the records of those that are gone, by a flip (B2).
+
+        Raises nothing: what cannot be done now is left to the sweep, and to the next commit on the branch.
+        """
+        self.record_maintenance.remove(self.branch_removal.remove_files(records))
+        try:
+            self.flush_record_maintenance()
+        except (LanceCoreError, LanceNamespaceError) as error:
+            logger.warning("records of deleted branches are left to the sweep: %s", error)
 
     def finish_batches(self, batches: Iterable[str]) -> None:
         """Finish the open records of batches; see `Sweeper.finish_batches`."""

@@ -10,9 +10,10 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 import lance_namespace as models
-from lance_namespace.errors import LanceNamespaceError
+from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
+from lance_core.errors import CorruptFile, StorageError
 from lance_core.storage.opening import open_store
 from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.catalog import Catalog, CatalogOptions
@@ -32,6 +33,9 @@ from namespace_server.directory.reading.commit_results import answer_call
 from namespace_server.directory.reading.objects import READS
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import Answer, Body, CachedResponse, ResponseCache
+from namespace_server.directory.reference_methods import ReferenceMethods
+from namespace_server.directory.references.change_context import ChangeContext
+from namespace_server.directory.references.changes import CHANGES
 from namespace_server.directory.schema_methods import SchemaMethods
 
 _STORAGE = "storage."
@@ -46,8 +50,18 @@ _SINGLE: Mapping[str, Callable[[Request, RequestRules], Operation]] = {
     "rename_table": requests.rename_table,
     "create_table_version": requests.create_table_version,
     "batch_delete_table_versions": requests.delete_table_versions,
+    "create_table_branch": requests.create_branch,
 }
-_LONG_READS = frozenset({"describe_catalog_version", "list_catalog_versions"})
+_LONG_READS = frozenset(
+    {
+        "describe_catalog_version",
+        "list_catalog_versions",
+        "list_table_tags",
+        "get_table_tag_version",
+        "list_table_branches",
+        "describe_transaction",
+    }
+)
 _LISTS = frozenset({"list_namespaces", "list_tables", "list_all_tables", "list_table_versions"})
 _SHORT_LIST = 1000
 _MANY: Mapping[str, Callable[[Request, RequestRules], tuple[Operation, ...]]] = {
@@ -56,7 +70,7 @@ _MANY: Mapping[str, Callable[[Request, RequestRules], tuple[Operation, ...]]] = 
 }
 
 
-class DirectoryNamespace(QueryMethods, SchemaMethods):
+class DirectoryNamespace(QueryMethods, SchemaMethods, ReferenceMethods):
     """The catalog of one directory or bucket.
 
     Properties (strings, as `lance_namespace.connect` passes them):
@@ -80,6 +94,7 @@ class DirectoryNamespace(QueryMethods, SchemaMethods):
     """
 
     READS: ClassVar[frozenset[str]] = frozenset(READS)
+    CHANGES: ClassVar[frozenset[str]] = frozenset(CHANGES)
     WRITES: ClassVar[frozenset[str]] = frozenset(_SINGLE) | frozenset(_MANY)
 
     def __init__(self, *, catalog: Catalog | None = None, **properties: str) -> None:
@@ -123,7 +138,7 @@ class DirectoryNamespace(QueryMethods, SchemaMethods):
         if operation == "describe_catalog_version":
             at = requests.integer(request, "version", required=True)
         if at is not None:
-            return self._answer(self.catalog.snapshot(at), operation, request)
+            return self._answer(self.catalog.snapshot(at), operation, request, pinned=True)
         if _asks_for_head(operation, request):
             return self._read_head(operation, request, cache_key)
         if snapshot is None:
@@ -198,6 +213,21 @@ class DirectoryNamespace(QueryMethods, SchemaMethods):
             elif pending.verdict is not None:
                 answers.append(pending.verdict)
         return answers
+
+    def change(self, operation: str, request: Request, *, principal: str | None = None) -> Answer:
+        """Make a change, one of `CHANGES`, that writes or removes files beside the catalog.
+
+        Blocking, for as long as storage takes; thread-safe. Raises the namespace errors of the operation.
+        """
+        told = requests.string_map(request, "context", self._rules.limits)
+        try:
+            return CHANGES[operation](
+                ChangeContext(self.catalog, self._rules.limits, principal, told.get("message")), request
+            )
+        except StorageError as error:
+            raise ServiceUnavailableError(f"{operation}: storage cannot be used: {error}") from error
+        except CorruptFile as error:
+            raise InternalError(f"{operation}: a file is damaged: {error}") from error
 
     def settle(self, calls: Sequence[Call]) -> None:
         """Clear up behind calls that were committed and answered, if that is quick here; else the sweep does it."""
@@ -343,8 +373,10 @@ class DirectoryNamespace(QueryMethods, SchemaMethods):
         request: Request,
         cache_key: Hashable | None = None,
         vacant: str | None = None,
+        *,
+        pinned: bool = False,
     ) -> Answer:
-        view = ReadContext(self.catalog, snapshot)
+        view = ReadContext(self.catalog, snapshot, pinned=pinned)
         answer = Answer(READS[operation](view, request), snapshot.version)
         if cache_key is not None and view.lasting:
             subject = view.subject

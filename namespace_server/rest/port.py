@@ -83,6 +83,13 @@ class Catalog(Protocol):
         """
         ...
 
+    def change(self, operation: str, request: Mapping[str, Any], *, principal: str | None = None) -> Answer:
+        """Make a change that also writes or removes files beside the catalog. Blocking and thread-safe.
+
+        Raises the namespace errors of the operation.
+        """
+        ...
+
     def settle(self, calls: Sequence[Call]) -> None:
         """Clear up behind calls that were committed and answered. Blocking and thread-safe; raises nothing."""
         ...

@@ -27,6 +27,9 @@ T = TypeVar("T")
 _REMOTE_READERS = 32
 _LONG_READERS = 1
 """Threads for long work on a local catalog. It competes with the event loop for the GIL, so more would be slower."""
+_WRITERS = 4
+"""Threads for changes that write or remove files beside the catalog. They wait for storage and for the flips of others,
+most of the time."""
 _PROBE_TIMEOUT = 5.0
 _PROBE_INTERVAL = 5.0
 """Seconds for which the proof that the root can be written holds."""
@@ -61,6 +64,7 @@ class CatalogService:
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="read")
         self._data: DataService | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="change")
         self._newest_version = 0
         self._newest: CatalogSnapshot | None = None
         self._writable_until = 0.0
@@ -100,6 +104,7 @@ class CatalogService:
             await self._data.close()
         await self._commits.close()
         await asyncio.to_thread(self._readers.shutdown, cancel_futures=True)
+        await asyncio.to_thread(self._writers.shutdown)
         await asyncio.to_thread(self.namespace.close)
         if self.access_log is not None:
             self.access_log.stop()
@@ -140,6 +145,11 @@ class CatalogService:
         committed = asyncio.run_coroutine_threadsafe(self.commit("batch_commit_tables", change, None), self._loop)
         answer = committed.result()
         return orjson.loads(answer.json), answer.catalog_version
+
+    async def change(self, operation: str, change: Change, principal: str | None) -> Answer:
+        """Make a change that takes as long as storage, in a thread. Raises the namespace errors of the operation."""
+        work = partial(self.namespace.change, operation, change.request, principal=principal)
+        return await asyncio.get_running_loop().run_in_executor(self._writers, work)
 
     async def ready(self) -> int:
         """The newest catalog version, read now, after proof that the root can be written.

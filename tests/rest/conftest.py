@@ -138,6 +138,11 @@ class EchoCatalog:
             for call in calls
         ]
 
+    def change(self, operation: str, request: Mapping[str, Any], *, principal: str | None = None) -> EchoAnswer:
+        if self.failure is not None:
+            raise self.failure
+        return EchoAnswer({"operation": operation, "request": dict(request), "principal": principal}, 8)
+
     def settle(self, calls: Sequence[EchoCall]) -> None:
         self.settled.append(list(calls))
         raise OSError("no room to clear up in")

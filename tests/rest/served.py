@@ -10,7 +10,18 @@ from fastapi.routing import APIRoute
 from namespace_server.rest import models
 from namespace_server.rest.models import Query
 from namespace_server.rest.reads import ReadRoute
-from namespace_server.rest.routers import READS, batches, namespaces, queries, rows, schemas, tables, versions
+from namespace_server.rest.routers import (
+    READS,
+    batches,
+    namespaces,
+    queries,
+    references,
+    rows,
+    schemas,
+    tables,
+    transactions,
+    versions,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +58,7 @@ CHANGES = tuple(
         pinned="at" in inspect.signature(route.endpoint).parameters,
         fresh="at" in inspect.signature(route.endpoint).parameters,
     )
-    for module in (tables, versions, namespaces, batches, rows, queries, schemas)
+    for module in (tables, versions, namespaces, references, transactions, batches, rows, queries, schemas)
     for route in module.router.routes
     if isinstance(route, APIRoute)
     for method in route.methods

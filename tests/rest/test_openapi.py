@@ -142,6 +142,8 @@ class TestModels:
                         "QueryTableResponse",
                         "ExplainTableQueryPlanResponse",
                         "AnalyzeTableQueryPlanResponse",
+                        "ListTableTagsRequest",
+                        "ListTableBranchesRequest",
                         "NamespaceExistsResponse",
                         "TableExistsResponse",
                         "UpdateTableSchemaMetadataRequest",

@@ -327,8 +327,8 @@ class TestStockClients:
         assert list(database.list_tables(namespace_path=["ws"]).tables) == []
 
     def test_what_is_not_served_is_unsupported(self, url: str) -> None:
-        with pytest.raises(Exception, match="Not supported: create_table_branch") as caught:
-            RestNamespace(uri=url)._inner.create_table_branch({"id": ["ws", "t"], "name": "dev"})
+        with pytest.raises(Exception, match="Not supported: refresh_materialized_view") as caught:
+            RestNamespace(uri=url)._inner.refresh_materialized_view({"id": ["ws", "t"]})
         assert getattr(caught.value, "code", 0) == 0
 
 
@@ -461,6 +461,18 @@ def exercise(call: Recorder, url: str) -> None:
     on_branch = {"id": ["ws", "a"], "branch": "dev", "version": 99}
     call("BatchCommitTables", {"operations": [{"assert_table_version": on_branch}]}, expect=409)
     call("BatchDeleteTableVersions", {"ranges": [{"start_version": 2, "end_version": 3}]}, id="ws$a")
+    call("CreateTableBranch", {"name": "sub", "from_branch": "dev"}, id="ws$a")
+    [first_of_sub] = call("ListTableVersions", query="?branch=sub", id="ws$a")["versions"]
+    for name in ("kept", "moved"):
+        call("CreateTableTag", {"tag": name, "version": first_of_sub["version"], "branch": "sub"}, id="ws$a")
+    call("GetTableTagVersion", {"tag": "kept"}, id="ws$a")
+    call("UpdateTableTag", {"tag": "moved", "version": dataset.latest_version}, id="ws$a")
+    call("ListTableTags", query="?limit=1", id="ws$a")
+    call("DeleteTableTag", {"tag": "kept"}, id="ws$a")
+    call("ListTableBranches", query="?limit=1", id="ws$a")
+    call("DescribeTransaction", {}, id=f"ws$a${dataset.latest_version}")
+    made = call("DeleteTableBranch", {"name": "sub"}, id="ws$a")["transaction_id"]
+    call("AlterTransaction", {"actions": [{"setPropertyAction": {"key": "k", "value": "v"}}]}, id=made)
     call("ListTables", query="?limit=1", id="ws")
     call("ListAllTables", query="?limit=1")
     call("RenameTable", {"new_table_name": "e"}, id="ws$d")

@@ -6,6 +6,7 @@ import time
 import uuid
 
 from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, TableFiles, prepare_commit
+from lance_core.commit.table_files import root_path
 from lance_core.errors import InvalidTransaction, NotFound
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
@@ -40,6 +41,10 @@ class AttemptContext:
         """The manifest of a row: of this group, from the cache, or read from storage (M4). Raises `NotFound`."""
         planned = self._planned.get(cache_key(entry))
         return planned or self._manifests.load(entry)
+
+    def root_path(self, entry: VersionEntry) -> str:
+        """See `PlanningContext.root_path`."""
+        return root_path(self._store, entry.base)
 
     def prepare(
         self,

@@ -52,7 +52,7 @@ from namespace_server.directory.model.errors import (
     nothing_done,
 )
 from namespace_server.directory.model.object_ids import ChainKey
-from namespace_server.directory.model.operations import Batch
+from namespace_server.directory.model.operations import Batch, DeleteBranch, DeleteTableVersions
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import AddedFiles, Plan, VacantLocation
 from namespace_server.directory.planning.planner import replay_committed
@@ -72,7 +72,8 @@ class CommitLimits:
 class _Look:
     """Storage as it was seen beside staging: the newest snapshot, and what stands above the heads (P5, P9).
 
-    `refused`: a file that a transaction adds is missing, or a location that a client chose is in use.
+    `refused`: a file that a transaction adds is missing, a location that a client chose is in use, or what names the
+    object of a deletion is not the same as before.
     """
 
     newest: CatalogSnapshot
@@ -292,10 +293,10 @@ class Committer:
         if flip is not None:
             writes.append(partial(self._table.stage, flip))
         looks: list[Callable[[], Any]] = [self._table.refresh, partial(self._verifier.probe, attempt.snapshot, chains)]
-        looks.append(partial(self._look_later, group))
-        newest, above, refused, *_ = self._store.gather([*looks, *writes])
+        looks += [partial(self._look_later, group), partial(self._look_again, group)]
+        newest, above, refused, changed, *_ = self._store.gather([*looks, *writes])
         self._store.sync([key for key, _ in objects])
-        return _Look(newest, above, refused)
+        return _Look(newest, above, refused or changed)
 
     def _look_later(self, group: Sequence[PendingBatch]) -> bool:
         """Ask storage what verification left open; True when a batch turned out to be refused."""
@@ -311,6 +312,25 @@ class Committer:
         for (pending, index, _), finding in zip(unseen, looked, strict=True):
             pending.findings[index] = finding
         return any(isinstance(finding, LanceNamespaceError) for finding in looked)
+
+    def _look_again(self, group: Sequence[PendingBatch]) -> bool:
+        """Read the references of what batches delete after they were planned; True where they changed since (B1, B2).
+
+        A flip that deletes follows this look, and no other flip is between them. Who writes a tag or a branch confirms
+        it by a flip: that one is before the look, or comes too late.
+        """
+        deletes = [
+            (pending, index, operation)
+            for pending in group
+            for index, operation in enumerate(pending.batch.operations)
+            if isinstance(operation, DeleteBranch | DeleteTableVersions) and index in pending.findings
+        ]
+        looked = self._store.map(lambda item: self._verifier.look_again(item[2], item[0].findings[item[1]]), deletes)
+        changed = False
+        for (pending, index, _), finding in zip(deletes, looked, strict=True):
+            changed |= finding != pending.findings[index]
+            pending.findings[index] = finding
+        return changed
 
     def _send(self, flip: Flip, group: Sequence[PendingBatch]) -> FlipOutcome:
         """The commit step of a flip. A batch counts as sent unless the flip is in no history or was refused."""

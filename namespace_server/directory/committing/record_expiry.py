@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from namespace_server.directory.model.entries import TOMBSTONES, RecordEntry
+from namespace_server.directory.model.entries import REMOVING, TOMBSTONES, RecordEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 MIN_RECORD_AGE: Final = timedelta(minutes=2)
@@ -41,5 +41,6 @@ def find_expired(snapshot: CatalogSnapshot, retention: RecordRetention, now_ms: 
         if record.timestamp_ms < oldest or (number < surplus and record.timestamp_ms < settled)
     ]
     oldest = now_ms - retention.tombstones // _MILLISECOND
-    expired += [record for record in records if record.state in TOMBSTONES and record.timestamp_ms < oldest]
+    ended = TOMBSTONES - {REMOVING}  # that of a branch goes with its files
+    expired += [record for record in records if record.state in ended and record.timestamp_ms < oldest]
     return expired

@@ -66,7 +66,8 @@ class RecordMaintenance:
             closing = list(islice(self._closing.values(), closings))
             candidates = list(islice(self._gone.values(), _REMOVALS_PER_FLIP))
             reports = list(self._reports.values())
-        closed = [replace(record, state="closed") for record in closing if _is_open(record, snapshot)]
+        rows = [row for record in closing if (row := snapshot.record(record.batch_uuid)) is not None]
+        closed = [replace(row, state="closed") for row in rows if row.state == "open"]  # as it is now, notes included
         gone = (entry.object_id for entry in candidates if _is_there(entry, snapshot))
         return changes_of([*closed, *reports], frozenset(gone))
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from lance_namespace.errors import (
+    InternalError,
     InvalidInputError,
     LanceNamespaceError,
     ServiceUnavailableError,
@@ -25,6 +26,7 @@ from lance_core.commit.durability import added_files
 from lance_core.errors import CorruptFile, NotFound, StorageError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import (
+    MAIN_BRANCH,
     NamingScheme,
     branch_base,
     manifest_path,
@@ -36,6 +38,8 @@ from lance_core.format.outline import fragments_of
 from lance_core.format.refs import branch_path, check_branch_name
 from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
+from lance_core.tables.branches import Branches, find_children
+from lance_core.tables.tags import Tags
 from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.committing.allowed_locations import AllowedLocations, new_bases
 from namespace_server.directory.model.entries import DEREGISTERED, TableEntry, VersionEntry
@@ -44,8 +48,11 @@ from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.directory.model.operations import (
     Batch,
     CommitTransaction,
+    CreateBranch,
     CreateTableVersion,
     DeclareTable,
+    DeleteBranch,
+    DeleteTableVersions,
     Operation,
     RegisterTable,
     TableOperation,
@@ -53,7 +60,14 @@ from namespace_server.directory.model.operations import (
 from namespace_server.directory.model.root_layout import is_in_staging
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.foreign_versions import found_entry
-from namespace_server.directory.planning.plan_builder import AddedFiles, Finding, StagedManifest, VacantLocation
+from namespace_server.directory.planning.plan_builder import (
+    AddedFiles,
+    Finding,
+    StagedManifest,
+    TableReferences,
+    VacantLocation,
+)
+from namespace_server.directory.planning.references import reads_below
 
 logger = logging.getLogger(__name__)
 
@@ -64,12 +78,24 @@ FoundVersion = tuple[str, ManifestFile, str | None]
 _FRESH = timedelta(hours=1)
 
 
+_Verified = (
+    CreateTableVersion
+    | CommitTransaction
+    | RegisterTable
+    | DeclareTable
+    | CreateBranch
+    | DeleteBranch
+    | DeleteTableVersions
+)
+_ON_TABLE = (CreateTableVersion, CommitTransaction, CreateBranch, DeleteBranch, DeleteTableVersions)
+
+
 class _Task(NamedTuple):
     """One operation to verify: the numbers of its batch and of itself, and the location of its table."""
 
     batch: int
     number: int
-    operation: CreateTableVersion | CommitTransaction | RegisterTable | DeclareTable
+    operation: _Verified
     location: str
 
 
@@ -77,7 +103,8 @@ class Verifier:
     """Looks at staged manifests and datasets.
 
     `stage_max_age` bounds the age of a staged manifest (S2): clients remove unreferenced data files after a week.
-    `known` gives the manifest of a head if it is at hand: what that has already need not be looked at again.
+    `known` gives the manifest of a head if it is at hand: what that has already need not be looked at again. `load`
+    reads the manifest of a row.
     `allowed` says where tables may lie and base paths may lead: by default below the root.
     """
 
@@ -87,11 +114,13 @@ class Verifier:
         *,
         stage_max_age: timedelta = timedelta(days=3),
         known: Callable[[VersionEntry], ManifestFile | None] = lambda _: None,
+        load: Callable[[VersionEntry], ManifestFile],
         allowed: AllowedLocations | None = None,
     ) -> None:
         self._store = store
         self._allowed = AllowedLocations(store) if allowed is None else allowed
         self._known = known
+        self._load = load
         self._stage_max_age = stage_max_age
 
     def verify(self, batches: Sequence[Batch], snapshot: CatalogSnapshot) -> list[dict[int, Finding]]:
@@ -111,7 +140,7 @@ class Verifier:
                         tasks.append(_Task(number, index, operation, operation.location))
                 elif isinstance(operation, RegisterTable):
                     tasks.append(_Task(number, index, operation, operation.location))
-                elif isinstance(operation, CreateTableVersion | CommitTransaction):
+                elif isinstance(operation, _ON_TABLE):
                     table = snapshot.table(operation.id)
                     location = declared.get(operation.id) or (None if table is None else table.location)
                     if location is None:
@@ -135,11 +164,71 @@ class Verifier:
             if isinstance(task.operation, DeclareTable):
                 vacant = VacantLocation(task.location, seen=False)
                 return (self._look_at_location(task.operation, vacant) if self._store.local else vacant), ()
+            if isinstance(task.operation, CreateBranch):
+                self._check_place_of_branch(task.operation, task.location, task.operation.branch)
+                return AddedFiles(task.location, (), seen=True), ()
+            if isinstance(task.operation, DeleteBranch):
+                return self._needs_of_branch(task.operation, task.location, snapshot), ()
+            if isinstance(task.operation, DeleteTableVersions):
+                return self._references(task.operation, task.location), ()
             return self._staged(task.operation, task.location, snapshot)
         except LanceNamespaceError as error:
             return error, ()
         except StorageError as error:  # it is this operation's, and must not fail the batches beside it
             return ServiceUnavailableError(f"table {join(task.operation.id)}: storage cannot be read: {error}"), ()
+        except CorruptFile as error:
+            return InternalError(f"table {join(task.operation.id)}: a file of it is damaged: {error}"), ()
+
+    def look_again(self, operation: DeleteBranch | DeleteTableVersions, finding: Finding) -> Finding:
+        """The finding as the reference files say now: the flip follows, and whoever writes one later sees it (B1, B2).
+
+        What manifests said before stays: those that are committed since are looked at by planning.
+        """
+        if not isinstance(finding, TableReferences):
+            return finding
+        try:
+            now = self._references(operation, finding.location)
+        except StorageError as error:
+            return ServiceUnavailableError(f"table {join(operation.id)}: storage cannot be read: {error}")
+        except CorruptFile as error:
+            return InternalError(f"table {join(operation.id)}: a file of it is damaged: {error}")
+        return replace(now, readers=finding.readers, checked=finding.checked)
+
+    def _references(self, operation: DeleteBranch | DeleteTableVersions, location: str) -> TableReferences:
+        """The tags of a table, and the children of the branch that is to be deleted. Two listings."""
+        tags = Tags(self._store, location).list()
+        children: Sequence[str] = ()
+        if isinstance(operation, DeleteBranch):
+            children = find_children(operation.branch, Branches(self._store, location).list())
+        named = tuple(
+            (name, None if tag.branch == MAIN_BRANCH else tag.branch, tag.version) for name, tag in tags.items()
+        )
+        return TableReferences(location, named, tuple(children))
+
+    def _needs_of_branch(self, operation: DeleteBranch, location: str, snapshot: CatalogSnapshot) -> TableReferences:
+        """What names or reads a branch: references, and manifests of all other chains of the table; reads them all."""
+        found = self._references(operation, location)
+        base = branch_base(location, operation.branch)
+        others = [
+            entry
+            for branch in (None, *snapshot.branches(operation.id))
+            if branch != operation.branch
+            for entry in snapshot.versions(operation.id, branch)
+        ]
+        readers = self._store.map(lambda entry: self._reads_below(entry, base), others)
+        return replace(
+            found,
+            readers=frozenset(name for name in readers if name is not None),
+            checked=frozenset(entry.sha256 for entry in others),
+        )
+
+    def _reads_below(self, entry: VersionEntry, base: str) -> str | None:
+        """The name of the branch of a version, if it has files below a root; None for one that is gone (M5)."""
+        try:
+            file = self._known(entry) or self._load(entry)
+        except NotFound:
+            return None
+        return (entry.branch or "main") if reads_below(file, base) else None
 
     def _transaction(
         self, operation: CommitTransaction, location: str, snapshot: CatalogSnapshot
@@ -155,7 +244,7 @@ class Verifier:
         self._check_added(operation, added, sure=self._store.local)
         return AddedFiles(location, tuple(added), seen=self._store.local), added
 
-    def _check_place_of_branch(self, operation: CommitTransaction, location: str, branch: str) -> None:
+    def _check_place_of_branch(self, operation: CommitTransaction | CreateBranch, location: str, branch: str) -> None:
         """The name of a branch that a Clone begins is one that stock clients accept, and is not taken (P4)."""
         name = f"branch {branch} of table {join(operation.id)}"
         try:
@@ -282,6 +371,8 @@ class Verifier:
             raise InvalidInputError(f"{place}: {reason}")
         versions: list[VersionEntry] = []
         for branch in (None, *_stored_branches(self._store, operation.location)):
+            if branch is not None and snapshot.tombstone_at(branch_base(operation.location, branch)) is not None:
+                continue
             for scheme, file in stored_versions(self._store, table, branch):
                 for refused in self._allowed.refused_bases(file.outline.base_paths).values():
                     raise InvalidInputError(f"{place}: version {file.version} has the base path {refused}")
@@ -300,7 +391,8 @@ class Verifier:
     def probe(self, snapshot: CatalogSnapshot, chains: Iterable[ChainKey]) -> Mapping[ChainKey, list[FoundVersion]]:
         """Canonical manifests above the head of each chain, upward and contiguous; one request where there are none.
 
-        A chain without a table has nothing above it. What cannot be parsed ends the chain and is reported.
+        What is left of a deleted branch is none of these (B2). A chain without a table has nothing above it. What
+        cannot be parsed ends the chain and is reported.
         """
         tables = [(chain, table) for chain in chains if (table := snapshot.table(chain[0])) is not None]
         found = self._store.map(lambda item: self._above(snapshot, item[1], item[0][1]), tables)
@@ -308,6 +400,8 @@ class Verifier:
 
     def _above(self, snapshot: CatalogSnapshot, table: TableEntry, branch: str | None) -> list[FoundVersion]:
         base = branch_base(table.location, branch)
+        if branch is not None and snapshot.tombstone_at(base) is not None:
+            return []
         first = _first_above(snapshot, table.id, branch)
         if first is not None:
             return self._read_upward(base, *first)
@@ -394,4 +488,6 @@ def _is_staging_place(key: str, base: str) -> bool:
 
 def chains_of(operations: Iterable[Operation]) -> set[ChainKey]:
     """The chains that operations name."""
-    return {(operation.id, operation.branch) for operation in operations if isinstance(operation, TableOperation)}
+    named = [operation for operation in operations if isinstance(operation, TableOperation)]
+    begun = {(item.id, item.from_branch) for item in named if isinstance(item, CreateBranch)}
+    return begun | {(item.id, item.branch) for item in named}

@@ -131,7 +131,7 @@ def decode_version(
         _string(values.get("e_tag")),
         named[1].value,
         _string(values.get("staged_path")) if staged_suffix is None else f"{manifest}-{staged_suffix}",
-        {key: str(value) for key, value in client.items()} if isinstance(client, dict) and client else NO_PROPERTIES,
+        _properties(client),
     )
 
 
@@ -172,6 +172,12 @@ def _encode_record(entry: RecordEntry) -> str:
     ]
     if entry.results:
         values["results"] = orjson.Fragment(entry.results)
+    if entry.operation:
+        values["operation"] = entry.operation
+    if entry.catalog_version:
+        values["catalog_version"] = entry.catalog_version
+    if entry.properties:
+        values["properties"] = dict(entry.properties)
     return orjson.dumps(values).decode()
 
 
@@ -199,7 +205,14 @@ def _decode_record(batch_uuid: str, metadata: str | None) -> RecordEntry | None:
         _string(values.get("attempt")) or "",
         participants,
         b"" if results is None else orjson.dumps(results),
+        _string(values.get("operation")) or "",
+        _integer(values.get("catalog_version")),
+        _properties(values.get("properties")),
     )
+
+
+def _properties(values: object) -> Mapping[str, str]:
+    return {key: str(value) for key, value in values.items()} if isinstance(values, dict) and values else NO_PROPERTIES
 
 
 def _is_branch(branch: str) -> bool:

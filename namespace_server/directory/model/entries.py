@@ -18,12 +18,14 @@ Place = tuple[str, str | None, int]
 place alone does not identify a manifest: state that is kept by place is also compared by hash or staged path."""
 RecordKey = tuple[str | None, str]
 """Principal and idempotency key: each principal has keys of its own (A1)."""
-RecordState = Literal["open", "closed", "collected", "foreign", "dropped", "deregistered"]
+RecordState = Literal["open", "closed", "collected", "foreign", "dropped", "deregistered", "removing"]
 
 DROPPED: Final = "dropped"
 DEREGISTERED: Final = "deregistered"
-TOMBSTONES: Final[frozenset[str]] = frozenset({DROPPED, DEREGISTERED})
-"""States of the records that name the locations of removed tables (N1, G15)."""
+REMOVING: Final = "removing"
+"""State of the record of a deleted branch until its files are gone (B2)."""
+TOMBSTONES: Final[frozenset[str]] = frozenset({DROPPED, DEREGISTERED, REMOVING})
+"""States of the records that name the locations of removed tables and of deleted branches (N1, G15, B2)."""
 RECORD_STATES: Final[frozenset[str]] = frozenset({"open", "closed", "collected", "foreign"}) | TOMBSTONES
 HASH_DIGITS: Final = 8
 """Length of the random prefix of a table's location."""
@@ -116,7 +118,8 @@ class VersionEntry:
 class Participant(NamedTuple):
     """A version that a batch published; an open record waits for its promotion.
 
-    In a tombstone it is a table that was removed: its head version, or 0, and no staged path.
+    In a tombstone it is a table that was removed: its head version, or 0, and no staged path. In the record of a
+    deleted branch `location` is the root of the branch.
     """
 
     table_id: ObjectId
@@ -132,7 +135,11 @@ class RecordEntry:
 
     `results` is compact JSON as orjson writes it, or empty. A `collected` record is a collector's claim (G1), a
     `foreign` one reports a file that was set aside (M6). A `dropped` or `deregistered` record is a tombstone: its
-    participants are tables that were removed, and their locations are not used again (G15).
+    participants are tables that were removed, and their locations are not used again (G15). A `removing` record names
+    a deleted branch whose files are not all removed yet (B2).
+
+    `operation` names what the batch did, `catalog_version` is the version that it made, or 0 in records of releases
+    that did not write it. `properties` are what clients noted on the batch afterwards.
     """
 
     batch_uuid: str
@@ -145,11 +152,19 @@ class RecordEntry:
     attempt: str = ""
     participants: tuple[Participant, ...] = ()
     results: bytes = b""
+    operation: str = ""
+    catalog_version: int = 0
+    properties: Mapping[str, str] = field(default_factory=_no_properties, hash=False)
 
     @property
     def object_id(self) -> str:
         """The key of the row."""
         return RECORD_PREFIX + self.batch_uuid
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether it is the record of a batch that clients know by its uuid."""
+        return self.state in {"open", "closed"}
 
     @property
     def key(self) -> RecordKey | None:

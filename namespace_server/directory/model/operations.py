@@ -7,11 +7,14 @@ against a snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final, Literal
 
 from lance_core.proto import lance_table_pb2 as pb
+from namespace_server.directory.model.limits import Limits
+from namespace_server.directory.model.notes import NoteChange
 from namespace_server.directory.model.object_ids import ObjectId
 
 
@@ -144,6 +147,58 @@ class AssertTableVersion:
     location: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CreateBranch:
+    """Begin a branch at a version of another one (None is main); without `from_version` at its head.
+
+    `transaction_uuid` names the Clone that becomes the branch's first version.
+    """
+
+    id: ObjectId
+    branch: str
+    from_branch: str | None
+    from_version: int | None
+    transaction_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteBranch:
+    """Remove a branch: its rows in the flip, its files after it (B2)."""
+
+    id: ObjectId
+    branch: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmTag:
+    """Fail the batch unless the version that a tag was written for is still a row, of the manifest with `sha256` (B1).
+
+    The table must lie at `location`: the tag's file is there. `written` names what was done with the tag.
+    """
+
+    id: ObjectId
+    branch: str | None
+    version: int
+    tag: str
+    location: str
+    sha256: str
+    written: Literal["create_table_tag", "update_table_tag"]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterBatch:
+    """Change the properties noted on a batch: all changes or none."""
+
+    batch_uuid: str
+    changes: tuple[NoteChange, ...]
+    limits: Limits
+
+    @property
+    def id(self) -> ObjectId:
+        """The uuid, as what errors name the operation by."""
+        return (self.batch_uuid,)
+
+
 Operation = (
     CreateNamespace
     | DropNamespace
@@ -156,10 +211,46 @@ Operation = (
     | DeleteTableVersions
     | CommitTransaction
     | AssertTableVersion
+    | CreateBranch
+    | DeleteBranch
+    | ConfirmTag
+    | AlterBatch
 )
 
-TableOperation = CreateTableVersion | DeleteTableVersions | CommitTransaction | AssertTableVersion
+TableOperation = (
+    CreateTableVersion
+    | DeleteTableVersions
+    | CommitTransaction
+    | AssertTableVersion
+    | CreateBranch
+    | DeleteBranch
+    | ConfirmTag
+)
 """The operations that concern a chain of versions, whose storage is probed before planning (P5)."""
+
+NAMES: Final[Mapping[type, str]] = {
+    CreateNamespace: "create_namespace",
+    DropNamespace: "drop_namespace",
+    DeclareTable: "declare_table",
+    RegisterTable: "register_table",
+    DeregisterTable: "deregister_table",
+    DropTable: "drop_table",
+    RenameTable: "rename_table",
+    CreateTableVersion: "create_table_version",
+    DeleteTableVersions: "delete_table_versions",
+    CommitTransaction: "commit_transaction",
+    AssertTableVersion: "assert_table_version",
+    CreateBranch: "create_table_branch",
+    DeleteBranch: "delete_table_branch",
+    AlterBatch: "alter_transaction",
+}
+"""What the record of a batch says of it."""
+
+
+def operation_names(operations: Iterable[Operation]) -> str:
+    """The kinds of operations, each once, in the order of their first use, joined by commas."""
+    names = (item.written if isinstance(item, ConfirmTag) else NAMES[type(item)] for item in operations)
+    return ",".join(dict.fromkeys(names))
 
 
 @dataclass(frozen=True, slots=True)

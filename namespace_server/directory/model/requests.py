@@ -19,6 +19,7 @@ import orjson
 from google.protobuf.message import DecodeError
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
 
+from lance_core.format.refs import check_branch_name, check_tag_name
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model import identifiers
 from namespace_server.directory.model.errors import shown
@@ -28,6 +29,7 @@ from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
     AssertTableVersion,
     CommitTransaction,
+    CreateBranch,
     CreateMode,
     CreateNamespace,
     CreateTableVersion,
@@ -161,9 +163,9 @@ def string_map(request: Request, field: str, limits: Limits) -> dict[str, str]:
     return dict(value)
 
 
-def branch(request: Request) -> str | None:
+def branch(request: Request, field: str = "branch") -> str | None:
     """An optional branch; 'main' is the main chain, like None."""
-    name = text(request, "branch")
+    name = text(request, field)
     if name is None or name == "main":
         return None
     identifiers.check_branch(name)
@@ -178,7 +180,7 @@ def create_namespace(request: Request, rules: RequestRules) -> CreateNamespace:
     return CreateNamespace(
         target,
         string_map(request, "properties", rules.limits),
-        _choice(request, "mode", modes, CreateMode.CREATE),
+        choice(request, "mode", modes, CreateMode.CREATE),
     )
 
 
@@ -189,8 +191,8 @@ def drop_namespace(request: Request, _rules: RequestRules) -> DropNamespace:
         raise InvalidInputError("the root namespace cannot be dropped")
     return DropNamespace(
         target,
-        skip_missing=_choice(request, "mode", {"fail": False, "skip": True}, default=False),
-        cascade=_choice(request, "behavior", {"restrict": False, "cascade": True}, default=False),
+        skip_missing=choice(request, "mode", {"fail": False, "skip": True}, default=False),
+        cascade=choice(request, "behavior", {"restrict": False, "cascade": True}, default=False),
     )
 
 
@@ -222,7 +224,7 @@ def register_table(request: Request, rules: RequestRules) -> RegisterTable:
     identifiers.check_new_id(target, "table")
     location = text(request, "location", required=True) or ""
     identifiers.check_registered_location(location)
-    overwrite = _choice(request, "mode", {"create": False, "overwrite": True}, default=False)
+    overwrite = choice(request, "mode", {"create": False, "overwrite": True}, default=False)
     return RegisterTable(target, location, string_map(request, "properties", rules.limits), overwrite)
 
 
@@ -323,6 +325,34 @@ def assert_table_version(request: Request, rules: RequestRules) -> AssertTableVe
     return AssertTableVersion(target, branch(request), version, _expected_location(request, rules))
 
 
+def create_branch(request: Request, _rules: RequestRules) -> CreateBranch:
+    """CreateTableBranchRequest."""
+    version = integer(request, "from_version")
+    if version is not None and version < 1:
+        raise InvalidInputError(f"from_version: expected a version from 1 on, found {version}")
+    return CreateBranch(
+        table_id(request), branch_name(request), branch(request, "from_branch"), version, str(uuid.uuid4())
+    )
+
+
+def branch_name(request: Request) -> str:
+    """The name of a branch other than main, as stock clients accept it."""
+    name = text(request, "name", required=True) or ""
+    try:
+        return check_branch_name(name)
+    except ValueError as error:
+        raise InvalidInputError(f"name: {error}") from error
+
+
+def tag_name(request: Request) -> str:
+    """The name of a tag, as stock clients accept it."""
+    name = text(request, "tag", required=True) or ""
+    try:
+        return check_tag_name(name)
+    except ValueError as error:
+        raise InvalidInputError(f"tag: {error}") from error
+
+
 def _expected_location(request: Request, rules: RequestRules) -> str | None:
     """Where the client believes the table to be: a key, of which no other table has the like (N1)."""
     sent = text(request, "location")
@@ -346,34 +376,34 @@ _BATCH_OPERATIONS: dict[str, Callable[[Request, RequestRules], Operation]] = {
 
 def batch_operations(request: Request, rules: RequestRules) -> tuple[Operation, ...]:
     """BatchCommitTablesRequest: exactly one operation field in each element."""
-    operations = _items(request, "operations")
+    operations = objects(request, "operations")
     rules.limits.check_operations(len(operations), "operations")
     parsed: list[Operation] = []
     for index, item in enumerate(operations):
         given = [name for name, value in item.items() if value is not None]
         if len(given) != 1 or given[0] not in _BATCH_OPERATIONS:
             known = ", ".join(_BATCH_OPERATIONS)
-            raise InvalidInputError(f"operations[{index}]: expected exactly one of {known}; found {_names(given)}")
+            raise InvalidInputError(f"operations[{index}]: expected exactly one of {known}; found {names(given)}")
         body = item[given[0]]
         if not isinstance(body, _OBJECTS):
             raise InvalidInputError(f"operations[{index}].{given[0]}: expected an object, found {shown(body)}")
         try:
             parsed.append(_BATCH_OPERATIONS[given[0]](body, rules))
         except (InvalidInputError, UnsupportedOperationError) as error:
-            raise _located(f"operations[{index}].{given[0]}", error) from None
+            raise located(f"operations[{index}].{given[0]}", error) from None
     return tuple(parsed)
 
 
 def version_entries(request: Request, rules: RequestRules) -> tuple[Operation, ...]:
     """BatchCreateTableVersionsRequest."""
-    entries = _items(request, "entries")
+    entries = objects(request, "entries")
     rules.limits.check_operations(len(entries), "entries")
     parsed: list[Operation] = []
     for index, entry in enumerate(entries):
         try:
             parsed.append(create_table_version(entry, rules))
         except (InvalidInputError, UnsupportedOperationError) as error:
-            raise _located(f"entries[{index}]", error) from None
+            raise located(f"entries[{index}]", error) from None
     return tuple(parsed)
 
 
@@ -387,17 +417,19 @@ def request_hash(operation: str, request: Request) -> str:
     return hashlib.sha256(operation.encode() + b"\0" + encoded).hexdigest()
 
 
-def _located(place: str, error: InvalidInputError | UnsupportedOperationError) -> LanceNamespaceError:
+def located(place: str, error: InvalidInputError | UnsupportedOperationError) -> LanceNamespaceError:
     """The same error, with the place in front of its message."""
     return type(error)(f"{place}: {error}")
 
 
-def _names(fields: Sequence[object]) -> str:
+def names(fields: Sequence[object]) -> str:
+    """Names of fields as they stand in an error text."""
     names = ", ".join(map(str, fields[:8])) or "none"
     return names if len(names) <= 200 else f"{names[:200]}…"
 
 
-def _items(request: Request, field: str) -> Sequence[Request]:
+def objects(request: Request, field: str) -> Sequence[Request]:
+    """A list of at least one object."""
     items = request.get(field)
     if not _is_list(items) or not items:
         raise InvalidInputError(f"{field}: expected a non-empty list, found {shown(items)}")
@@ -411,7 +443,8 @@ def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, (list, Sequence)) and not isinstance(value, str)
 
 
-def _choice(request: Request, field: str, choices: Mapping[str, T], default: T) -> T:
+def choice(request: Request, field: str, choices: Mapping[str, T], default: T) -> T:
+    """The choice that a string names, in any case, with underscores or without; absent is `default`."""
     value = text(request, field)
     if value is None:
         return default

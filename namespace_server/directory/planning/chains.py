@@ -5,11 +5,13 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 from lance_namespace.errors import (
+    ServiceUnavailableError,
     TableBranchNotFoundError,
     TableNotFoundError,
     TableVersionNotFoundError,
 )
 
+from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import ConflictDetail
@@ -43,6 +45,17 @@ def table_at_location(builder: PlanBuilder, operation: CommitTransaction | Asser
             f"the table of that name is at {table.location}"
         )
     return table
+
+
+def require_removed(builder: PlanBuilder, table: TableEntry, operation: TableOperation) -> None:
+    """Raise ServiceUnavailableError (17) while files of a deleted branch of the same name are being removed (B2)."""
+    if operation.branch is None:
+        return
+    tombstone = builder.tombstone_at(branch_base(table.location, operation.branch))
+    if tombstone is not None:
+        raise ServiceUnavailableError(
+            f"{chain_name(operation)}: the branch of this name was deleted and its files are not all removed; repeat it"
+        )
 
 
 def require_head(builder: PlanBuilder, operation: TableOperation) -> VersionEntry:

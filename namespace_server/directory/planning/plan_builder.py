@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, Literal
 from uuid import NAMESPACE_OID, uuid5
@@ -28,7 +28,7 @@ from namespace_server.directory.model.entries import (
 )
 from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.object_ids import ObjectId, join
-from namespace_server.directory.model.operations import Batch
+from namespace_server.directory.model.operations import Batch, operation_names
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.table_version_json import table_version_json
@@ -73,9 +73,27 @@ class VacantLocation:
     seen: bool
 
 
-Finding = StagedManifest | AddedFiles | VacantLocation | LanceNamespaceError | tuple[VersionEntry, ...]
-"""The result of verifying one operation on storage: its staged manifest, added files, vacant location or registered
-versions; or the error why these cannot be used."""
+@dataclass(frozen=True, slots=True)
+class TableReferences:
+    """The tags and branches of the table at `location`, as its reference files say now (B1, B2).
+
+    `tags`: name, branch (None is main) and version of each. Where a branch is to be deleted, `children` are the
+    branches that begin at it, and `readers` those of the chains that have files below its root, among the manifests
+    with the hashes in `checked`.
+    """
+
+    location: str
+    tags: tuple[tuple[str, str | None, int], ...]
+    children: tuple[str, ...] = ()
+    readers: frozenset[str] = frozenset()
+    checked: frozenset[str] = field(default=frozenset(), compare=False)
+
+
+Finding = (
+    StagedManifest | AddedFiles | VacantLocation | TableReferences | LanceNamespaceError | tuple[VersionEntry, ...]
+)
+"""The result of verifying one operation on storage: its staged manifest, added files, vacant location, references or
+registered versions; or the error why these cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +142,7 @@ class PlanBuilder:
         self.staged: list[tuple[str, bytes]] = []
         self._overlay = Overlay(base)
         self._tombstones = 0
+        self._recorded = batch.idempotency_key is not None
 
     @property
     def work(self) -> CatalogSnapshot:
@@ -137,6 +156,10 @@ class PlanBuilder:
     def change(self, puts: Sequence[Entry] = (), removes: Sequence[str] = ()) -> None:
         """Put and remove entries, visible to the operations that follow."""
         self._overlay.add(changes_of(puts, removes), None)
+
+    def change_records(self, records: Sequence[RecordEntry]) -> None:
+        """Put batch records, visible to the operations that follow."""
+        self._overlay.add(changes_of(records), ())
 
     def declare(self, table: TableEntry) -> None:
         """Put a table whose id and location were found vacant, visible to the operations that follow."""
@@ -223,6 +246,10 @@ class PlanBuilder:
         if self.context.awaits_promotion(head):
             raise NeedsPromotion([head])
 
+    def require_record(self) -> None:
+        """Have the batch recorded, and thereby flipped, even if it changes nothing else."""
+        self._recorded = True
+
     def finish(self) -> Plan:
         """The plan, with the batch's own record (one per batch, in the same flip)."""
         record = RecordEntry(
@@ -239,9 +266,11 @@ class PlanBuilder:
                 for entry in (planned.entry for planned in self.published)
             ),
             results=orjson.dumps(self.results),
+            operation=operation_names(self.batch.operations),
+            catalog_version=self.base.version + 1,
         )
         overlay = self._overlay
-        if any(overlay.steps) or self.batch.idempotency_key is not None:
+        if any(overlay.steps) or self._recorded:
             overlay.add(Changes({record.object_id: record}), ())
         return Plan(
             self.batch,

@@ -14,12 +14,16 @@ from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.operations import (
+    AlterBatch,
     AssertTableVersion,
     Batch,
     CommitTransaction,
+    ConfirmTag,
+    CreateBranch,
     CreateNamespace,
     CreateTableVersion,
     DeclareTable,
+    DeleteBranch,
     DeleteTableVersions,
     DeregisterTable,
     DropNamespace,
@@ -29,7 +33,7 @@ from namespace_server.directory.model.operations import (
     RenameTable,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning import objects, table_versions, transactions
+from namespace_server.directory.planning import notes, objects, references, table_versions, transactions
 from namespace_server.directory.planning.plan_builder import (
     Finding,
     Plan,
@@ -111,11 +115,15 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> R
         case RenameTable():
             return objects.rename_table(builder, operation)
         case DeleteTableVersions():
-            return table_versions.delete_versions(builder, operation)
+            return table_versions.delete_versions(builder, index, operation)
         case CommitTransaction():
             return transactions.commit_transaction(builder, index, operation)
         case AssertTableVersion():
             return table_versions.assert_version(builder, index, operation)
+        case CreateBranch() | DeleteBranch() | ConfirmTag():
+            return references.plan_reference(builder, index, operation)
+        case AlterBatch():
+            return notes.alter_batch(builder, operation)
 
 
 def require_managed(snapshot: CatalogSnapshot) -> None:

@@ -35,6 +35,7 @@ from namespace_server.directory.planning.chains import (
     conflict_detail,
     forked_version,
     require_head,
+    require_removed,
     table_at_location,
 )
 from namespace_server.directory.planning.plan_builder import (
@@ -43,6 +44,7 @@ from namespace_server.directory.planning.plan_builder import (
     StagedManifest,
 )
 from namespace_server.directory.planning.planning_context import PlannedVersion
+from namespace_server.directory.planning.references import refuse_tagged
 
 
 def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersion) -> Result:
@@ -72,6 +74,7 @@ def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersi
     if staged.location != table.location:
         raise InvalidInputError(f"{chain_name(operation)} lies at {table.location}, its files at {staged.location}")
     if head is None:
+        require_removed(builder, table, operation)
         _check_bases(operation, staged, None)
         _check_first(builder, operation, staged.file)
     else:
@@ -96,8 +99,11 @@ def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersi
     return builder.publish(PlannedVersion(entry, staged.data, staged.file))
 
 
-def delete_versions(builder: PlanBuilder, operation: DeleteTableVersions) -> Result:
-    """Remove version rows, none that is not promoted (P6); the head only with all others (N2)."""
+def delete_versions(builder: PlanBuilder, index: int, operation: DeleteTableVersions) -> Result:
+    """Remove version rows, none that is not promoted (P6) or that a tag names (B1); the head only with all others (N2).
+
+    Where all go, tags go with them, as with a table that is dropped.
+    """
     table = builder.table(operation.id)
     head = require_head(builder, operation)
     removed: dict[int, VersionEntry] = {}
@@ -110,6 +116,7 @@ def delete_versions(builder: PlanBuilder, operation: DeleteTableVersions) -> Res
     if head.version in removed:
         _remove_all(builder, operation, table, removed.keys())
     else:
+        refuse_tagged(builder, index, table, list(removed.values()))
         builder.change(removes=[entry.object_id for entry in removed.values()])
     return {"deleted_count": len(removed)}
 

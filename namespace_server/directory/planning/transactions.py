@@ -27,6 +27,7 @@ from namespace_server.directory.planning.chains import (
     chain_name,
     conflict_detail,
     forked_version,
+    require_removed,
     table_at_location,
 )
 from namespace_server.directory.planning.plan_builder import (
@@ -46,7 +47,7 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
     table = table_at_location(builder, operation)
     transaction = operation.transaction
     if transaction.WhichOneof("operation") == "clone":
-        return _begin_branch(builder, index, operation, table)
+        return begin_branch(builder, index, operation, table)
     finding = builder.findings.get(index)
     if isinstance(finding, LanceNamespaceError):
         raise finding
@@ -79,7 +80,7 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
     return _publish(builder, index, operation, table, prepared, "V2" if head is None else head.naming_scheme)
 
 
-def _begin_branch(builder: PlanBuilder, index: int, operation: CommitTransaction, table: TableEntry) -> Result:
+def begin_branch(builder: PlanBuilder, index: int, operation: CommitTransaction, table: TableEntry) -> Result:
     """Commit a Clone as the first version of a new branch, under the number of its parent (P4)."""
     clone = operation.transaction.clone
     place = f"transaction {operation.transaction.uuid} on {chain_name(operation)}"
@@ -91,6 +92,7 @@ def _begin_branch(builder: PlanBuilder, index: int, operation: CommitTransaction
         if first is not None and first.transaction_uuid == operation.transaction.uuid:
             return {**version_result(first), "rebased": False}
         raise TableBranchAlreadyExistsError(f"{chain_name(operation)} exists, at version {head.version}")
+    require_removed(builder, table, operation)
     finding = builder.findings.get(index)
     if isinstance(finding, LanceNamespaceError):
         raise finding

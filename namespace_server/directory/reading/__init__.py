@@ -3,6 +3,8 @@
 read_context      one snapshot for one answer; notes what the answer depends on
 objects           answers about namespaces, tables and the catalog
 table_versions    answers about table versions
+references        answers about tags and branches
+transactions      answers about transactions and batches
 commit_results    answers to committed operations
 response_cache    cached answers, and when an entry is valid; never authoritative
 arrow_json        Arrow schemas in the JSON form of the namespace API

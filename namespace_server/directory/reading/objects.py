@@ -23,7 +23,7 @@ from namespace_server.directory.model.errors import namespace_not_found
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
 from namespace_server.directory.model.requests import Request
 from namespace_server.directory.model.sorted_names import SortedNames
-from namespace_server.directory.reading import table_versions
+from namespace_server.directory.reading import references, table_versions, transactions
 from namespace_server.directory.reading.arrow_json import schema_json
 from namespace_server.directory.reading.read_context import ReadContext
 
@@ -266,6 +266,10 @@ READS: Mapping[str, Read] = {
     "describe_table": describe_table,
     "list_table_versions": table_versions.list_table_versions,
     "describe_table_version": table_versions.describe_table_version,
+    "list_table_tags": references.list_table_tags,
+    "get_table_tag_version": references.get_table_tag_version,
+    "list_table_branches": references.list_table_branches,
+    "describe_transaction": transactions.describe_transaction,
     "describe_catalog": describe_catalog,
     "describe_catalog_version": describe_catalog_version,
     "list_catalog_versions": list_catalog_versions,

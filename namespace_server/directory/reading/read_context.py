@@ -32,12 +32,12 @@ class ReadContext:
 
     `lasting`: the response to the same request is the same while the snapshot is the newest. It is not after `catalog`
     was used, because storage beside `__manifest` changes without a catalog version. With `implicit_namespaces` a
-    namespace that does not exist lists as empty.
+    namespace that does not exist lists as empty. `pinned`: the request names this catalog version.
     """
 
-    __slots__ = ("_catalog", "_snapshot", "_subject", "_whole", "implicit_namespaces", "lasting", "naming")
+    __slots__ = ("_catalog", "_snapshot", "_subject", "_whole", "implicit_namespaces", "lasting", "naming", "pinned")
 
-    def __init__(self, catalog: Catalog, snapshot: CatalogSnapshot) -> None:
+    def __init__(self, catalog: Catalog, snapshot: CatalogSnapshot, *, pinned: bool = False) -> None:
         self._catalog = catalog
         self._snapshot = snapshot
         self._subject: ObjectId | None = None
@@ -45,6 +45,7 @@ class ReadContext:
         self.naming: Naming = catalog.store
         self.implicit_namespaces = catalog.options.implicit_namespaces
         self.lasting = True
+        self.pinned = pinned
 
     def page_size(self, request: Request) -> int:
         """The most entries of the answer to a list: what the request wants, within the catalog's bound."""
@@ -75,6 +76,24 @@ class ReadContext:
         """The catalog with its storage, whose state may change at any time."""
         self.lasting = False
         return self._catalog
+
+    def is_deleted(self, entry: VersionEntry) -> bool:
+        """Whether an earlier catalog version is read, and the branch of this row was deleted since (B2).
+
+        Its files are gone, and those of a branch that was made again under its name are others.
+        """
+        if not self.pinned or entry.branch is None:
+            return False
+        newest = self._catalog.table.current
+        table_id = newest.table_at(entry.location)
+        if table_id is None:
+            return False
+        if newest.top(table_id, entry.branch) is None:
+            return True
+        row = newest.version_entry(table_id, entry.branch, entry.version)
+        if row is not None:
+            return row.sha256 != entry.sha256
+        return self.catalog.is_vacant(entry.canonical_path)
 
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the canonical file of a version is known to be the row's. Once it is, it stays so."""

@@ -67,9 +67,11 @@ def find(context: ReadContext, table: TableEntry, branch: str | None, version: i
         return wanted[-1] if wanted else None
     head = snapshot.head(table.id, branch)
     if head is None or version is None or version == head.version:
-        return head
+        return None if head is None or context.is_deleted(head) else head
     entry = snapshot.version_entry(table.id, branch, version)
-    if entry is None or not context.is_promoted(entry):
+    if entry is None or context.is_deleted(entry):
+        return None
+    if not context.is_promoted(entry):
         return entry
     if _gone(context, head, [entry]):
         context.catalog.record_maintenance.remove([entry])
@@ -99,7 +101,7 @@ def _existing(
             return ordered
         return [entry for entry in ordered if (entry.version <= start if descending else entry.version >= start)]
     head = snapshot.head(table.id, branch)
-    if head is None:
+    if head is None or context.is_deleted(head):
         return []
     if limit == 1 and descending and start is None:  # the question that every open asks: a head is never gone
         if branch is None or not context.catalog.branch_refs.is_deleted(snapshot, table.id, branch):
@@ -133,7 +135,9 @@ def _gone(context: ReadContext, head: VersionEntry, entries: list[VersionEntry])
 def _is_no_branch(context: ReadContext, table: TableEntry, branch: str) -> bool:
     snapshot = context.about(table.id)
     head = snapshot.head(table.id, branch) if snapshot.managed else None
-    return head is None or context.catalog.branch_refs.is_deleted(snapshot, table.id, branch)
+    return (
+        head is None or context.is_deleted(head) or context.catalog.branch_refs.is_deleted(snapshot, table.id, branch)
+    )
 
 
 def _finished(context: ReadContext, entries: list[VersionEntry]) -> list[Body]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from lance_core.errors import AlreadyExists, LanceCoreError, NotFound
@@ -17,7 +18,7 @@ from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import ObjectId, join
-from namespace_server.directory.model.operations import CommitTransaction
+from namespace_server.directory.model.operations import CommitTransaction, CreateBranch
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 
@@ -59,7 +60,7 @@ class BranchRefs:
             if self._forming is not None:
                 self._forming |= forks
         for operation in pending.batch.operations:
-            if isinstance(operation, CommitTransaction) and (operation.id, operation.branch) in forks:
+            if isinstance(operation, CommitTransaction | CreateBranch) and (operation.id, operation.branch) in forks:
                 self._write_at_once(table.current, operation.id, operation.branch or "")
 
     def complete_forming(self, snapshot: CatalogSnapshot) -> None:
@@ -107,24 +108,16 @@ class BranchRefs:
             logger.warning("branch %s: its ref file is left to the sweep: %s", branch, error)
 
     def _write(self, snapshot: CatalogSnapshot, first: VersionEntry, path: str, created_at: int) -> bool:
-        transaction = self._manifests.load(first).transaction
-        if transaction is None or transaction.WhichOneof("operation") != "clone":
+        contents = self._beginning(snapshot, first, created_at)
+        if contents is None:
             return True
-        parent = transaction.clone.ref_name or None
-        above: tuple[tuple[int, str], ...] = ()
+        parent = contents.parent_branch
         if parent is not None:
             data = self._store.find(branch_path(first.location, parent))
             if data is None:
                 return False
             above = decode_branch(data).identifier or ()
-        forked = snapshot.version_entry(first.table_id, parent, first.version)
-        contents = BranchContents(
-            parent_version=first.version,
-            manifest_size=first.size if forked is None else forked.size,
-            parent_branch=parent,
-            identifier=(*above, (first.version, uuid.uuid4().hex)),
-            created_at=created_at,
-        )
+            contents = replace(contents, identifier=(*above, *(contents.identifier or ())))
         try:
             e_tag = self._store.put_if_absent(path, encode_branch(contents))
         except AlreadyExists:
@@ -135,6 +128,29 @@ class BranchRefs:
             return True
         logger.info("branch %s had no ref file %s yet: written", first.branch, path)
         return True
+
+    def beginning(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> BranchContents | None:
+        """What the ref of a branch without one would say; None if no Clone is at its beginning.
+
+        Raises `NotFound`, `CorruptFile`.
+        """
+        first = next(snapshot.versions(table_id, branch), None)
+        return None if first is None else self._beginning(snapshot, first, first.timestamp_ms // 1000)
+
+    def _beginning(self, snapshot: CatalogSnapshot, first: VersionEntry, created_at: int) -> BranchContents | None:
+        """By the Clone; the identifier is that of the branch alone, without its ancestors."""
+        transaction = self._manifests.load(first).transaction
+        if transaction is None or transaction.WhichOneof("operation") != "clone":
+            return None
+        parent = transaction.clone.ref_name or None
+        forked = snapshot.version_entry(first.table_id, parent, first.version)
+        return BranchContents(
+            parent_version=first.version,
+            manifest_size=first.size if forked is None else forked.size,
+            parent_branch=parent,
+            identifier=((first.version, uuid.uuid4().hex),),
+            created_at=created_at,
+        )
 
     def is_deleted(self, snapshot: CatalogSnapshot, table_id: ObjectId, branch: str) -> bool:
         """Whether a client deleted the branch: its ref and all its manifests are gone, staged ones too.

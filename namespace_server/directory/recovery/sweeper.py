@@ -27,6 +27,7 @@ from namespace_server.directory.committing.record_maintenance import RecordMaint
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.recovery.branch_refs import BranchRefs
+from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.foreign_manifests import ForeignManifests
 from namespace_server.directory.recovery.lost_version import LostVersionCheck
 
@@ -52,6 +53,7 @@ class Sweeper:
         record_maintenance: RecordMaintenance,
         foreign_manifests: ForeignManifests,
         branch_refs: BranchRefs,
+        branch_removal: BranchRemoval,
         retention: RecordRetention,
         interval: timedelta,
     ) -> None:
@@ -62,6 +64,7 @@ class Sweeper:
         self._record_maintenance = record_maintenance
         self._foreign_manifests = foreign_manifests
         self._branch_refs = branch_refs
+        self._branch_removal = branch_removal
         self._lost_version = LostVersionCheck(store)
         self._retention = retention
         self._interval = interval.total_seconds()
@@ -115,6 +118,7 @@ class Sweeper:
             self._lost_version.compare,
             self._finish_open_records,
             self._branch_refs.complete_forming,
+            self._remove_branches,
             self._expire_records,
             self._recommit_foreign,
             self._flush_record_maintenance,
@@ -165,6 +169,10 @@ class Sweeper:
     def _finish_open_records(self, snapshot: CatalogSnapshot) -> None:
         waiting = [record for record in snapshot.open_records() if not self._record_maintenance.is_closing(record)]
         self._record_maintenance.close(self._promoter.finish_records(waiting, snapshot))
+
+    def _remove_branches(self, snapshot: CatalogSnapshot) -> None:
+        left = self._branch_removal.left_by_others(snapshot)
+        self._record_maintenance.remove(self._branch_removal.remove_files(left))
 
     def _expire_records(self, snapshot: CatalogSnapshot) -> None:
         if time.monotonic() - self._last_expiry < EXPIRY_INTERVAL:

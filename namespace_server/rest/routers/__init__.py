@@ -1,6 +1,7 @@
 """The routes, one module for each kind of object.
 
-namespaces, tables, versions, catalog    operations on one object, and lists
+namespaces, tables, versions, references, transactions, catalog
+               operations on one object, and lists
 batches        changes of many tables, all or nothing
 rows           changes of rows, which come as Arrow
 schemas        changes of metadata and columns
@@ -20,20 +21,31 @@ from namespace_server.rest.routers import (
     health,
     namespaces,
     queries,
+    references,
     rows,
     schemas,
     tables,
+    transactions,
     unsupported,
     versions,
 )
 
-READS: tuple[ReadRoute, ...] = (*tables.READS, *versions.READS, *namespaces.READS, *catalog.READS)
+READS: tuple[ReadRoute, ...] = (
+    *tables.READS,
+    *versions.READS,
+    *namespaces.READS,
+    *references.READS,
+    *transactions.READS,
+    *catalog.READS,
+)
 """In the order in which they are matched: the most frequent first."""
 
 ROUTERS = (
     tables.router,
     versions.router,
     namespaces.router,
+    references.router,
+    transactions.router,
     batches.router,
     rows.router,
     schemas.router,

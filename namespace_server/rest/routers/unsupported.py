@@ -16,9 +16,6 @@ _TABLE_OPERATIONS = {
     "add_columns": "alter_table_add_columns",
     "alter_columns": "alter_table_alter_columns",
     "backfill_column": "alter_table_backfill_columns",
-    "branches/create": "create_table_branch",
-    "branches/delete": "delete_table_branch",
-    "branches/list": "list_table_branches",
     "create": "create_table",
     "create_index": "create_table_index",
     "create_scalar_index": "create_table_scalar_index",
@@ -28,11 +25,6 @@ _TABLE_OPERATIONS = {
     "index/{index_name}/drop": "drop_table_index",
     "index/{index_name}/stats": "describe_table_index_stats",
     "merge_insert": "merge_insert_into_table",
-    "tags/create": "create_table_tag",
-    "tags/delete": "delete_table_tag",
-    "tags/list": "list_table_tags",
-    "tags/update": "update_table_tag",
-    "tags/version": "get_table_tag_version",
     "update": "update_table",
 }
 
@@ -40,8 +32,6 @@ OPERATIONS: tuple[tuple[str, str, str], ...] = (
     *((name, "POST", f"/v1/table/{{id}}/{path}") for path, name in _TABLE_OPERATIONS.items()),
     ("create_materialized_view", "POST", "/v1/materialized_view/{id}/create"),
     ("refresh_materialized_view", "POST", "/v1/materialized_view/{id}/refresh"),
-    ("describe_transaction", "POST", "/v1/transaction/{id}/describe"),
-    ("alter_transaction", "POST", "/v1/transaction/{id}/alter"),
 )
 """Operation, method and path."""
 

@@ -1,5 +1,12 @@
 """Contains all the data models used in inputs/outputs"""
 
+from .alter_transaction_action import AlterTransactionAction
+from .alter_transaction_request import AlterTransactionRequest
+from .alter_transaction_response import AlterTransactionResponse
+from .alter_transaction_response_properties import AlterTransactionResponseProperties
+from .alter_transaction_set_property import AlterTransactionSetProperty
+from .alter_transaction_set_status import AlterTransactionSetStatus
+from .alter_transaction_unset_property import AlterTransactionUnsetProperty
 from .analyze_table_query_plan_request import AnalyzeTableQueryPlanRequest
 from .assert_table_version_request import AssertTableVersionRequest
 from .assert_table_version_response import AssertTableVersionResponse
@@ -11,6 +18,8 @@ from .batch_delete_table_versions_request import BatchDeleteTableVersionsRequest
 from .batch_delete_table_versions_response import BatchDeleteTableVersionsResponse
 from .boolean_query import BooleanQuery
 from .boost_query import BoostQuery
+from .branch_contents import BranchContents
+from .branch_contents_metadata import BranchContentsMetadata
 from .catalog_batch import CatalogBatch
 from .catalog_table import CatalogTable
 from .catalog_table_branches import CatalogTableBranches
@@ -23,6 +32,10 @@ from .context import Context
 from .count_table_rows_request import CountTableRowsRequest
 from .create_namespace_request import CreateNamespaceRequest
 from .create_namespace_response import CreateNamespaceResponse
+from .create_table_branch_request import CreateTableBranchRequest
+from .create_table_branch_response import CreateTableBranchResponse
+from .create_table_tag_request import CreateTableTagRequest
+from .create_table_tag_response import CreateTableTagResponse
 from .create_table_version_entry import CreateTableVersionEntry
 from .create_table_version_entry_metadata import CreateTableVersionEntryMetadata
 from .create_table_version_request import CreateTableVersionRequest
@@ -30,6 +43,10 @@ from .create_table_version_request_metadata import CreateTableVersionRequestMeta
 from .create_table_version_response import CreateTableVersionResponse
 from .declare_table_request import DeclareTableRequest
 from .declare_table_response import DeclareTableResponse
+from .delete_table_branch_request import DeleteTableBranchRequest
+from .delete_table_branch_response import DeleteTableBranchResponse
+from .delete_table_tag_request import DeleteTableTagRequest
+from .delete_table_tag_response import DeleteTableTagResponse
 from .deregister_table_request import DeregisterTableRequest
 from .deregister_table_response import DeregisterTableResponse
 from .describe_catalog_response import DescribeCatalogResponse
@@ -41,6 +58,9 @@ from .describe_table_response import DescribeTableResponse
 from .describe_table_response_metadata import DescribeTableResponseMetadata
 from .describe_table_version_request import DescribeTableVersionRequest
 from .describe_table_version_response import DescribeTableVersionResponse
+from .describe_transaction_request import DescribeTransactionRequest
+from .describe_transaction_response import DescribeTransactionResponse
+from .describe_transaction_response_properties import DescribeTransactionResponseProperties
 from .drop_namespace_request import DropNamespaceRequest
 from .drop_namespace_response import DropNamespaceResponse
 from .drop_table_request import DropTableRequest
@@ -52,6 +72,8 @@ from .fragment_summary import FragmentSummary
 from .fts_query import FtsQuery
 from .get_table_stats_request import GetTableStatsRequest
 from .get_table_stats_response import GetTableStatsResponse
+from .get_table_tag_version_request import GetTableTagVersionRequest
+from .get_table_tag_version_response import GetTableTagVersionResponse
 from .health_live_response import HealthLiveResponse
 from .health_ready_response import HealthReadyResponse
 from .identity import Identity
@@ -63,6 +85,10 @@ from .json_arrow_schema import JsonArrowSchema
 from .json_arrow_schema_metadata import JsonArrowSchemaMetadata
 from .list_catalog_versions_response import ListCatalogVersionsResponse
 from .list_namespaces_response import ListNamespacesResponse
+from .list_table_branches_response import ListTableBranchesResponse
+from .list_table_branches_response_branches import ListTableBranchesResponseBranches
+from .list_table_tags_response import ListTableTagsResponse
+from .list_table_tags_response_tags import ListTableTagsResponseTags
 from .list_table_versions_response import ListTableVersionsResponse
 from .list_tables_response import ListTablesResponse
 from .match_query import MatchQuery
@@ -88,6 +114,7 @@ from .table_basic_stats import TableBasicStats
 from .table_exists_request import TableExistsRequest
 from .table_version import TableVersion
 from .table_version_metadata import TableVersionMetadata
+from .tag_contents import TagContents
 from .update_field_metadata_entry import UpdateFieldMetadataEntry
 from .update_field_metadata_entry_metadata import UpdateFieldMetadataEntryMetadata
 from .update_field_metadata_request import UpdateFieldMetadataRequest
@@ -98,9 +125,18 @@ from .update_field_metadata_response_fields_additional_property import (
 )
 from .update_table_schema_metadata_body import UpdateTableSchemaMetadataBody
 from .update_table_schema_metadata_response_200 import UpdateTableSchemaMetadataResponse200
+from .update_table_tag_request import UpdateTableTagRequest
+from .update_table_tag_response import UpdateTableTagResponse
 from .version_range import VersionRange
 
 __all__ = (
+    "AlterTransactionAction",
+    "AlterTransactionRequest",
+    "AlterTransactionResponse",
+    "AlterTransactionResponseProperties",
+    "AlterTransactionSetProperty",
+    "AlterTransactionSetStatus",
+    "AlterTransactionUnsetProperty",
     "AnalyzeTableQueryPlanRequest",
     "AssertTableVersionRequest",
     "AssertTableVersionResponse",
@@ -112,6 +148,8 @@ __all__ = (
     "BatchDeleteTableVersionsResponse",
     "BooleanQuery",
     "BoostQuery",
+    "BranchContents",
+    "BranchContentsMetadata",
     "CatalogBatch",
     "CatalogTable",
     "CatalogTableBranches",
@@ -124,6 +162,10 @@ __all__ = (
     "CountTableRowsRequest",
     "CreateNamespaceRequest",
     "CreateNamespaceResponse",
+    "CreateTableBranchRequest",
+    "CreateTableBranchResponse",
+    "CreateTableTagRequest",
+    "CreateTableTagResponse",
     "CreateTableVersionEntry",
     "CreateTableVersionEntryMetadata",
     "CreateTableVersionRequest",
@@ -131,6 +173,10 @@ __all__ = (
     "CreateTableVersionResponse",
     "DeclareTableRequest",
     "DeclareTableResponse",
+    "DeleteTableBranchRequest",
+    "DeleteTableBranchResponse",
+    "DeleteTableTagRequest",
+    "DeleteTableTagResponse",
     "DeregisterTableRequest",
     "DeregisterTableResponse",
     "DescribeCatalogResponse",
@@ -142,6 +188,9 @@ __all__ = (
     "DescribeTableResponseMetadata",
     "DescribeTableVersionRequest",
     "DescribeTableVersionResponse",
+    "DescribeTransactionRequest",
+    "DescribeTransactionResponse",
+    "DescribeTransactionResponseProperties",
     "DropNamespaceRequest",
     "DropNamespaceResponse",
     "DropTableRequest",
@@ -153,6 +202,8 @@ __all__ = (
     "FtsQuery",
     "GetTableStatsRequest",
     "GetTableStatsResponse",
+    "GetTableTagVersionRequest",
+    "GetTableTagVersionResponse",
     "HealthLiveResponse",
     "HealthReadyResponse",
     "Identity",
@@ -164,6 +215,10 @@ __all__ = (
     "JsonArrowSchemaMetadata",
     "ListCatalogVersionsResponse",
     "ListNamespacesResponse",
+    "ListTableBranchesResponse",
+    "ListTableBranchesResponseBranches",
+    "ListTableTagsResponse",
+    "ListTableTagsResponseTags",
     "ListTableVersionsResponse",
     "ListTablesResponse",
     "MatchQuery",
@@ -189,6 +244,7 @@ __all__ = (
     "TableExistsRequest",
     "TableVersion",
     "TableVersionMetadata",
+    "TagContents",
     "UpdateFieldMetadataEntry",
     "UpdateFieldMetadataEntryMetadata",
     "UpdateFieldMetadataRequest",
@@ -197,5 +253,7 @@ __all__ = (
     "UpdateFieldMetadataResponseFieldsAdditionalProperty",
     "UpdateTableSchemaMetadataBody",
     "UpdateTableSchemaMetadataResponse200",
+    "UpdateTableTagRequest",
+    "UpdateTableTagResponse",
     "VersionRange",
 )

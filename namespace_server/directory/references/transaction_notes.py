@@ -1,0 +1,90 @@
+"""Properties that clients note on a transaction: on a batch in its record, on a table's transaction in a file.
+
+The file lies where stock servers keep it, `_alter_transactions/<uuid>.json` below the table's root, and has their form.
+The status of a transaction cannot be altered: one that can be named is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from lance_namespace.errors import ConcurrentModificationError
+
+from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
+from lance_core.errors import NotFound, OutcomeUnknown, PreconditionFailed
+from namespace_server.directory.model.note_requests import note_changes
+from namespace_server.directory.model.notes import NoteChange, change_notes
+from namespace_server.directory.model.operations import AlterBatch
+from namespace_server.directory.model.requests import Request
+from namespace_server.directory.planning.planner import require_managed
+from namespace_server.directory.reading.read_context import ReadContext
+from namespace_server.directory.reading.response_cache import Answer
+from namespace_server.directory.reading.transactions import (
+    FoundBatch,
+    FoundTransaction,
+    decode_notes,
+    describe_found,
+    encode_notes,
+    find_transaction,
+    notes_path,
+)
+from namespace_server.directory.references.change_context import ChangeContext
+
+_ATTEMPTS: Final = 10
+
+
+def alter_transaction(context: ChangeContext, request: Request) -> Answer:
+    """AlterTransactionResponse: the transaction after all actions; if one fails, none is done.
+
+    Raises TransactionNotFoundError (10), TableNotFoundError (4), InvalidInputError (13),
+    ConcurrentModificationError (14).
+    """
+    changes = note_changes(request, context.limits)
+    snapshot = context.catalog.snapshot()
+    require_managed(snapshot)
+    view = ReadContext(context.catalog, snapshot)
+    found = find_transaction(view, request)
+    if isinstance(found, FoundBatch):
+        return _alter_batch(context, found, changes, request)
+    _alter_file(context, found, changes)
+    return Answer(describe_found(view, found), snapshot.version)
+
+
+def _alter_batch(context: ChangeContext, found: FoundBatch, changes: Sequence[NoteChange], request: Request) -> Answer:
+    _, snapshot = context.commit(AlterBatch(found.record.batch_uuid, tuple(changes), context.limits))
+    view = ReadContext(context.catalog, snapshot)
+    return Answer(describe_found(view, find_transaction(view, request)), snapshot.version)
+
+
+def _alter_file(context: ChangeContext, found: FoundTransaction, changes: Sequence[NoteChange]) -> None:
+    """Change the file of notes by compare-and-set."""
+    store = context.catalog.store
+    path = notes_path(found.entry)
+    for _ in range(_ATTEMPTS):
+        try:
+            e_tag = store.head(path).e_tag or ""
+            data = store.get(path)
+            before = decode_notes(path, data)
+        except NotFound:
+            after = change_notes({}, changes, context.limits)
+            if not after:
+                return
+            outcome = claim_slot(store, path, encode_notes(after))
+            if isinstance(outcome, SlotUnknown):
+                raise OutcomeUnknown(f"{path}: {outcome.reason}") from None
+            if isinstance(outcome, SlotLost):
+                continue
+            return
+        after = change_notes(before, changes, context.limits)
+        if after == before:
+            return
+        try:
+            store.replace(path, encode_notes(after, data), if_match=e_tag)
+        except (PreconditionFailed, NotFound):
+            continue
+        return
+    raise ConcurrentModificationError(
+        f"transaction {found.entry.transaction_uuid}: its properties were changed by others during each of "
+        f"{_ATTEMPTS} attempts"
+    )

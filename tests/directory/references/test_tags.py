@@ -1,0 +1,381 @@
+"""Tags of the catalog in process: files of stock clients, in step with the versions of the catalog (rule B1)."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import lance
+import lance_namespace as models
+import pytest
+from lance_namespace.errors import (
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    ServiceUnavailableError,
+    TableBranchNotFoundError,
+    TableNotFoundError,
+    TableTagAlreadyExistsError,
+    TableTagNotFoundError,
+    TableVersionNotFoundError,
+    UnsupportedOperationError,
+)
+
+from lance_core.data import schema_fields
+from lance_core.errors import StorageError
+from lance_core.format.refs import tag_path
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.local import LocalStore
+from lance_core.storage.memory import MemoryStore
+from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.directory.references import tags as tag_module
+from tests.directory.invariants import check_progress, check_quiet
+from tests.directory.tables import QUIET, SCHEMA, Ground, as_operation, rows
+
+T = ["g", "t"]
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    """A table with three versions."""
+    ground = Ground(tmp_path / "root")
+    ground.make_namespace("g")
+    ground.make_table("g", "t")
+    ground.write(T, rows(3, 5))
+    ground.write(T, rows(5, 6))
+    return ground
+
+
+def tag(ground: Ground, name: str, version: int, **more: Any) -> dict[str, Any]:
+    return ground.namespace.change("create_table_tag", {"id": T, "tag": name, "version": version, **more}).body
+
+
+def delete_versions(ground: Ground, start: int, end: int) -> dict[str, Any]:
+    return ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": start, "end_version": end}])
+
+
+def tags(ground: Ground) -> dict[str, Any]:
+    found: dict[str, Any] = ground.read("list_table_tags", id=T)["tags"]
+    return found
+
+
+class TestByModels:
+    def test_a_tag_is_created_read_moved_and_deleted(self, ground: Ground) -> None:
+        namespace = ground.namespace
+        made = namespace.create_table_tag(models.CreateTableTagRequest(id=T, tag="v", version=1))
+        assert made.transaction_id
+        assert namespace.get_table_tag_version(models.GetTableTagVersionRequest(id=T, tag="v")).version == 1
+        listed = namespace.list_table_tags(models.ListTableTagsRequest(id=T)).tags
+        assert listed["v"].version == 1
+        assert listed["v"].manifest_size == ground.catalog.snapshot().version_entry(("g", "t"), None, 1).size  # type: ignore[union-attr]
+        assert ground.open(T).checkout_version("v").count_rows() == 3
+
+        namespace.update_table_tag(models.UpdateTableTagRequest(id=T, tag="v", version=2))
+        assert ground.open(T).tags.list()["v"]["version"] == 2
+        assert ground.open(T).checkout_version("v").count_rows() == 5
+
+        namespace.delete_table_tag(models.DeleteTableTagRequest(id=T, tag="v"))
+        assert ground.open(T).tags.list() == {}
+        ground.catalog.sweep()
+        check_quiet(ground.root)
+
+    def test_the_file_is_that_of_stock_pylance(self, ground: Ground) -> None:
+        tag(ground, "ours", 2)
+        ground.open(T).tags.create("theirs", 2)
+        both = ground.open(T).tags.list()
+        assert both["ours"].keys() == both["theirs"].keys()
+        changing = {"created_at", "updated_at"}
+        assert {k: v for k, v in both["ours"].items() if k not in changing} == {
+            k: v for k, v in both["theirs"].items() if k not in changing
+        }
+        assert tags(ground)["ours"] == tags(ground)["theirs"]
+
+    def test_tags_of_stock_pylance_are_seen_and_changed(self, ground: Ground) -> None:
+        dataset = lance.dataset(namespace_client=ground.namespace, table_id=T)
+        dataset.tags.create("one", 1)
+        assert ground.read("get_table_tag_version", id=T, tag="one") == {"version": 1}
+        ground.namespace.change("update_table_tag", {"id": T, "tag": "one", "version": 3})
+        assert dataset.tags.list()["one"]["version"] == 3
+        ground.namespace.change("delete_table_tag", {"id": T, "tag": "one"})
+        assert dataset.tags.list() == {}
+
+    def test_a_tag_of_a_branch(self, ground: Ground) -> None:
+        ground.call("create_table_branch", id=T, name="dev", from_version=2)
+        tag(ground, "d", 2, branch="dev")
+        tag(ground, "m", 2, branch="main")
+        assert ground.read("get_table_tag_version", id=T, tag="d") == {"version": 2, "branch": "dev"}
+        assert ground.read("get_table_tag_version", id=T, tag="m") == {"version": 2}
+        assert tags(ground)["d"]["branch"] == "dev"
+        opened = ground.open(T).checkout_version("d")
+        assert opened.count_rows() == 5
+        assert "/tree/dev" in opened.uri or opened.tags.list()["d"]["branch"] == "dev"
+
+    def test_pages_are_in_the_order_of_names(self, ground: Ground) -> None:
+        for name in ("b", "B", "a-1", "a"):
+            tag(ground, name, 1)
+        first = ground.read("list_table_tags", id=T, limit=3)
+        assert list(first["tags"]) == ["B", "a", "a-1"]
+        assert first["page_token"] == "a-1"
+        rest = ground.read("list_table_tags", id=T, limit=3, page_token=first["page_token"])
+        assert (list(rest["tags"]), "page_token" in rest) == (["b"], False)
+        assert ground.read("list_table_tags", id=T, limit=0) == {"tags": {}}
+        assert len(ground.read("list_table_tags", id=T, limit=-1)["tags"]) == 4
+
+
+class TestRefusals:
+    def test_what_cannot_be_tagged(self, ground: Ground) -> None:
+        tag(ground, "v", 1)
+        before = ground.tree().keys()
+        refusals: list[tuple[dict[str, Any], type[LanceNamespaceError]]] = [
+            ({"tag": "v", "version": 2}, TableTagAlreadyExistsError),
+            ({"tag": "w", "version": 99}, TableVersionNotFoundError),
+            ({"tag": "w", "version": 0}, InvalidInputError),
+            ({"tag": "w", "version": 1, "branch": "nope"}, TableBranchNotFoundError),
+            ({"tag": "w", "version": 1, "id": ["g", "nope"]}, TableNotFoundError),
+            ({"tag": "a/b", "version": 1}, InvalidInputError),
+            ({"tag": "", "version": 1}, InvalidInputError),
+            ({"tag": "x.lock", "version": 1}, InvalidInputError),
+            ({"tag": "é", "version": 1}, InvalidInputError),
+        ]
+        for request, error in refusals:
+            with pytest.raises(error):
+                ground.namespace.change("create_table_tag", {"id": T, **request})
+        assert {path for path in ground.tree().keys() - before if "_refs" in path} == set()
+
+    def test_what_is_not_there_cannot_be_moved_read_or_deleted(self, ground: Ground) -> None:
+        for operation in ("update_table_tag", "delete_table_tag"):
+            with pytest.raises(TableTagNotFoundError, match="tag nope does not exist"):
+                ground.namespace.change(operation, {"id": T, "tag": "nope", "version": 1})
+        with pytest.raises(TableTagNotFoundError):
+            ground.read("get_table_tag_version", id=T, tag="nope")
+        tag(ground, "v", 1)
+        with pytest.raises(TableVersionNotFoundError):
+            ground.namespace.change("update_table_tag", {"id": T, "tag": "v", "version": 9})
+        assert tags(ground)["v"]["version"] == 1
+        for operation in ("list_table_tags", "get_table_tag_version"):
+            with pytest.raises(TableNotFoundError):
+                ground.read(operation, id=["g", "nope"], tag="v")
+
+    def test_an_earlier_catalog_version_has_no_tags(self, ground: Ground) -> None:
+        version = ground.catalog.snapshot().version
+        for operation in ("list_table_tags", "get_table_tag_version", "list_table_branches"):
+            with pytest.raises(InvalidInputError, match="without x-lance-catalog-version"):
+                ground.namespace.read(operation, {"id": T, "tag": "v"}, at=version)
+
+    def test_a_damaged_file_is_named(self, ground: Ground) -> None:
+        tag(ground, "v", 1)
+        (ground.root / tag_path(ground.location(T), "v")).write_text("{")
+        with pytest.raises(InternalError, match=r"v\.json: tag file is not JSON"):
+            ground.read("list_table_tags", id=T)
+        with pytest.raises(InternalError):
+            ground.read("get_table_tag_version", id=T, tag="v")
+        with pytest.raises(InternalError, match="is damaged"):
+            delete_versions(ground, 1, 2)
+
+    def test_a_root_of_stock_clients_is_served_for_reading(self, tmp_path: Path) -> None:
+        stock = models.connect("dir", {"root": str(tmp_path)})
+        stock.create_namespace(models.CreateNamespaceRequest(id=["g"]))
+        dataset = lance.write_dataset(rows(0, 3), namespace_client=stock, table_id=T, mode="create")
+        dataset.tags.create("v", 1)
+        dataset.create_branch("dev", 1)
+        ground = Ground(tmp_path)
+        assert list(tags(ground)) == ["v"]
+        assert list(ground.read("list_table_branches", id=T)["branches"]) == ["dev"]
+        assert ground.read("describe_transaction", id=[*T, "1"])["properties"]["operation"] == "Overwrite"
+        for operation, request in (
+            ("create_table_tag", {"tag": "w", "version": 1}),
+            ("delete_table_tag", {"tag": "v"}),
+            ("delete_table_branch", {"name": "dev"}),
+        ):
+            with pytest.raises(UnsupportedOperationError, match="adopt"):
+                ground.namespace.change(operation, {"id": T, **request})
+        assert list(tags(ground)) == ["v"]
+
+
+class TestVersionsThatGo:
+    def test_a_version_that_a_tag_names_is_not_deleted(self, ground: Ground) -> None:
+        tag(ground, "keep", 2)
+        ground.catalog.sweep()
+        with pytest.raises(InvalidInputError, match=r"found keep \(version 2\)"):
+            delete_versions(ground, 1, 3)
+        assert delete_versions(ground, 1, 2)["deleted_count"] == 1
+        ground.namespace.change("delete_table_tag", {"id": T, "tag": "keep"})
+        assert delete_versions(ground, 1, 3)["deleted_count"] == 1
+        ground.catalog.sweep()
+        check_progress(ground.root)
+
+    def test_a_tag_of_another_branch_does_not_matter(self, ground: Ground) -> None:
+        ground.call("create_table_branch", id=T, name="dev", from_version=2)
+        tag(ground, "keep", 2, branch="dev")
+        assert delete_versions(ground, 2, 3)["deleted_count"] == 1
+
+    def test_tags_go_with_all_versions(self, ground: Ground) -> None:
+        tag(ground, "keep", 2)
+        assert delete_versions(ground, 0, -1)["deleted_count"] == 3
+        assert tags(ground) == {}
+
+    def test_a_version_that_a_client_removed_cannot_be_tagged(self, ground: Ground) -> None:
+        ground.catalog.sweep()
+        ground.open(T).cleanup_old_versions(older_than=timedelta(0))
+        with pytest.raises(TableVersionNotFoundError):
+            tag(ground, "late", 1)
+        assert tags(ground) == {}
+
+    def test_a_version_committed_around_the_catalog_is_adopted_and_tagged(self, ground: Ground) -> None:
+        ground.foreign_append(T, rows(6, 7))
+        tag(ground, "foreign", 4)
+        assert ground.head(T) == 4
+        assert ground.open(T).checkout_version("foreign").count_rows() == 7
+
+
+class Gate(LocalStore):
+    """A local store that does something once, just after an object was written."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, "none")
+        self.after: Callable[[str], bool] = lambda _: False
+        self.action: Callable[[], None] = lambda: None
+
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
+        e_tag = super().put_if_absent(path, data, durable=durable)
+        self._do(path)
+        return e_tag
+
+    def replace(self, path: str, data: bytes, *, if_match: str) -> str | None:
+        e_tag = super().replace(path, data, if_match=if_match)
+        self._do(path)
+        return e_tag
+
+    def _do(self, path: str) -> None:
+        if self.after(path):
+            self.after = lambda _: False
+            self.action()
+
+
+class TestRaces:
+    def test_a_deletion_before_the_confirmation_sees_the_tag(self, ground: Ground) -> None:
+        """The tag's file stands and its flip is not made yet: the deletion is refused, and the tag holds."""
+        store = Gate(ground.root)
+        refused: list[Exception] = []
+
+        def delete() -> None:
+            with pytest.raises(InvalidInputError) as caught:
+                delete_versions(ground.again(), 2, 3)
+            refused.append(caught.value)
+
+        store.after, store.action = (lambda path: "_refs/tags" in path), delete
+        tag(ground.again(store), "v", 2)
+        assert len(refused) == 1
+        assert tags(ground)["v"]["version"] == 2
+        assert ground.catalog.snapshot().version_entry(("g", "t"), None, 2) is not None
+
+    @pytest.mark.parametrize("moved", [False, True])
+    def test_a_deletion_between_look_and_tag_takes_the_tag_back(
+        self, ground: Ground, moved: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The version is deleted after it was found and before the tag is written: 11, and no tag is left."""
+        if moved:
+            tag(ground, "v", 1)
+        found = tag_module._find_target
+        other = ground.again()
+
+        def then_delete(*given: Any) -> Any:
+            target = found(*given)
+            delete_versions(other, 2, 3)
+            return target
+
+        monkeypatch.setattr(tag_module, "_find_target", then_delete)
+        with pytest.raises(TableVersionNotFoundError, match="was removed meanwhile"):
+            ground.namespace.change(
+                "update_table_tag" if moved else "create_table_tag", {"id": T, "tag": "v", "version": 2}
+            )
+        assert {name: entry["version"] for name, entry in tags(ground).items()} == ({"v": 1} if moved else {})
+
+    def test_tags_and_deletions_of_one_version_never_both_succeed(self, ground: Ground) -> None:
+        for number in range(12):
+            ground.write(T, rows(number, number + 1))
+            version = ground.head(T)
+            ground.write(T, rows(number, number + 1))
+            one, other = ground.again(), ground.again()
+            results: dict[str, bool] = {}
+            start = threading.Barrier(2)
+
+            def attempt(what: str, work: Callable[[], object]) -> None:
+                start.wait()  # noqa: B023
+                try:
+                    work()
+                except LanceNamespaceError:
+                    results[what] = False  # noqa: B023
+                else:
+                    results[what] = True  # noqa: B023
+
+            name = f"race{number}"
+            threads = [
+                threading.Thread(target=attempt, args=("tag", lambda: tag(one, name, version))),  # noqa: B023
+                threading.Thread(target=attempt, args=("delete", lambda: delete_versions(other, version, version + 1))),  # noqa: B023
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            stands = ground.catalog.snapshot().version_entry(("g", "t"), None, version) is not None
+            assert results["tag"] == (name in tags(ground))
+            assert results["delete"] is not stands
+            assert not (results["tag"] and results["delete"])
+
+    def test_of_tags_with_one_name_one_is_created(self, ground: Ground) -> None:
+        outcomes: list[object] = []
+
+        def create(version: int) -> None:
+            try:
+                outcomes.append(tag(ground, "same", version))
+            except TableTagAlreadyExistsError as error:
+                outcomes.append(error)
+
+        threads = [threading.Thread(target=create, args=(version,)) for version in (1, 2, 3, 1, 2, 3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sum(isinstance(outcome, dict) for outcome in outcomes) == 1
+        assert len(outcomes) == 6
+
+    def test_a_tag_that_cannot_be_withdrawn_is_told(self, ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+        found, other = tag_module._find_target, ground.again()
+
+        def then_delete(*given: Any) -> Any:
+            target = found(*given)
+            delete_versions(other, 2, 3)
+            return target
+
+        def fail(*_: Any, **__: Any) -> None:
+            raise StorageError("no")
+
+        monkeypatch.setattr(tag_module, "_find_target", then_delete)
+        monkeypatch.setattr(ground.store, "delete_if", fail)
+        with pytest.raises(ServiceUnavailableError, match="could not be withdrawn; delete it"):
+            tag(ground, "v", 2)
+
+
+def test_on_a_store_in_memory() -> None:
+    """Without files and without pylance: what the object store port promises is enough."""
+    namespace = DirectoryNamespace(catalog=Catalog(MemoryStore(), QUIET))
+    namespace._write("create_namespace", {"id": ["g"]})
+    message = pb.Transaction(read_version=0, uuid=str(uuid.uuid4()))
+    message.overwrite.schema.extend(schema_fields(SCHEMA))
+    namespace.commit_batch({"operations": [{"declare_table": {"id": T}}, as_operation(T, message)]})
+    namespace.change("create_table_tag", {"id": T, "tag": "v", "version": 1})
+    namespace._write("create_table_branch", {"id": T, "name": "dev"})
+    namespace.change("create_table_tag", {"id": T, "tag": "d", "version": 1, "branch": "dev"})
+    assert list(namespace.read("list_table_tags", {"id": T}).body["tags"]) == ["d", "v"]
+    with pytest.raises(InvalidInputError, match="expected no tag on it, found d"):
+        namespace.change("delete_table_branch", {"id": T, "name": "dev"})
+    namespace.change("delete_table_tag", {"id": T, "tag": "d"})
+    namespace.change("delete_table_branch", {"id": T, "name": "dev"})
+    assert namespace.read("list_table_branches", {"id": T}).body == {"branches": {}}
+    assert not [meta.path for meta in namespace.catalog.store.list("") if "/tree/" in meta.path]
