@@ -17,6 +17,7 @@ _SHOWN = 600
 
 _PREFIXES = (
     "LanceError(Arrow): ",
+    "LanceError(Index): ",
     "Invalid user input: ",
     "Not supported: ",
     "Schema error: ",

@@ -10,13 +10,20 @@ from table_data.errors import ColumnNotFound
 from table_data.field_paths import parse_path
 
 _QUOTED = frozenset(".`")
+_LISTS = frozenset({"list", "list.struct", "large_list", "large_list.struct"})
 
 
-def field_at(fields: Sequence[pb.Field], path: str, what: str) -> pb.Field:
-    """The field at a path; `what` begins the text of errors. Raises `InvalidCall`, `ColumnNotFound`."""
+def field_at(fields: Sequence[pb.Field], path: str, what: str, *, through_lists: bool = False) -> pb.Field:
+    """The field at a path; `what` begins the text of errors. Raises `InvalidCall`, `ColumnNotFound`.
+
+    The path names the items of lists, or with `through_lists` leaves them out.
+    """
     parent, found = TOP_LEVEL, None
     for name in parse_path(path, what):
         children = [field for field in fields if field.parent_id == parent]
+        while through_lists and found is not None and is_list(found) and len(children) == 1:
+            found = children[0]
+            children = [field for field in fields if field.parent_id == found.id]
         found = next((field for field in children if field.name == name), None)
         if found is None:
             names = ", ".join(field.name for field in children)[:200] or "none"
@@ -24,6 +31,11 @@ def field_at(fields: Sequence[pb.Field], path: str, what: str) -> pb.Field:
         parent = found.id
     assert found is not None
     return found
+
+
+def is_list(field: pb.Field) -> bool:
+    """Whether a field holds lists, whose items are its only child."""
+    return field.logical_type in _LISTS
 
 
 def canonical_path(fields: Sequence[pb.Field], identifier: int) -> str:

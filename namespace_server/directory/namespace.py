@@ -20,6 +20,7 @@ from namespace_server.directory.catalog import Catalog, CatalogOptions
 from namespace_server.directory.committing.probe import check_root, check_writable
 from namespace_server.directory.committing.verifier import key_above
 from namespace_server.directory.data_methods import BatchCommit, CatalogTables, made, plain
+from namespace_server.directory.index_methods import IndexMethods
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.idempotency_key import check_idempotency_key
@@ -70,7 +71,7 @@ _MANY: Mapping[str, Callable[[Request, RequestRules], tuple[Operation, ...]]] = 
 }
 
 
-class DirectoryNamespace(QueryMethods, SchemaMethods, ReferenceMethods):
+class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMethods):
     """The catalog of one directory or bucket.
 
     Properties (strings, as `lance_namespace.connect` passes them):

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 from lance_namespace import UpdateTableSchemaMetadataRequest
+from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, TypeAdapter
 from starlette.types import Receive
 
@@ -18,6 +19,7 @@ from namespace_server.rest.headers import (
     read_id,
     read_idempotency_key,
     read_least_version,
+    read_name,
     read_pin,
     read_query,
 )
@@ -137,6 +139,17 @@ def read_of(
             yield {**parameters, **body}
 
     return read_request
+
+
+def named_in_path(request: JsonObject, field: str, segment: str) -> JsonObject:
+    """A request with a name that is in the path, and may be in the body too. Raises `InvalidInputError` (13).
+
+    The body decides: stock clients write a space in a path as `+`.
+    """
+    name, given = read_name(segment), request.get(field)
+    if given is not None and given not in {name, name.replace("+", " ")}:
+        raise InvalidInputError(f"request body names {field} {given[:200]!r}, the route names {name[:200]!r}")
+    return {**request, field: name if given is None else given}
 
 
 _BRANCH: TypeAdapter[Query] = TypeAdapter(BranchQuery)

@@ -80,6 +80,14 @@ _parse_short_field = lru_cache(512)(_parse_field)
 """Most parameters of a list have the same value as before: only the page token is another one."""
 
 
+def read_name(segment: str) -> str:
+    """The name in a path segment as it was sent. Raises `InvalidInputError`."""
+    try:
+        return unquote_to_bytes(segment).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"path: expected percent-encoded UTF-8 ({error})") from None
+
+
 def read_id(segment: str, query: Mapping[str, str]) -> list[str]:
     """The names in a path segment as it was sent.
 
@@ -88,8 +96,5 @@ def read_id(segment: str, query: Mapping[str, str]) -> list[str]:
     delimiter = query.get("delimiter", DELIMITER)
     if not delimiter:
         raise InvalidInputError("delimiter: expected at least one character, found none")
-    try:
-        text = unquote_to_bytes(segment).decode()
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"path: expected percent-encoded UTF-8 ({error})") from None
+    text = read_name(segment)
     return [] if text == delimiter else [name for name in text.split(delimiter) if name]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from table_data.staging.columns import stage_columns
 from table_data.staging.handles import ReadOnlyTable, open_local, open_version
-from table_data.staging.indices import stage_index
+from table_data.staging.indices import stage_index, stage_index_removal
 from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMerge, stage_merge
 from table_data.staging.rows import reader_of, stage_delete, stage_rows, stage_table, stage_update
 
@@ -29,6 +29,7 @@ __all__ = [
     "stage_columns",
     "stage_delete",
     "stage_index",
+    "stage_index_removal",
     "stage_merge",
     "stage_rows",
     "stage_table",

@@ -10,9 +10,11 @@ from pyroaring import BitMap
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.transaction.indices import covered_fragments
+from lance_core.transaction.indices import SYSTEM_INDICES, covered_fragments
 from lance_core.transaction.operations import CreateIndex
-from table_data.errors import InvalidCall
+from table_data.errors import IndexAlreadyExists, IndexNotFound, InvalidCall
+
+_TEXT = frozenset({"INVERTED", "FTS"})
 
 
 def stage_index(
@@ -24,25 +26,47 @@ def stage_index(
     *,
     replace: bool,
     parameters: Mapping[str, Any],
+    empty: bool = False,
 ) -> CreateIndex:
     """Build an index over all rows of this version, as one segment.
 
-    Raises `InvalidCall` for a table without rows, and for an existing index unless `replace` is set.
+    Raises `InvalidCall` for a table without rows unless the index may be `empty`, `IndexAlreadyExists` for an existing
+    index unless `replace` is set.
     """
     fragments = [fragment.id for fragment in file.manifest.fragments]
-    if not fragments:
+    if not fragments and not empty:
         raise InvalidCall(f"an index over {column!r} of a table without rows: expected some")
+    if not fragments and index_type == "BITMAP":
+        raise InvalidCall(f"a BITMAP index over {column!r} of a table without rows: expected some")
     wanted = name or f"{column}_idx"
-    present = [] if file.indices is None else [index for index in file.indices.indices if index.name == wanted]
+    if wanted in SYSTEM_INDICES:
+        raise InvalidCall(f"index {wanted!r}: expected a name that Lance does not use itself")
+    present = segments_of(file, wanted)
     if present and not replace:
-        raise InvalidCall(f"index {wanted!r} exists; replace=True puts another in its place")
+        raise IndexAlreadyExists(f"index {wanted!r} exists; replace=True puts another in its place")
     made = lance.LanceDataset.create_index_uncommitted(
         dataset, column, index_type, name=wanted, replace=True, fragment_ids=fragments, **parameters
     )
+    if fragments and index_type in _TEXT:
+        # Its files are partial until segments, here a single one, are merged.
+        made = dataset.merge_existing_index_segments([made])
     message = _index_message(made)
     if set(covered_fragments(message)) != set(fragments):
         raise AssertionError(f"index {wanted!r} covers {covered_fragments(message)}, expected {fragments}")
     return CreateIndex((message,), tuple(present))
+
+
+def stage_index_removal(file: ManifestFile, name: str) -> CreateIndex:
+    """Remove an index. Raises `IndexNotFound`."""
+    present = [] if name in SYSTEM_INDICES else segments_of(file, name)
+    if not present:
+        raise IndexNotFound(f"index {name!r}: expected one of the table's, found none of this name")
+    return CreateIndex((), tuple(present))
+
+
+def segments_of(file: ManifestFile, name: str) -> list[pb.IndexMetadata]:
+    """The segments of an index, none if there is no index of this name."""
+    return [] if file.indices is None else [index for index in file.indices.indices if index.name == name]
 
 
 def _index_message(index: Any) -> pb.IndexMetadata:

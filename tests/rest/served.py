@@ -13,6 +13,7 @@ from namespace_server.rest.reads import ReadRoute
 from namespace_server.rest.routers import (
     READS,
     batches,
+    indices,
     namespaces,
     queries,
     references,
@@ -47,7 +48,10 @@ class Served:
 
 
 ROWS: dict[str, type[Query]] = {"insert_into_table": models.InsertQuery}
-PARAMETERS: dict[str, type[Query]] = {"update_table_schema_metadata": models.BranchQuery}
+PARAMETERS: dict[str, type[Query]] = {
+    "update_table_schema_metadata": models.BranchQuery,
+    "drop_table_index": models.BranchQuery,
+}
 CHANGES = tuple(
     Served(
         route.name,
@@ -58,7 +62,7 @@ CHANGES = tuple(
         pinned="at" in inspect.signature(route.endpoint).parameters,
         fresh="at" in inspect.signature(route.endpoint).parameters,
     )
-    for module in (tables, versions, namespaces, references, transactions, batches, rows, queries, schemas)
+    for module in (tables, versions, namespaces, references, transactions, batches, rows, queries, schemas, indices)
     for route in module.router.routes
     if isinstance(route, APIRoute)
     for method in route.methods

@@ -5,6 +5,7 @@ namespaces, tables, versions, references, transactions, catalog
 batches        changes of many tables, all or nothing
 rows           changes of rows, which come as Arrow
 schemas        changes of metadata and columns
+indices        indices of tables
 queries        reads of rows
 unsupported    published operations that this server does not serve
 health         probes
@@ -19,6 +20,7 @@ from namespace_server.rest.routers import (
     catalog,
     documentation,
     health,
+    indices,
     namespaces,
     queries,
     references,
@@ -49,6 +51,7 @@ ROUTERS = (
     batches.router,
     rows.router,
     schemas.router,
+    indices.router,
     queries.router,
     health.router,
     documentation.router,

@@ -17,13 +17,8 @@ _TABLE_OPERATIONS = {
     "alter_columns": "alter_table_alter_columns",
     "backfill_column": "alter_table_backfill_columns",
     "create": "create_table",
-    "create_index": "create_table_index",
-    "create_scalar_index": "create_table_scalar_index",
     "delete": "delete_from_table",
     "drop_columns": "alter_table_drop_columns",
-    "index/list": "list_table_indices",
-    "index/{index_name}/drop": "drop_table_index",
-    "index/{index_name}/stats": "describe_table_index_stats",
     "merge_insert": "merge_insert_into_table",
     "update": "update_table",
 }

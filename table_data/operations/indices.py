@@ -1,0 +1,139 @@
+"""Indices of a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.indices import SYSTEM_INDICES
+from table_data import staging
+from table_data.arrow_body import ArrowBody
+from table_data.batch_operations import Json
+from table_data.errors import IndexNotFound, InvalidCall
+from table_data.operations.index_parameters import SCALAR, index_type_of, parameters_of
+from table_data.operations.kinds import Change, Read
+from table_data.pylance_errors import plain_text
+from table_data.schema_paths import canonical_path, field_at, is_list
+from table_data.table_changes import TableChanges
+
+if TYPE_CHECKING:
+    import lance
+
+_READY: Final = "SUCCEEDED"
+_REFUSED: Final = "LanceError(Index): "
+"""Begins errors of pylance about rows and options that an index cannot be built with."""
+
+
+def create_table_index(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+    """Build an index of any type over all rows."""
+    _create(changes, request, index_type_of(request))
+    return {}
+
+
+def create_table_scalar_index(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+    """Build an index that is not over vectors."""
+    index_type = index_type_of(request)
+    if index_type not in SCALAR:
+        raise InvalidCall(f"index_type {index_type}: expected one of {', '.join(SCALAR)}")
+    _create(changes, request, index_type)
+    return {}
+
+
+def drop_table_index(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+    """Remove an index."""
+    operation = staging.stage_index_removal(changes.require_head(), request["index_name"])
+    changes.take(f"drop_index {request['index_name']}", operation, message=None)
+    return {}
+
+
+def list_table_indices(dataset: lance.LanceDataset, request: Json) -> Json:
+    """The indices in the order of their names, those after `page_token` and at most `limit`."""
+    found = {index.name: index for index in dataset.describe_indices() if index.name not in SYSTEM_INDICES}
+    names = sorted(name for name in found if name > (request.get("page_token") or ""))
+    limit = request.get("limit")
+    page = names if limit is None or limit < 0 else names[:limit]
+    rows = dataset.count_rows()
+    answer: Json = {"indexes": [_content(found[name], rows) for name in page]}
+    if page and len(page) < len(names):
+        answer["page_token"] = page[-1]
+    return answer
+
+
+def describe_table_index_stats(dataset: lance.LanceDataset, request: Json) -> Json:
+    """Type, rows and segments of one index. Raises `IndexNotFound`."""
+    name = request["index_name"]
+    for index in dataset.describe_indices():
+        if index.name == name and name not in SYSTEM_INDICES:
+            metric = index.details.get("metric_type")
+            answer = {
+                "distance_type": None if metric is None else metric.lower(),
+                "index_type": index.index_type,
+                "num_indexed_rows": index.num_rows_indexed,
+                "num_unindexed_rows": dataset.count_rows() - index.num_rows_indexed,
+                "num_indices": len(index.segments),
+            }
+            return {key: value for key, value in answer.items() if value is not None}
+    raise IndexNotFound(f"index {name[:200]!r}: expected one of the table's, found none of this name")
+
+
+def _create(changes: TableChanges, request: Json, index_type: str) -> None:
+    head = changes.require_head()
+    fields = head.manifest.fields
+    given = request["column"]
+    field = field_at(fields, given, "column", through_lists=index_type == "INVERTED")
+    path = canonical_path(fields, field.id)
+    if index_type == "INVERTED":
+        path = given  # pylance finds the texts in lists of structs by a path without the items
+    parameters = parameters_of(request, index_type, _dimension(fields, field))
+    name = request.get("name")
+    try:
+        operation = staging.stage_index(
+            changes.dataset(), head, path, index_type, name, replace=False, parameters=parameters, empty=True
+        )
+    except RuntimeError as error:
+        if str(error).startswith(_REFUSED):
+            raise InvalidCall(f"{index_type} index over {given[:200]!r}: {plain_text(error)}") from error
+        raise
+    changes.take(f"create_index {operation.new[0].name}", operation, message=None)
+
+
+def _dimension(fields: Sequence[pb.Field], field: pb.Field) -> int | None:
+    """The dimension of the vectors in a column, or in the lists in it; None if it has no vectors."""
+    kind, _, number = field.logical_type.rpartition(":")
+    if kind.startswith("fixed_size_list"):
+        return int(number)
+    items = [other for other in fields if other.parent_id == field.id]
+    return _dimension(fields, items[0]) if len(items) == 1 and is_list(field) else None
+
+
+def _content(index: Any, rows: int) -> Json:
+    first = index.segments[0]
+    content = {
+        "index_name": index.name,
+        "index_uuid": first.uuid,
+        "columns": list(index.field_names),
+        "status": _READY,
+        "index_type": index.index_type,
+        "type_url": index.type_url,
+        "num_indexed_rows": index.num_rows_indexed,
+        "num_unindexed_rows": rows - index.num_rows_indexed,
+        "size_bytes": index.total_size_bytes,
+        "num_segments": len(index.segments),
+        "created_at": None if first.created_at is None else first.created_at.isoformat(timespec="milliseconds"),
+        "index_version": first.index_version,
+        "index_details": json.dumps(index.details),
+    }
+    return {name: value for name, value in content.items() if value is not None}
+
+
+CHANGES: Mapping[str, Change] = {
+    "create_table_index": Change(create_table_index, repeatable=True),
+    "create_table_scalar_index": Change(create_table_scalar_index, repeatable=True),
+    "drop_table_index": Change(drop_table_index, repeatable=True),
+}
+READS: Mapping[str, Read] = {
+    "list_table_indices": list_table_indices,
+    "describe_table_index_stats": describe_table_index_stats,
+}
