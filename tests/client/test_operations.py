@@ -193,6 +193,16 @@ def test_a_vector_index(scene: Scene) -> None:
     assert nearest.column("_distance").to_pylist() == [0.0]
 
 
+def test_a_full_text_index(scene: Scene) -> None:
+    with scene.catalog.begin() as tx:
+        tx.create("t", pa.table({"id": [1, 2], "text": ["quick fox", "slow dog"]}))
+        tx.create_index("t", "text", "INVERTED", with_position=True)
+
+    found = scene.open().scanner(full_text_query="fox")
+    assert "MatchQuery" in found.explain_plan()
+    assert found.to_table().column("id").to_pylist() == [1]
+
+
 def test_an_index_is_replaced_only_with_replace(scene: Scene) -> None:
     scene.make("t", 1, 2)
     with scene.catalog.begin() as tx:

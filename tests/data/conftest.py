@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
 
 from tests.data.two_servers import TwoServers, two_servers
+
+_numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +20,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServers]:
 
 
 @pytest.fixture
-def name(request: pytest.FixtureRequest) -> str:
+def name() -> str:
     """A table name of its own for each test."""
-    return "".join(letter if letter.isalnum() else "_" for letter in request.node.nodeid.rpartition("/")[2])
+    return f"t{next(_numbers)}"

@@ -29,8 +29,9 @@ from namespace_server.rest.routers import (
 class Served:
     """One method and path; `read` is set for reads of the catalog.
 
-    `rows` are the query parameters where the body is rows, `parameters` those beside a JSON body; `pinned` says that a
-    catalog version may be named, and `fresh` that a table version may be named that is the oldest to be read.
+    `rows` are the query parameters where the body is rows, `parameters` those beside a JSON body; `data` says that
+    pylance does the work; `pinned` says that a catalog version may be named, and `fresh` that a table version may be
+    named that is the oldest to be read.
     """
 
     operation: str
@@ -39,6 +40,7 @@ class Served:
     read: ReadRoute | None = None
     rows: type[Query] | None = None
     parameters: type[Query] | None = None
+    data: bool = False
     pinned: bool = False
     fresh: bool = False
 
@@ -59,6 +61,7 @@ CHANGES = tuple(
         route.path,
         rows=ROWS.get(route.name),
         parameters=PARAMETERS.get(route.name),
+        data=module in (rows, queries, schemas, indices),
         pinned="at" in inspect.signature(route.endpoint).parameters,
         fresh="at" in inspect.signature(route.endpoint).parameters,
     )

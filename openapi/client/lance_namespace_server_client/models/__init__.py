@@ -34,6 +34,9 @@ from .create_namespace_request import CreateNamespaceRequest
 from .create_namespace_response import CreateNamespaceResponse
 from .create_table_branch_request import CreateTableBranchRequest
 from .create_table_branch_response import CreateTableBranchResponse
+from .create_table_index_request import CreateTableIndexRequest
+from .create_table_index_response import CreateTableIndexResponse
+from .create_table_scalar_index_response import CreateTableScalarIndexResponse
 from .create_table_tag_request import CreateTableTagRequest
 from .create_table_tag_response import CreateTableTagResponse
 from .create_table_version_entry import CreateTableVersionEntry
@@ -53,6 +56,8 @@ from .describe_catalog_response import DescribeCatalogResponse
 from .describe_catalog_version_response import DescribeCatalogVersionResponse
 from .describe_namespace_request import DescribeNamespaceRequest
 from .describe_namespace_response import DescribeNamespaceResponse
+from .describe_table_index_stats_request import DescribeTableIndexStatsRequest
+from .describe_table_index_stats_response import DescribeTableIndexStatsResponse
 from .describe_table_request import DescribeTableRequest
 from .describe_table_response import DescribeTableResponse
 from .describe_table_response_metadata import DescribeTableResponseMetadata
@@ -63,6 +68,7 @@ from .describe_transaction_response import DescribeTransactionResponse
 from .describe_transaction_response_properties import DescribeTransactionResponseProperties
 from .drop_namespace_request import DropNamespaceRequest
 from .drop_namespace_response import DropNamespaceResponse
+from .drop_table_index_response import DropTableIndexResponse
 from .drop_table_request import DropTableRequest
 from .drop_table_response import DropTableResponse
 from .error_response import ErrorResponse
@@ -77,6 +83,7 @@ from .get_table_tag_version_response import GetTableTagVersionResponse
 from .health_live_response import HealthLiveResponse
 from .health_ready_response import HealthReadyResponse
 from .identity import Identity
+from .index_content import IndexContent
 from .insert_into_table_response import InsertIntoTableResponse
 from .json_arrow_data_type import JsonArrowDataType
 from .json_arrow_field import JsonArrowField
@@ -87,6 +94,8 @@ from .list_catalog_versions_response import ListCatalogVersionsResponse
 from .list_namespaces_response import ListNamespacesResponse
 from .list_table_branches_response import ListTableBranchesResponse
 from .list_table_branches_response_branches import ListTableBranchesResponseBranches
+from .list_table_indices_request import ListTableIndicesRequest
+from .list_table_indices_response import ListTableIndicesResponse
 from .list_table_tags_response import ListTableTagsResponse
 from .list_table_tags_response_tags import ListTableTagsResponseTags
 from .list_table_versions_response import ListTableVersionsResponse
@@ -164,6 +173,9 @@ __all__ = (
     "CreateNamespaceResponse",
     "CreateTableBranchRequest",
     "CreateTableBranchResponse",
+    "CreateTableIndexRequest",
+    "CreateTableIndexResponse",
+    "CreateTableScalarIndexResponse",
     "CreateTableTagRequest",
     "CreateTableTagResponse",
     "CreateTableVersionEntry",
@@ -183,6 +195,8 @@ __all__ = (
     "DescribeCatalogVersionResponse",
     "DescribeNamespaceRequest",
     "DescribeNamespaceResponse",
+    "DescribeTableIndexStatsRequest",
+    "DescribeTableIndexStatsResponse",
     "DescribeTableRequest",
     "DescribeTableResponse",
     "DescribeTableResponseMetadata",
@@ -193,6 +207,7 @@ __all__ = (
     "DescribeTransactionResponseProperties",
     "DropNamespaceRequest",
     "DropNamespaceResponse",
+    "DropTableIndexResponse",
     "DropTableRequest",
     "DropTableResponse",
     "ErrorResponse",
@@ -207,6 +222,7 @@ __all__ = (
     "HealthLiveResponse",
     "HealthReadyResponse",
     "Identity",
+    "IndexContent",
     "InsertIntoTableResponse",
     "JsonArrowDataType",
     "JsonArrowField",
@@ -217,6 +233,8 @@ __all__ = (
     "ListNamespacesResponse",
     "ListTableBranchesResponse",
     "ListTableBranchesResponseBranches",
+    "ListTableIndicesRequest",
+    "ListTableIndicesResponse",
     "ListTableTagsResponse",
     "ListTableTagsResponseTags",
     "ListTableVersionsResponse",
