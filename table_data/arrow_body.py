@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from table_data.errors import BodyIncomplete, ClientError, InvalidCall
+from table_data.kept_bytes import KeptBytes
 
 _FILE_MAGIC = b"ARROW1\x00\x00"
 _BUFFER = 1 << 20
@@ -20,19 +21,33 @@ class ArrowBody:
     `check` raises the first one as it was.
     """
 
-    def __init__(self, source: io.RawIOBase | io.BufferedIOBase) -> None:
-        self._source = io.BufferedReader(source, _BUFFER) if isinstance(source, io.RawIOBase) else source
+    def __init__(self, source: io.RawIOBase | io.BufferedIOBase, *, keep: int | None = 0) -> None:
+        """`keep`: the rows of a stream of so many bytes, of any stream if None, can be read again."""
+        if isinstance(source, io.RawIOBase):
+            raw = source if source.seekable() or keep == 0 else KeptBytes(source, keep)
+            source = io.BufferedReader(raw, _BUFFER)
+        self._source = source
+        self._was_read = False
         self._failure: ClientError | None = None
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether `reader` can be called once more."""
+        return self._source.seekable() if self._was_read else True
+
     def reader(self) -> pa.RecordBatchReader:
-        """The rows. Can be called once.
+        """The rows.
 
         Raises `InvalidCall` if the body is empty or does not begin with an Arrow schema, `BodyIncomplete`.
         """
+        if self._was_read:
+            self._source.seek(0)
+        self._was_read, self._failure = True, None
         head = self._source.read(len(_FILE_MAGIC))
         if not head:
             raise InvalidCall("request body: expected an Arrow IPC stream, found nothing")
-        rest: io.BufferedIOBase = self._source if head == _FILE_MAGIC else _After(head, self._source)
+        # Arrow closes what it reads from.
+        rest = _After(b"" if head == _FILE_MAGIC else head, self._source)
         try:
             stream = pa.ipc.open_stream(pa.PythonFile(rest, mode="r"))
         except BodyIncomplete:

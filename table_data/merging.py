@@ -23,6 +23,7 @@ class MergeClauses:
         not_matched: Action for a new row without a match in the table.
         not_matched_by_source: Action for a row of the table without a match among the new rows.
         delete_condition: SQL expression that restricts the deletion of rows that are not matched by the source.
+        use_index: Whether indices of the key columns may be used to find matches; None leaves it to pylance.
     """
 
     on: tuple[str, ...]
@@ -31,6 +32,7 @@ class MergeClauses:
     not_matched: NotMatched = "insert"
     not_matched_by_source: NotMatchedBySource = "keep"
     delete_condition: str | None = None
+    use_index: bool | None = None
 
     def __post_init__(self) -> None:
         for name, choices in (

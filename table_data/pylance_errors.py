@@ -13,9 +13,15 @@ _SOURCE = re.compile(r",?\s*(?:location: )?/[\w./+-]*\.rs:\d+:\d+")
 _TRACE = re.compile(r"\. Detail: Python exception: .*", re.DOTALL)
 _PLACE = re.compile(r"[^\s'\"`(]*/[^\s'\"`]*/[^\s'\"`]*")
 """Also paths without a slash at the begin, as object stores have them."""
+_VALUES = re.compile(r"Divide by zero|Cast error|Overflow happened|Arithmetic overflow|non-null|Invalid user input")
+"""What is wrong with values or expressions, whatever exception it comes as."""
 _SHOWN = 600
+_READ = 4000
+"""Characters of an error that are looked at: it may repeat a whole request."""
 
 _PREFIXES = (
+    "C Data interface error: ",
+    "Invalid: ",
     "LanceError(Arrow): ",
     "LanceError(Index): ",
     "Invalid user input: ",
@@ -65,7 +71,7 @@ def explained(what: str) -> Iterator[None]:
 
 def plain_text(error: BaseException) -> str:
     """What an error says, for one who sees neither this machine nor the sources."""
-    text = _TRACE.sub("", str(error))
+    text = _TRACE.sub("", str(error)[:_READ])
     text = _SOURCE.sub("", text)
     text = _PLACE.sub("(path)", text).strip(" ,")
     shortened = True
@@ -78,7 +84,7 @@ def plain_text(error: BaseException) -> str:
 
 
 def _kind(error: Exception) -> type[ClientError]:
-    text = str(error).removeprefix("External error: ")
+    text = str(error)[:_READ].removeprefix("External error: ")
     if any(found.search(text) for found in _COLUMN):
         return ColumnNotFound
     if "different schema" in text or "schema mismatch" in text.lower():
@@ -87,6 +93,8 @@ def _kind(error: Exception) -> type[ClientError]:
         return InvalidCall
     if "Not found" in text or "NotFound" in text or "No such file" in text:
         return VersionGone
+    if _VALUES.search(text):
+        return InvalidCall
     if isinstance(error, (ValueError, TypeError, KeyError, OverflowError, NotImplementedError)):
         return InvalidCall
     return WorkFailed

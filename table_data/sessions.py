@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Sequence
+
 from table_data.arrow_body import ArrowBody
-from table_data.batch_operations import TableState, operation_json
+from table_data.batch_operations import BatchOperation, TableState, operation_json
+from table_data.discarding import remove_staged_files
 from table_data.jobs import Job, Staged
 from table_data.operations import CHANGES
 from table_data.pylance_errors import explained
@@ -13,19 +17,24 @@ from table_data.table_changes import TableChanges
 class ChangeSession:
     """One change of one table: staged, and staged again where its batch conflicts. Not thread-safe.
 
-    Files of a change that is not committed are left to the collector, like those of a client that went away.
+    `rows` is an Arrow IPC stream or file, which stays open. Files of a change whose outcome is unknown are left to the
+    collector, like those of a worker that was killed.
     """
 
-    def __init__(self, job: Job, rows: ArrowBody | None = None) -> None:
+    def __init__(self, job: Job, rows: io.RawIOBase | io.BufferedIOBase | None = None) -> None:
         self._job = job
-        self._rows = rows
         self._change = CHANGES[job.operation]
+        keep = self._change.keep if self._change.repeatable else 0
+        self._rows = None if rows is None else ArrowBody(rows, keep=keep)
+        self._staged: tuple[TableChanges, Sequence[BatchOperation]] | None = None
 
-    def stage(self, table: TableState) -> Staged:
+    def stage(self, table: TableState, *, timeout: float | None = None) -> Staged:
         """Compute the change on a version of the table, and write its files.
 
-        Raises `InvalidCall` and its kinds if the call is wrong, `WorkFailed`.
+        The timeout is for who can end a process. Raises `InvalidCall` and its kinds if the call is wrong, `WorkFailed`.
         """
+        del timeout
+        self._staged = None
         changes = TableChanges(table, self._job.options, new=self._job.new)
         with explained(f"{self._job.operation} of {changes.name}"):
             try:
@@ -35,5 +44,14 @@ class ChangeSession:
                     self._rows.check()
                 raise
             checks, operations = changes.operations(self._job.message, serializable=False)
+        self._staged = changes, operations
         encoded = tuple(operation_json(operation) for operation in (*checks, *operations))
-        return Staged(encoded, result, self._change.repeatable, self._change.independent)
+        repeatable = self._change.repeatable and (self._rows is None or self._rows.is_repeatable)
+        return Staged(encoded, result, repeatable, self._change.independent)
+
+    def discard(self) -> None:
+        """Remove the files that were staged last. Only after their batch was rejected."""
+        if self._staged is not None:
+            changes, operations = self._staged
+            self._staged = None
+            remove_staged_files(changes.store, operations, changes.base)

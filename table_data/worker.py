@@ -2,12 +2,13 @@
 
 The parent holds the other end of the control connection. It sends one of
 
-    ("change", job, has_rows)     then the descriptor of the rows; then ("stage", table) any number of times; ("end",)
+    ("change", job, has_rows)     then the descriptor of the rows; then ("stage", table) and, if that was rejected,
+                                  ("discard",) any number of times; ("end",)
     ("read", job, table)          then the descriptor of the answer's rows
 
 and gets for each stage and read one of
 
-    ("staged", staged)            ("value", json)
+    ("staged", staged)            ("value", json)           ("discarded",)
     ("rows",)                     the answer's rows follow through their descriptor; at their end ("done",)
     ("error", error)              a `ClientError`; also instead of ("done",)
 
@@ -27,7 +28,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from table_data.arrow_body import ArrowBody
 from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import ClientError, WorkFailed
 from table_data.frames import FrameReader
@@ -63,10 +63,15 @@ class Worker:
     def _change(self, job: Job, *, has_rows: bool) -> None:
         source = FrameReader(recv_handle(self._connection)) if has_rows else None
         try:
-            session = ChangeSession(job, None if source is None else ArrowBody(source))
-            while (message := self._connection.recv())[0] == "stage":
+            session = ChangeSession(job, source)
+            while (message := self._connection.recv())[0] != "end":
                 try:
-                    self._connection.send(("staged", session.stage(message[1])))
+                    if message[0] == "stage":
+                        reply: tuple[Any, ...] = ("staged", session.stage(message[1]))
+                    else:
+                        session.discard()
+                        reply = ("discarded",)
+                    self._connection.send(reply)
                 except Exception as error:  # noqa: BLE001 - the parent needs an answer, and the worker goes on
                     self._connection.send(("error", portable(error)))
         finally:

@@ -26,10 +26,9 @@ class InlineWork:
     @contextmanager
     def change(self, job: Job, rows: bytes | None = None) -> Iterator[ChangeSession]:
         """Begin a change. `rows` is an Arrow IPC stream or file."""
-        from table_data.arrow_body import ArrowBody
         from table_data.sessions import ChangeSession
 
-        yield ChangeSession(job, None if rows is None else ArrowBody(io.BytesIO(rows)))
+        yield ChangeSession(job, None if rows is None else io.BytesIO(rows))
 
     def value(self, job: Job, table: TableState) -> Any:
         """Do a read whose answer is a JSON value. Raises `ClientError`."""

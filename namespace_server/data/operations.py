@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 import orjson
 from lance_namespace.errors import (
     ConcurrentModificationError,
+    ErrorCode,
     InvalidInputError,
     LanceNamespaceError,
     TableVersionNotFoundError,
@@ -19,10 +21,13 @@ from lance_namespace.errors import (
 from namespace_server.data.cancellation import Cancellation
 from namespace_server.data.port import RowBytes, TableCatalog, Workforce
 from table_data.batch_operations import DELIMITER, Json, TableState
+from table_data.durations import parse_duration
 from table_data.errors import ClientError
 from table_data.jobs import Job, Staged
 
 Rows = TypeVar("Rows")
+
+_NO_VERDICT: Final = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL, ErrorCode.THROTTLING})
 
 MAX_TRIES: Final = 20
 """How often a change is staged before its conflict is answered."""
@@ -118,15 +123,19 @@ class DataOperations(Generic[Rows]):
         message = (request.get("context") or {}).get("message")
         job = Job(operation, request, self._catalog.storage_options, message)
         try:
+            deadline = _Deadline(request.get("timeout"))
             with self._workforce.change(job, rows) as change:
                 for left in reversed(range(MAX_TRIES)):
-                    staged = change.stage(table)
+                    staged = change.stage(table, timeout=deadline.left)
                     if not staged.operations:
                         return DataAnswer({"version": table.version or 0, **staged.result}, catalog_version)
                     try:
                         return self._commit(staged, message)
-                    except ConcurrentModificationError as error:
-                        if not (left and staged.repeatable and (staged.independent or is_retryable(error))):
+                    except LanceNamespaceError as error:
+                        if is_verdict(error):
+                            change.discard()
+                        again = is_retryable(error, independent=staged.independent)
+                        if not (left and staged.repeatable and again and not deadline.passed):
                             raise
                     table, catalog_version = self._catalog.find_table(newest)
         except ClientError as error:
@@ -163,10 +172,36 @@ def plan_request(request: Json) -> Json:
     return {**request, "version": query.get("version"), "branch": next(iter(branches), None)}
 
 
-def is_retryable(error: LanceNamespaceError) -> bool:
-    """Whether the change may succeed on a newer version: no conflict of it is called incompatible."""
+class _Deadline:
+    """The end of the time that a request gives itself, if it does. Raises `InvalidCall` for what is no time."""
+
+    def __init__(self, timeout: str | None) -> None:
+        self._end = None if timeout is None else time.monotonic() + parse_duration(timeout, "timeout")
+
+    @property
+    def left(self) -> float | None:
+        """Seconds; None without a deadline."""
+        return None if self._end is None else self._end - time.monotonic()
+
+    @property
+    def passed(self) -> bool:
+        return self._end is not None and self._end <= time.monotonic()
+
+
+def is_verdict(error: LanceNamespaceError) -> bool:
+    """Whether an error of a batch says that it is not committed and will not be, whatever happens later."""
+    return int(error.code) not in _NO_VERDICT
+
+
+def is_retryable(error: LanceNamespaceError, *, independent: bool = False) -> bool:
+    """Whether the change may succeed on a newer version: a conflict, of which nothing is called incompatible.
+
+    An independent change may succeed after any conflict.
+    """
+    if not isinstance(error, ConcurrentModificationError):
+        return False
     failures = getattr(error, "failures", None) or ()
-    return not any(str(failure.get("hint") or "").startswith("incompatible") for failure in failures)
+    return independent or not any(str(failure.get("hint") or "").startswith("incompatible") for failure in failures)
 
 
 def namespace_error(error: ClientError) -> LanceNamespaceError:

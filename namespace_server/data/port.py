@@ -37,8 +37,12 @@ class TableCatalog(Protocol):
 class ChangeUnderWay(Protocol):
     """A change that is staged on one version after another, until its batch commits."""
 
-    def stage(self, table: TableState) -> Staged:
-        """Stage it on this version. Raises `ClientError`."""
+    def stage(self, table: TableState, *, timeout: float | None = None) -> Staged:
+        """Stage it on this version, in `timeout` seconds if that can be held. Raises `ClientError`, `WorkTimeout`."""
+        ...
+
+    def discard(self) -> None:
+        """Remove the files that were staged last: their batch was rejected. Raises nothing."""
         ...
 
 

@@ -21,7 +21,7 @@ from lance_namespace.errors import ServiceUnavailableError
 
 from namespace_server.data.cancellation import Cancellation
 from table_data.batch_operations import TableState
-from table_data.errors import WorkFailed
+from table_data.errors import ClientError, WorkFailed
 from table_data.jobs import Job, Staged
 
 _log = logging.getLogger(__name__)
@@ -149,7 +149,7 @@ class _Worker:
 
     def send(self, message: tuple[Any, ...]) -> None:
         """Tell the worker something; all but an end is answered."""
-        self.owes_answer = message[0] in {"stage", "read"}
+        self.owes_answer = message[0] in {"stage", "discard", "read"}
         try:
             self._connection.send(message)
         except OSError as error:
@@ -159,12 +159,13 @@ class _Worker:
         """Give the worker a duplicate of a descriptor."""
         send_handle(self._connection, descriptor, self._process.pid)
 
-    def answer(self) -> tuple[Any, ...]:
+    def answer(self, timeout: float | None = None) -> tuple[Any, ...]:
         """What the worker answers; an error that it answers is raised. Raises `ClientError`, `WorkTimeout`."""
+        limit = self._timeout if timeout is None else min(timeout, self._timeout)
         try:
-            if not self._connection.poll(self._timeout):
+            if not self._connection.poll(max(0.0, limit)):
                 self.kill()
-                raise WorkTimeout(f"work on rows: expected its end within {self._timeout:g} s; nothing was changed")
+                raise WorkTimeout(f"work on rows: expected its end within {limit:.3g} s; nothing was changed")
             reply: tuple[Any, ...] = self._connection.recv()
         except (EOFError, OSError) as error:
             raise self._lost() from error
@@ -201,11 +202,17 @@ class _RemoteChange:
     def __init__(self, worker: _Worker) -> None:
         self._worker = worker
 
-    def stage(self, table: TableState) -> Staged:
-        """Stage it on a version. Raises `ClientError`."""
+    def stage(self, table: TableState, *, timeout: float | None = None) -> Staged:
+        """Stage it on a version. Raises `ClientError`, `WorkTimeout`."""
         self._worker.send(("stage", table))
-        staged: Staged = self._worker.answer()[1]
+        staged: Staged = self._worker.answer(timeout)[1]
         return staged
+
+    def discard(self) -> None:
+        """Remove the files that were staged last; what a worker leaves is collected later."""
+        with suppress(ClientError, WorkTimeout):
+            self._worker.send(("discard",))
+            self._worker.answer()
 
 
 class RowStream:

@@ -76,6 +76,23 @@ class DataMethods(LanceNamespace):
             models.InsertIntoTableResponse, self.data.change("insert_into_table", plain(request), request_data).body
         )
 
+    def merge_insert_into_table(
+        self, request: models.MergeInsertIntoTableRequest, request_data: bytes
+    ) -> models.MergeInsertIntoTableResponse:
+        """Merge rows (an Arrow IPC stream or file) by key."""
+        return made(
+            models.MergeInsertIntoTableResponse,
+            self.data.change("merge_insert_into_table", plain(request), request_data).body,
+        )
+
+    def update_table(self, request: models.UpdateTableRequest) -> models.UpdateTableResponse:
+        """Set columns to SQL expressions in the rows that match."""
+        return made(models.UpdateTableResponse, self.data.change("update_table", plain(request)).body)
+
+    def delete_from_table(self, request: models.DeleteFromTableRequest) -> models.DeleteFromTableResponse:
+        """Delete the rows that match."""
+        return made(models.DeleteFromTableResponse, self.data.change("delete_from_table", plain(request)).body)
+
 
 def plain(request: Any) -> Json:
     """A request as JSON: a model, or the mapping that pylance's native code passes."""

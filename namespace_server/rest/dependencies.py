@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, get_origin, get_type_hints
 
 from fastapi import Depends, Request
 from lance_namespace import UpdateTableSchemaMetadataRequest
@@ -104,11 +104,12 @@ def rows_of(query: type[Query]) -> Callable[..., RowsRequest]:
     Raises `InvalidInputError` (13), `pydantic.ValidationError`.
     """
     model: TypeAdapter[Query] = TypeAdapter(query)
+    repeated = tuple(name for name, kind in get_type_hints(query).items() if get_origin(kind) is list)
 
     def read_rows_request(request: Request, principal: Principal, headers: RequestHeaders) -> RowsRequest:
         del principal  # identified before anything is read
         check_arrow(headers)
-        given, parameters = parse_query(request.scope["query_string"], model)
+        given, parameters = parse_query(request.scope["query_string"], model, repeated)
         return RowsRequest({**parameters, "id": read_id(request.path_params["id"], given)}, request.receive)
 
     return read_rows_request

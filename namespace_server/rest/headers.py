@@ -88,6 +88,11 @@ def read_name(segment: str) -> str:
         raise InvalidInputError(f"path: expected percent-encoded UTF-8 ({error})") from None
 
 
+def read_repeated(query_string: bytes, name: str) -> list[str]:
+    """All values of a query parameter, in order. `read_query` must have accepted the query string."""
+    return [value for key, value in parse_qsl(query_string.decode("ascii"), keep_blank_values=True) if key == name]
+
+
 def read_id(segment: str, query: Mapping[str, str]) -> list[str]:
     """The names in a path segment as it was sent.
 

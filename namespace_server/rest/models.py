@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Required
 
 from lance_namespace_urllib3_client.models.analyze_table_query_plan_request import AnalyzeTableQueryPlanRequest
 from lance_namespace_urllib3_client.models.batch_commit_tables_request import BatchCommitTablesRequest
@@ -105,6 +105,20 @@ class ExplainRequest(ExplainTableQueryPlanRequest):
     """The published request, with a `QueryRequest`."""
 
     query: QueryRequest
+
+
+class MergeInsertQuery(Query, total=False):
+    """Query parameters of a merge."""
+
+    branch: str
+    on: Required[Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]]
+    when_matched_update_all: Flag
+    when_matched_update_all_filt: str
+    when_not_matched_insert_all: Flag
+    when_not_matched_by_source_delete: Flag
+    when_not_matched_by_source_delete_filt: str
+    timeout: str
+    use_index: Flag
 
 
 class AssertTableVersionRequest(BaseModel):

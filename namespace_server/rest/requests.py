@@ -10,7 +10,7 @@ import orjson
 from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, TypeAdapter
 
-from namespace_server.rest.headers import SHORT_QUERY, read_query
+from namespace_server.rest.headers import SHORT_QUERY, read_query, read_repeated
 from namespace_server.rest.limits import RequestLimits
 from namespace_server.rest.request_body import JsonObject, decode_object
 
@@ -49,18 +49,26 @@ def spellings(route: list[str]) -> tuple[list[str], list[str]]:
     return route, [name.replace("+", " ") for name in route]
 
 
-def parse_query(query_string: bytes, model: TypeAdapter[Any]) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+def parse_query(
+    query_string: bytes, model: TypeAdapter[Any], repeated: tuple[str, ...] = ()
+) -> tuple[Mapping[str, str], Mapping[str, Any]]:
     """All query parameters as text, and those of `model` that are given, with their types.
+
+    Those in `repeated` are lists of all their values.
 
     Short query strings are parsed once: those of a client hardly differ. Raises `InvalidInputError` and
     `pydantic.ValidationError`.
     """
-    return _parse_short(query_string, model) if len(query_string) <= SHORT_QUERY else _parse(query_string, model)
+    parse = _parse_short if len(query_string) <= SHORT_QUERY else _parse
+    return parse(query_string, model, repeated)
 
 
-def _parse(query_string: bytes, model: TypeAdapter[Any]) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+def _parse(
+    query_string: bytes, model: TypeAdapter[Any], repeated: tuple[str, ...]
+) -> tuple[Mapping[str, str], Mapping[str, Any]]:
     query = read_query(query_string)
-    return query, model.validate_python(query)
+    lists = {name: read_repeated(query_string, name) for name in repeated if name in query}
+    return query, model.validate_python(query | lists)
 
 
 _parse_short = lru_cache(512)(_parse)

@@ -4,8 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from table_data.operations import counting, indices, metadata, querying, restoring, rows, statistics
+from table_data.operations import (
+    counting,
+    indices,
+    matching_rows,
+    merging_rows,
+    metadata,
+    querying,
+    restoring,
+    rows,
+    statistics,
+)
 from table_data.operations.kinds import Change, Read
 
-CHANGES: Mapping[str, Change] = {**rows.CHANGES, **metadata.CHANGES, **restoring.CHANGES, **indices.CHANGES}
+CHANGES: Mapping[str, Change] = {
+    **rows.CHANGES,
+    **merging_rows.CHANGES,
+    **matching_rows.CHANGES,
+    **metadata.CHANGES,
+    **restoring.CHANGES,
+    **indices.CHANGES,
+}
 READS: Mapping[str, Read] = {**counting.READS, **querying.READS, **statistics.READS, **indices.READS}

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from table_data.arrow_body import ArrowBody
 from table_data.batch_operations import Json
+from table_data.kept_bytes import IN_MEMORY
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
 class Change:
     """`stage` applies the request to the table and returns what the operation answers beside the version.
 
-    It is `repeatable` if it may be staged again on a newer version; it has no rows then, or keeps them. It is
-    `independent` if that is so after an irreconcilable conflict too: it means the same whatever the table was.
+    It is `repeatable` if it may be staged again on a newer version. Rows in a body of up to `keep` bytes are kept for
+    that, of any size if None. It is `independent` if it may be staged again after an irreconcilable conflict too: it
+    means the same whatever the table was.
     """
 
     stage: Callable[[TableChanges, Json, ArrowBody | None], Json]
     repeatable: bool
     independent: bool = False
+    keep: int | None = IN_MEMORY
 
 
 Read = Callable[["lance.LanceDataset", Json], Any | pa.RecordBatchReader]

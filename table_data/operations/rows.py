@@ -1,10 +1,10 @@
-"""Changes of rows."""
+"""New rows: appended, or in the place of all others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lance_core.transaction.operations import Append, Overwrite
+from lance_core.transaction.operations import Append
 from table_data import staging
 from table_data.arrow_body import ArrowBody
 from table_data.batch_operations import Json
@@ -14,21 +14,29 @@ from table_data.table_changes import TableChanges
 
 
 def insert_into_table(changes: TableChanges, request: Json, rows: ArrowBody | None) -> Json:
-    """Append rows, or replace all rows (mode `overwrite`)."""
-    reader = given(rows).reader()
+    """Append rows, or replace all rows (mode `overwrite`).
+
+    Rows for a table without a version become its first version. Appending no rows commits nothing.
+    """
+    body = given(rows)
     mode = mode_of(request, "append", ("append", "overwrite"))
-    operation: Append | Overwrite
-    if mode == "append":
-        changes.require_head()
-        operation = Append(staging.stage_rows(changes.dataset(), reader))
-    else:
-        operation = staging.stage_table(
-            changes.uri, reader, None, changes.data_version, changes.options, exists=changes.has_version
-        )
-    given(rows).check()
-    if operation.fragments or mode == "overwrite":
-        changes.take(f"insert ({mode})", operation, message=None)
-    return {"num_inserted_rows": sum(fragment.physical_rows for fragment in operation.fragments)}
+    if mode == "overwrite" or not changes.has_version:
+        return {"num_inserted_rows": replace_rows(changes, body, f"insert ({mode})")}
+    fragments = staging.stage_rows(changes.dataset(), body.reader())
+    body.check()
+    if fragments:
+        changes.take("insert (append)", Append(fragments), message=None)
+    return {"num_inserted_rows": sum(fragment.physical_rows for fragment in fragments)}
+
+
+def replace_rows(changes: TableChanges, body: ArrowBody, call: str) -> int:
+    """Make rows and their schema the whole table; the number of rows."""
+    operation = staging.stage_table(
+        changes.uri, body.reader(), None, changes.data_version, changes.options, exists=changes.has_version
+    )
+    body.check()
+    changes.take(call, operation, message=None)
+    return sum(fragment.physical_rows for fragment in operation.fragments)
 
 
 def mode_of(request: Json, default: str, modes: Sequence[str]) -> str:
@@ -47,4 +55,4 @@ def given(rows: ArrowBody | None) -> ArrowBody:
     return rows
 
 
-CHANGES: Mapping[str, Change] = {"insert_into_table": Change(insert_into_table, repeatable=False)}
+CHANGES: Mapping[str, Change] = {"insert_into_table": Change(insert_into_table, repeatable=True)}

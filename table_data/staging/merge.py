@@ -87,6 +87,8 @@ def _merge_builder(dataset: lance.LanceDataset, clauses: MergeClauses) -> Any:
         builder = builder.when_not_matched_insert_all()
     if clauses.not_matched_by_source == "delete":
         builder = builder.when_not_matched_by_source_delete(clauses.delete_condition)
+    if clauses.use_index is not None:
+        builder = builder.use_index(clauses.use_index)
     return builder
 
 

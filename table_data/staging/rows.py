@@ -9,6 +9,7 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
 from lance_core.data import fragment_message
@@ -17,7 +18,7 @@ from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Delete, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
 from table_data.descriptions import new_fragments, overwrite_operation
-from table_data.errors import InvalidCall
+from table_data.errors import ColumnNotFound, InvalidCall
 
 _ADDRESS = "_rowaddr"
 _ROW_ID = "_rowid"
@@ -106,7 +107,7 @@ def stage_update(
     schema = dataset.schema
     unknown = [name for name in assignments if name not in schema.names]
     if unknown or not assignments:
-        raise InvalidCall(f"update of columns {list(assignments)}: expected some of {schema.names}")
+        raise ColumnNotFound(f"update of columns {list(assignments)}: expected some of {schema.names}")
     blobs = [field.name for field in manifest.fields if _is_blob(field)]
     if blobs:
         raise InvalidCall(f"update of rows with blob columns {blobs}, which cannot be written again; use merge")
@@ -115,16 +116,27 @@ def stage_update(
     scanner = dataset.scanner(columns=columns, filter=where, with_row_address=True, with_row_id=stable)
     offsets: defaultdict[int, list[int]] = defaultdict(list)
     ids: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
+    misfits: list[Exception] = []
 
     def moved() -> Iterator[pa.RecordBatch]:
         for batch in scanner.to_reader():
             _collect(offsets, batch.column(_ADDRESS))
             if stable:
                 ids.append(batch.column(_ROW_ID).to_numpy())
-            yield _fit(batch, schema)
+            try:
+                fitting = _fit(batch, schema)
+            except pa.ArrowException as error:  # pylance would hide its kind
+                misfits.append(error)
+                raise
+            yield fitting
 
     reader = pa.RecordBatchReader.from_batches(schema, moved())
-    new = new_fragments(write_fragments(reader, dataset, mode="append"))
+    try:
+        new = new_fragments(write_fragments(reader, dataset, mode="append"))
+    except Exception as error:
+        if misfits:
+            raise InvalidCall(f"update of columns {list(assignments)}: {misfits[0]}") from error
+        raise
     if stable:
         new = _with_row_ids(new, np.concatenate(ids) if ids else np.empty(0, np.uint64))
     updated, removed = _without_rows(dataset, offsets)
@@ -167,8 +179,21 @@ def _with_row_ids(
 
 
 def _fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    columns = [batch.column(field.name).cast(field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    columns = [_cast_column(batch.column(field.name), field.type) for field in schema]
+    fitting = pa.RecordBatch.from_arrays(columns, schema=schema)
+    for field, column in zip(schema, columns, strict=True):
+        if not field.nullable and column.null_count:
+            raise pa.ArrowInvalid(f"column {field.name!r}: expected no nulls, found {column.null_count}")
+    return fitting
+
+
+def _cast_column(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """As SQL casts: fractions are cut off. What does not fit at all is an error."""
+    if pa.types.is_floating(column.type) and pa.types.is_integer(target):
+        column = pc.trunc(column)
+    if pa.types.is_dictionary(target) and not pa.types.is_dictionary(column.type):
+        return column.cast(target.value_type).dictionary_encode().cast(target)
+    return column.cast(target)
 
 
 def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -3,13 +3,68 @@
 from __future__ import annotations
 
 import itertools
+import socket
+import threading
 from collections.abc import Iterator
 
+import httpx
+import lance
+import lance_namespace
+import pyarrow as pa
 import pytest
+from lance.namespace import RestAdapter
 
+from namespace_server.app import create_app
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.rest.identity import Authenticator
+from namespace_server.serving import Server, ServingOptions
 from tests.data.two_servers import TwoServers, two_servers
 
 _numbers = itertools.count()
+ROWS = pa.table({"a": [1, 2], "s": ["x", "y"]})
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Our server, with the namespace `w`."""
+    namespace = DirectoryNamespace(root=str(tmp_path_factory.mktemp("root")), durability="none")
+    server = Server(create_app(namespace, Authenticator({})), ServingOptions(port=0))
+    started = threading.Event()
+    thread = threading.Thread(target=server.run, args=(started.set,))
+    thread.start()
+    assert started.wait(30)
+    httpx.post(f"{server.url}/v1/namespace/w/create", json={}).raise_for_status()
+    yield server.url
+    server.stop()
+    thread.join()
+
+
+@pytest.fixture
+def http(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def table(url: str, request: pytest.FixtureRequest) -> str:
+    """The route of a table of this test, with the rows of `ROWS`."""
+    name = "".join(letter if letter.isalnum() else "-" for letter in request.node.nodeid.partition("::")[2])
+    namespace = lance_namespace.connect("rest", {"uri": url})
+    lance.write_dataset(ROWS, namespace_client=namespace, table_id=["w", name], mode="create")
+    return f"/v1/table/w${name}"
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """Pylance's own server over its own catalog, with the namespace `w`."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    properties = {"root": str(tmp_path_factory.mktemp("stock")), "table_version_tracking_enabled": "true"}
+    base = f"http://127.0.0.1:{port}"
+    with RestAdapter("dir", properties, port=port), httpx.Client(base_url=base, timeout=60) as client:
+        client.post("/v1/namespace/w/create", json={}).raise_for_status()
+        yield client
 
 
 @pytest.fixture(scope="module")

@@ -2,71 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import lance
-import lance_namespace
 import pyarrow as pa
 import pytest
 
-from namespace_server.app import create_app
-from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.rest.identity import Authenticator
-from namespace_server.serving import Server, ServingOptions
-
-ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
-ROWS = pa.table({"a": [1, 2], "s": ["x", "y"]})
-
-
-def stream(table: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
-
-
-def file(table: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    namespace = DirectoryNamespace(root=str(tmp_path_factory.mktemp("root")), durability="none")
-    server = Server(create_app(namespace, Authenticator({})), ServingOptions(port=0))
-    started = threading.Event()
-    thread = threading.Thread(target=server.run, args=(started.set,))
-    thread.start()
-    assert started.wait(30)
-    httpx.post(f"{server.url}/v1/namespace/w/create", json={}).raise_for_status()
-    yield server.url
-    server.stop()
-    thread.join()
-
-
-@pytest.fixture
-def http(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=60) as client:
-        yield client
-
-
-@pytest.fixture
-def table(url: str, request: pytest.FixtureRequest) -> str:
-    name = request.node.name.replace("[", "-").replace("]", "")
-    namespace = lance_namespace.connect("rest", {"uri": url})
-    lance.write_dataset(ROWS, namespace_client=namespace, table_id=["w", name], mode="create")
-    return f"/v1/table/w${name}"
-
-
-def read(url: str, table: str) -> pa.Table:
-    namespace = lance_namespace.connect("rest", {"uri": url})
-    return lance.dataset(namespace_client=namespace, table_id=table.rpartition("/")[2].split("$")).to_table()
+from tests.data.arrow import ARROW, file, read, stream
+from tests.data.conftest import ROWS
 
 
 @pytest.mark.parametrize("encode", [stream, file])

@@ -49,7 +49,10 @@ class Served:
         return self.rows or self.parameters or (Query if self.read is None else self.read.query)
 
 
-ROWS: dict[str, type[Query]] = {"insert_into_table": models.InsertQuery}
+ROWS: dict[str, type[Query]] = {
+    "insert_into_table": models.InsertQuery,
+    "merge_insert_into_table": models.MergeInsertQuery,
+}
 PARAMETERS: dict[str, type[Query]] = {
     "update_table_schema_metadata": models.BranchQuery,
     "drop_table_index": models.BranchQuery,

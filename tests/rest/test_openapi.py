@@ -15,6 +15,7 @@ import yaml
 from openapi_spec_validator import validate
 from pydantic import TypeAdapter
 
+from namespace_server.rest.models import Query
 from namespace_server.rest.routers import health
 from tests.rest.served import SERVED, Served
 
@@ -47,6 +48,10 @@ def parameters(operation: dict[str, Any], place: str) -> dict[str, dict[str, Any
     return {item["name"]: resolved(item["schema"]) for item in items if item["in"] == place}
 
 
+def required_names(query: type[Query]) -> list[str]:
+    return TypeAdapter(query).json_schema().get("required", [])
+
+
 def test_the_document_is_valid() -> None:
     validate(SPEC)
 
@@ -65,11 +70,14 @@ class TestEndpoints:
     def test_take_the_query_parameters_described(self, endpoint: Served) -> None:
         described = parameters(OPERATIONS[endpoint.method, endpoint.path], "query")
         described.pop("delimiter", None)
-        samples = {"string": "x", "boolean": "true", "integer": "1"}
+        samples = {"string": "x", "boolean": "true", "integer": "1", "array": ["x"]}
+        required = {name: samples[described[name]["type"]] for name in required_names(endpoint.query)}
+        kinds = {"string": "str", "boolean": "bool", "integer": "int", "array": "list"}
         assert described.keys() == get_type_hints(endpoint.query).keys()
         for name, schema in described.items():
-            value = TypeAdapter(endpoint.query).validate_python({name: samples[schema["type"]]})[name]
-            assert type(value).__name__ == {"string": "str", "boolean": "bool", "integer": "int"}[schema["type"]]
+            given = required | {name: samples[schema["type"]]}
+            value = TypeAdapter(endpoint.query).validate_python(given)[name]
+            assert type(value).__name__ == kinds[schema["type"]]
 
     def test_take_the_headers_described(self, endpoint: Served) -> None:
         described = set(parameters(OPERATIONS[endpoint.method, endpoint.path], "header"))
@@ -87,7 +95,8 @@ class TestEndpoints:
     def test_read_a_body_where_one_is_described(self, endpoint: Served, http: httpx.Client) -> None:
         body = OPERATIONS[endpoint.method, endpoint.path].get("requestBody")
         path = endpoint.path.replace("{id}", "a").replace("{version}", "1").replace("{index_name}", "i")
-        response = http.request(endpoint.method, path)
+        required = dict.fromkeys(required_names(endpoint.query), "x")
+        response = http.request(endpoint.method, path, params=required)
         if endpoint.rows is None and body is not None and resolved(body)["required"]:
             assert response.status_code == 400
             assert "invalid JSON" in response.json()["error"]
@@ -135,6 +144,7 @@ class TestModels:
                     # In the query, or an empty body, or, for all tables, the model of some.
                     assert name in {
                         "InsertIntoTableRequest",
+                        "MergeInsertIntoTableRequest",
                         "ListNamespacesRequest",
                         "ListTablesRequest",
                         "ListTableVersionsRequest",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
+from lance_namespace import DeleteFromTableRequest, UpdateTableRequest
 
-from namespace_server.rest.dependencies import RowsRequest, Service, rows_of
-from namespace_server.rest.models import InsertQuery
+from namespace_server.rest.dependencies import RowsRequest, Service, read_of, rows_of
+from namespace_server.rest.models import InsertQuery, MergeInsertQuery
+from namespace_server.rest.request_body import JsonObject
 from namespace_server.rest.responses import success
 
 router = APIRouter()
@@ -17,3 +19,27 @@ router = APIRouter()
 async def insert_into_table(rows: Annotated[RowsRequest, Depends(rows_of(InsertQuery))], service: Service) -> Response:
     """Append rows, or replace all rows (mode `overwrite`)."""
     return success(service, await service.data.change("insert_into_table", rows.request, rows.receive))
+
+
+@router.post("/v1/table/{id}/merge_insert")
+async def merge_insert_into_table(
+    rows: Annotated[RowsRequest, Depends(rows_of(MergeInsertQuery))], service: Service
+) -> Response:
+    """Merge rows by key."""
+    return success(service, await service.data.change("merge_insert_into_table", rows.request, rows.receive))
+
+
+@router.post("/v1/table/{id}/update")
+async def update_table(
+    request: Annotated[JsonObject, Depends(read_of(UpdateTableRequest))], service: Service
+) -> Response:
+    """Set columns to SQL expressions in the rows that match."""
+    return success(service, await service.data.change("update_table", request))
+
+
+@router.post("/v1/table/{id}/delete")
+async def delete_from_table(
+    request: Annotated[JsonObject, Depends(read_of(DeleteFromTableRequest))], service: Service
+) -> Response:
+    """Delete the rows that match."""
+    return success(service, await service.data.change("delete_from_table", request))

@@ -17,10 +17,7 @@ _TABLE_OPERATIONS = {
     "alter_columns": "alter_table_alter_columns",
     "backfill_column": "alter_table_backfill_columns",
     "create": "create_table",
-    "delete": "delete_from_table",
     "drop_columns": "alter_table_drop_columns",
-    "merge_insert": "merge_insert_into_table",
-    "update": "update_table",
 }
 
 OPERATIONS: tuple[tuple[str, str, str], ...] = (

@@ -46,6 +46,8 @@ from .create_table_version_request_metadata import CreateTableVersionRequestMeta
 from .create_table_version_response import CreateTableVersionResponse
 from .declare_table_request import DeclareTableRequest
 from .declare_table_response import DeclareTableResponse
+from .delete_from_table_request import DeleteFromTableRequest
+from .delete_from_table_response import DeleteFromTableResponse
 from .delete_table_branch_request import DeleteTableBranchRequest
 from .delete_table_branch_response import DeleteTableBranchResponse
 from .delete_table_tag_request import DeleteTableTagRequest
@@ -101,6 +103,7 @@ from .list_table_tags_response_tags import ListTableTagsResponseTags
 from .list_table_versions_response import ListTableVersionsResponse
 from .list_tables_response import ListTablesResponse
 from .match_query import MatchQuery
+from .merge_insert_into_table_response import MergeInsertIntoTableResponse
 from .multi_match_query import MultiMatchQuery
 from .namespace_exists_request import NamespaceExistsRequest
 from .operation_failure import OperationFailure
@@ -132,6 +135,9 @@ from .update_field_metadata_response_fields import UpdateFieldMetadataResponseFi
 from .update_field_metadata_response_fields_additional_property import (
     UpdateFieldMetadataResponseFieldsAdditionalProperty,
 )
+from .update_table_request import UpdateTableRequest
+from .update_table_request_properties import UpdateTableRequestProperties
+from .update_table_response import UpdateTableResponse
 from .update_table_schema_metadata_body import UpdateTableSchemaMetadataBody
 from .update_table_schema_metadata_response_200 import UpdateTableSchemaMetadataResponse200
 from .update_table_tag_request import UpdateTableTagRequest
@@ -185,6 +191,8 @@ __all__ = (
     "CreateTableVersionResponse",
     "DeclareTableRequest",
     "DeclareTableResponse",
+    "DeleteFromTableRequest",
+    "DeleteFromTableResponse",
     "DeleteTableBranchRequest",
     "DeleteTableBranchResponse",
     "DeleteTableTagRequest",
@@ -240,6 +248,7 @@ __all__ = (
     "ListTableVersionsResponse",
     "ListTablesResponse",
     "MatchQuery",
+    "MergeInsertIntoTableResponse",
     "MultiMatchQuery",
     "NamespaceExistsRequest",
     "OperationFailure",
@@ -269,6 +278,9 @@ __all__ = (
     "UpdateFieldMetadataResponse",
     "UpdateFieldMetadataResponseFields",
     "UpdateFieldMetadataResponseFieldsAdditionalProperty",
+    "UpdateTableRequest",
+    "UpdateTableRequestProperties",
+    "UpdateTableResponse",
     "UpdateTableSchemaMetadataBody",
     "UpdateTableSchemaMetadataResponse200",
     "UpdateTableTagRequest",

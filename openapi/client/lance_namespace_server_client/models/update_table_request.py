@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.context import Context
+    from ..models.identity import Identity
+    from ..models.update_table_request_properties import UpdateTableRequestProperties
+
+
+T = TypeVar("T", bound="UpdateTableRequest")
+
+
+@_attrs_define
+class UpdateTableRequest:
+    """
+    Attributes:
+        updates (list[list[str]]): Pairs of a column and an SQL expression over the old row.
+        identity (Identity | Unset): Credentials as a client was given them. The server looks at the headers only.
+        context (Context | Unset): Free entries that accompany a request.
+        id (list[str] | Unset): A path of names, outermost first; empty is the root.
+        branch (str | Unset):
+        predicate (str | Unset): SQL expression over the columns; absent updates all rows.
+        properties (UpdateTableRequestProperties | Unset): Not supported here.
+    """
+
+    updates: list[list[str]]
+    identity: Identity | Unset = UNSET
+    context: Context | Unset = UNSET
+    id: list[str] | Unset = UNSET
+    branch: str | Unset = UNSET
+    predicate: str | Unset = UNSET
+    properties: UpdateTableRequestProperties | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        updates = []
+        for updates_item_data in self.updates:
+            updates_item = updates_item_data
+
+            updates.append(updates_item)
+
+        identity: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.identity, Unset):
+            identity = self.identity.to_dict()
+
+        context: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.context, Unset):
+            context = self.context.to_dict()
+
+        id: list[str] | Unset = UNSET
+        if not isinstance(self.id, Unset):
+            id = self.id
+
+        branch = self.branch
+
+        predicate = self.predicate
+
+        properties: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.properties, Unset):
+            properties = self.properties.to_dict()
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "updates": updates,
+            }
+        )
+        if identity is not UNSET:
+            field_dict["identity"] = identity
+        if context is not UNSET:
+            field_dict["context"] = context
+        if id is not UNSET:
+            field_dict["id"] = id
+        if branch is not UNSET:
+            field_dict["branch"] = branch
+        if predicate is not UNSET:
+            field_dict["predicate"] = predicate
+        if properties is not UNSET:
+            field_dict["properties"] = properties
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        from ..models.context import Context
+        from ..models.identity import Identity
+        from ..models.update_table_request_properties import UpdateTableRequestProperties
+
+        d = dict(src_dict)
+        updates = []
+        _updates = d.pop("updates")
+        for updates_item_data in _updates:
+            updates_item = cast(list[str], updates_item_data)
+
+            updates.append(updates_item)
+
+        _identity = d.pop("identity", UNSET)
+        identity: Identity | Unset
+        if isinstance(_identity, Unset):
+            identity = UNSET
+        else:
+            identity = Identity.from_dict(_identity)
+
+        _context = d.pop("context", UNSET)
+        context: Context | Unset
+        if isinstance(_context, Unset):
+            context = UNSET
+        else:
+            context = Context.from_dict(_context)
+
+        id = cast(list[str], d.pop("id", UNSET))
+
+        branch = d.pop("branch", UNSET)
+
+        predicate = d.pop("predicate", UNSET)
+
+        _properties = d.pop("properties", UNSET)
+        properties: UpdateTableRequestProperties | Unset
+        if isinstance(_properties, Unset):
+            properties = UNSET
+        else:
+            properties = UpdateTableRequestProperties.from_dict(_properties)
+
+        update_table_request = cls(
+            updates=updates,
+            identity=identity,
+            context=context,
+            id=id,
+            branch=branch,
+            predicate=predicate,
+            properties=properties,
+        )
+
+        update_table_request.additional_properties = d
+        return update_table_request
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

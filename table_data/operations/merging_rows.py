@@ -1,0 +1,73 @@
+"""Merges of rows by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from table_data import staging
+from table_data.arrow_body import ArrowBody
+from table_data.batch_operations import Json
+from table_data.errors import InvalidCall
+from table_data.expressions import check_expression
+from table_data.field_paths import column_of
+from table_data.merging import MergeClauses
+from table_data.operations.kinds import Change
+from table_data.operations.rows import given, replace_rows
+from table_data.table_changes import TableChanges
+
+
+def merge_insert_into_table(changes: TableChanges, request: Json, rows: ArrowBody | None) -> Json:
+    """Merge rows by key. If nothing changes nothing is committed.
+
+    Rows that are merged into a table without a version become its first version. Raises `InvalidCall`.
+    """
+    clauses = clauses_of(request)
+    body = given(rows)
+    if not changes.has_version and clauses.inserts:
+        inserted = replace_rows(changes, body, "merge")
+        return {"num_updated_rows": 0, "num_inserted_rows": inserted, "num_deleted_rows": 0}
+    manifest = changes.require_head().manifest
+    merged = staging.stage_merge(changes.dataset(), manifest, body.reader(), clauses)
+    body.check()
+    counts = {
+        "num_updated_rows": merged.updated,
+        "num_inserted_rows": merged.inserted,
+        "num_deleted_rows": merged.deleted,
+    }
+    if any(counts.values()):
+        changes.take(f"merge on {', '.join(clauses.on)}", merged.operation, message=None, guard=merged.guard)
+    return counts
+
+
+def clauses_of(request: Json) -> MergeClauses:
+    """The clauses of a request. A condition without its flag counts as the flag, as for the stock server.
+
+    New rows are inserted unless `when_not_matched_insert_all` is false. Raises `InvalidCall`.
+    """
+    keys = request.get("on")
+    if not isinstance(keys, (list, tuple)) or not keys:
+        raise InvalidCall("on: expected at least one column, found none")
+    on = tuple(column_of(str(key), "on") for key in keys)
+    if len(set(on)) < len(on):
+        raise InvalidCall(f"on: expected each column once, found {list(on)}")
+    condition = request.get("when_matched_update_all_filt") or None
+    delete_condition = request.get("when_not_matched_by_source_delete_filt") or None
+    check_expression(condition or "", "when_matched_update_all_filt")
+    check_expression(delete_condition or "", "when_not_matched_by_source_delete_filt")
+    updates = bool(request.get("when_matched_update_all")) or condition is not None
+    deletes = bool(request.get("when_not_matched_by_source_delete")) or delete_condition is not None
+    inserts = request.get("when_not_matched_insert_all") is not False
+    if not (updates or inserts or deletes):
+        raise InvalidCall("merge: expected at least one of update, insert and delete, found none")
+    return MergeClauses(
+        on,
+        matched="update" if updates else "keep",
+        condition=condition,
+        not_matched="insert" if inserts else "ignore",
+        not_matched_by_source="delete" if deletes else "keep",
+        delete_condition=delete_condition,
+        use_index=request.get("use_index"),
+    )
+
+
+CHANGES: Mapping[str, Change] = {"merge_insert_into_table": Change(merge_insert_into_table, repeatable=True, keep=None)}
