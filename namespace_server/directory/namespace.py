@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -38,6 +39,8 @@ from namespace_server.directory.reference_methods import ReferenceMethods
 from namespace_server.directory.references.change_context import ChangeContext
 from namespace_server.directory.references.changes import CHANGES
 from namespace_server.directory.schema_methods import SchemaMethods
+
+logger = logging.getLogger(__name__)
 
 _STORAGE = "storage."
 
@@ -226,7 +229,11 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
                 ChangeContext(self.catalog, self._rules.limits, principal, told.get("message")), request
             )
         except StorageError as error:
-            raise ServiceUnavailableError(f"{operation}: storage cannot be used: {error}") from error
+            logger.exception("%s: storage cannot be used", operation)
+            raise ServiceUnavailableError(
+                f"{operation}: storage cannot be used ({type(error).__name__}); the outcome is unknown, look before "
+                "repeating it"
+            ) from error
         except CorruptFile as error:
             raise InternalError(f"{operation}: a file is damaged: {error}") from error
 

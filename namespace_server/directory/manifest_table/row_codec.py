@@ -6,6 +6,7 @@ A row has an object id, a type, a location and metadata (JSON); `base_objects` i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -205,7 +206,7 @@ def _decode_record(batch_uuid: str, metadata: str | None) -> RecordEntry | None:
         _string(values.get("attempt")) or "",
         participants,
         b"" if results is None else orjson.dumps(results),
-        _string(values.get("operation")) or "",
+        sys.intern(_string(values.get("operation")) or ""),
         _integer(values.get("catalog_version")),
         _properties(values.get("properties")),
     )

@@ -58,7 +58,7 @@ def _alter_batch(context: ChangeContext, found: FoundBatch, changes: Sequence[No
 
 
 def _alter_file(context: ChangeContext, found: FoundTransaction, changes: Sequence[NoteChange]) -> None:
-    """Change the file of notes by compare-and-set."""
+    """Change the file of notes by compare-and-set; in a directory that is two steps (see `ObjectStore.replace`)."""
     store = context.catalog.store
     path = notes_path(found.entry)
     for _ in range(_ATTEMPTS):

@@ -296,6 +296,37 @@ class TestRaces:
             )
         assert {name: entry["version"] for name, entry in tags(ground).items()} == ({"v": 1} if moved else {})
 
+    @pytest.mark.parametrize("moment", ["verify", "look"])
+    @pytest.mark.parametrize("what", ["version", "branch"])
+    def test_a_tag_that_comes_while_a_deletion_is_planned_stops_it(
+        self, ground: Ground, monkeypatch: pytest.MonkeyPatch, moment: str, what: str
+    ) -> None:
+        """The deletion has read the tags, before its plan or just before its flip, and then the tag is created."""
+        ground.call("create_table_branch", id=T, name="dev", from_version=2)
+        held = ground.again()
+        branch = {} if what == "version" else {"branch": "dev"}
+        part, name = (
+            (held.catalog.verifier, "verify") if moment == "verify" else (held.catalog.committer, "_look_again")
+        )
+        read, made = getattr(part, name), []
+
+        def then_tag(*given: Any) -> Any:
+            found = read(*given)
+            if not made:
+                made.append(tag(ground, "v", 2, **branch))
+            return found
+
+        monkeypatch.setattr(part, name, then_tag)
+        deletion: dict[str, Callable[[], object]] = {
+            "version": lambda: delete_versions(held, 2, 3),
+            "branch": lambda: held.namespace.change("delete_table_branch", {"id": T, "name": "dev"}),
+        }
+        with pytest.raises(InvalidInputError, match="found v"):
+            deletion[what]()
+        assert made
+        assert tags(ground)["v"]["version"] == 2
+        assert ground.catalog.snapshot().version_entry(("g", "t"), branch.get("branch"), 2) is not None
+
     def test_tags_and_deletions_of_one_version_never_both_succeed(self, ground: Ground) -> None:
         for number in range(12):
             ground.write(T, rows(number, number + 1))

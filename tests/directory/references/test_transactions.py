@@ -169,6 +169,16 @@ class TestOfABatch:
             name: at[name] for name in names.values()
         }
 
+    def test_of_the_first_batch_of_a_catalog(self, tmp_path: Path) -> None:
+        empty = Ground(tmp_path / "empty")
+        name = empty.call("create_namespace", id=["x"])["transaction_id"]
+        [made] = [
+            entry["version"]
+            for entry in empty.read("list_catalog_versions", limit=100)["versions"]
+            if name in {batch["transaction_id"] for batch in entry["batches"]}
+        ]
+        assert properties(empty, name)["catalog_version"] == str(made)
+
     def test_as_of_an_earlier_catalog_version(self, ground: Ground) -> None:
         pinned = ground.catalog.snapshot().version
         name = ground.call("create_namespace", id=["x"])["transaction_id"]
@@ -257,7 +267,8 @@ class TestNotes:
         with pytest.raises(TransactionNotFoundError):
             alter(ground, [str(uuid.uuid4())], put("k", "v"))
 
-    def test_concurrent_notes_are_all_kept(self, ground: Ground, target: list[str]) -> None:
+    def test_concurrent_notes_on_a_batch_are_all_kept(self, ground: Ground) -> None:
+        target = [ground.call("create_namespace", id=["x"])["transaction_id"]]
         grounds = [ground.again() for _ in range(3)]
         errors: list[Exception] = []
 
@@ -274,10 +285,25 @@ class TestNotes:
         for thread in threads:
             thread.join()
         noted = {key for key in properties(ground, *target) if key[1:2] == "."}
-        if target[0] != "g":  # a file in a directory is replaced in two steps
-            assert errors == []
-            assert len(noted) == 12
-        assert noted
+        assert errors == []
+        assert len(noted) == 12
+
+    def test_notes_on_a_table_that_meet_are_all_kept(self, ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Another client changes the file between its reading and its replacement: it is read again."""
+        alter(ground, [*T, "2"], put("a", "1"))
+        replace, other, met = ground.store.replace, ground.again(), []
+
+        def meet(path: str, data: bytes, *, if_match: str) -> str | None:
+            if not met:
+                met.append(path)
+                alter(other, [*T, "2"], put("theirs", "2"))
+            return replace(path, data, if_match=if_match)
+
+        monkeypatch.setattr(ground.store, "replace", meet)
+        alter(ground, [*T, "2"], put("ours", "3"))
+        assert met
+        told = properties(ground, *T, "2")
+        assert {key: told.get(key) for key in ("a", "theirs", "ours")} == {"a": "1", "theirs": "2", "ours": "3"}
 
     def test_a_note_on_an_open_record_stays_when_the_record_is_closed(self, ground: Ground) -> None:
         name = ground.batch(ground.transaction(T, rows(5, 6)))["transaction_id"]
