@@ -91,6 +91,9 @@ class ReferenceCatalog:
             self.uuid(),
             parties,
             orjson.dumps([{"version": each.version} for each in versions]),
+            self.random.choice(["", "create_table_version"]),
+            self.random.randrange(1 << 20),
+            self.random.choice([{}, {"k": "v"}]),
         )
 
     def tombstone(self, table: TableEntry) -> RecordEntry:

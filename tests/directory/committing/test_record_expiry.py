@@ -30,6 +30,10 @@ def test_open_records_and_reports_never_expire() -> None:
     assert expired(record("open", "open", 100 * HOUR), record("report", "foreign", 100 * HOUR)) == set()
 
 
+def test_a_deleted_branch_whose_files_are_left_never_expires() -> None:
+    assert expired(record("branch", "removing", 1000 * HOUR)) == set()
+
+
 def test_tombstones_have_a_retention_of_their_own() -> None:
     assert expired(
         record("dropped", "dropped", 6 * HOUR + 1),

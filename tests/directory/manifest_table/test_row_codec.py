@@ -50,7 +50,7 @@ participants = st.builds(
 records = st.builds(
     RecordEntry,
     batch_uuid=st.uuids().map(str),
-    state=st.sampled_from(["open", "closed", "collected", "foreign", "dropped", "deregistered"]),
+    state=st.sampled_from(["open", "closed", "collected", "foreign", "dropped", "deregistered", "removing"]),
     request_hash=st.text("0123456789abcdef", max_size=64),
     idempotency_key=st.none() | names,
     principal=st.none() | names,
@@ -59,6 +59,9 @@ records = st.builds(
     attempt=st.uuids().map(str),
     participants=st.lists(participants, max_size=3).map(tuple),
     results=st.just(b"") | st.lists(properties, max_size=3).map(orjson.dumps),
+    operation=st.text(max_size=30),
+    catalog_version=numbers | st.just(0),
+    properties=properties,
 )
 entries = st.one_of(
     st.builds(NamespaceEntry, id=ids, properties=properties),

@@ -392,6 +392,31 @@ class TestCrash:
         create(ground.again(), "dev")
         assert ground.open(T).checkout_version(("dev", None)).count_rows() == 5
 
+    def test_a_removal_that_is_held_leaves_the_next_branch_of_the_name_alone(
+        self, ground: Ground, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One process has listed what to remove; another one removes it, and the name is used again at once."""
+        create(ground, "dev")
+        ground.catalog.sweep()
+        held, other = ground.again(), ground.again()
+        needed, made = held.catalog.branch_removal._needed, []
+
+        def then_go_on(*given: Any) -> Any:
+            found = needed(*given)
+            if not made:
+                made.append(create(other, "dev"))  # removes what is left first
+                append(other, "dev", 20, 21)
+            return found
+
+        monkeypatch.setattr(held.catalog.branch_removal, "_needed", then_go_on)
+        delete(held, "dev")
+        assert made
+        assert list(branches(ground.again())) == ["dev"]
+        assert list(ground.open(T).branches.list()) == ["dev"]
+        assert ground.open(T).checkout_version(("dev", None)).count_rows() == 6
+        ground.again().catalog.sweep()
+        check_quiet(ground.root, since=ground.catalog.snapshot().version)
+
     def test_a_tag_of_a_client_that_knows_no_catalog_keeps_the_files(
         self, ground: Ground, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
