@@ -324,9 +324,11 @@ def test_a_change_that_waits_for_storage_holds_nobody_up(serve: Serve, echo_cata
 
 
 @pytest.mark.services
-def test_on_an_object_store(moto_server: Emulator, serve: Serve) -> None:
-    options = moto_server.storage_options
-    properties = {"root": moto_server.new_root(), "sweep_interval_seconds": "0"}
+@pytest.mark.parametrize("service", ["moto_server", "azurite"])
+def test_on_an_object_store(service: str, serve: Serve, request: pytest.FixtureRequest) -> None:
+    emulator: Emulator = request.getfixturevalue(service)
+    options = emulator.storage_options
+    properties = {"root": emulator.new_root(), "sweep_interval_seconds": "0"}
     properties |= {f"storage.{name}": value for name, value in options.items()}
     with closing(DirectoryNamespace(**properties)) as namespace:
         url = serve(namespace).url

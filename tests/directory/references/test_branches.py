@@ -22,10 +22,13 @@ from lance_namespace.errors import (
     TableVersionNotFoundError,
 )
 
+from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.format.refs import branch_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.testing.faults import Crashed, Fault, FaultStore
+from lance_core.testing.limited import PlainStore
+from lance_core.testing.manifests import MemoryManifestStore
 from namespace_server.directory.model.entries import REMOVING
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, as_operation, rows
@@ -455,6 +458,32 @@ def _config(read_version: int) -> pb.Transaction:
     message = pb.Transaction(read_version=read_version, uuid="33333333-3333-4333-8333-333333333333")
     message.update_config.config_updates.update_entries.add(key="k", value="v")
     return message
+
+
+def test_where_a_manifest_store_decides_commits(tmp_path: Path) -> None:
+    """The rows of a deleted branch's versions go with their files: its numbers are claimed again."""
+    manifests = MemoryManifestStore()
+
+    def opened() -> Ground:
+        objects = PlainStore(LocalStore(tmp_path / "root", "none"))
+        return Ground(tmp_path / "root", ExternalManifestHandler(manifests).over(objects))
+
+    ground = opened()
+    ground.make_namespace("g")
+    ground.make_table("g", "t")
+    create(ground, "dev")
+    append(ground, "dev", 7, 8)
+    ground.namespace.change("create_table_tag", {"id": T, "tag": "v", "version": 1})
+    ground.namespace.change("update_table_tag", {"id": T, "tag": "v", "version": 1})
+    delete(opened(), "dev")
+    assert files_of(ground, "dev") == []
+    again = opened()
+    create(again, "dev")
+    append(again, "dev", 20, 22)
+    assert ground.open(T).checkout_version(("dev", None)).count_rows() == 5
+    assert list(again.read("list_table_tags", id=T)["tags"]) == ["v"]
+    again.catalog.sweep()
+    check_quiet(ground.root, since=again.catalog.snapshot().version)
 
 
 def test_the_ref_has_what_stock_pylance_writes(ground: Ground) -> None:
