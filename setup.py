@@ -2,7 +2,7 @@
 
 from setuptools import find_packages, setup
 
-FOUND = ("lance_core*", "namespace_client*", "namespace_server*", "spark_catalog*", "table_data*")
+FOUND = ("lance_core*", "namespace_client*", "namespace_server*", "namespace_tck*", "spark_catalog*", "table_data*")
 CLIENT = "openapi/client"
 
 setup(

@@ -15,7 +15,7 @@ from namespace_server.cli import cli
 from namespace_server.settings import Settings
 from tests.documentation.pages import PAGES, REPOSITORY, blocks, links, literals, name_of
 
-PACKAGES = ("lance_core", "namespace_client", "namespace_server", "spark_catalog")
+PACKAGES = ("lance_core", "namespace_client", "namespace_server", "namespace_tck", "spark_catalog")
 FOLDERS = (*PACKAGES, "tests", "docs", "examples", "benchmarks", "scripts", "openapi", "protos")
 KEYS = {"lance_core.deleting"}  # an entry of a ref file's metadata
 DIRECTORY = REPOSITORY / "namespace_server" / "directory"

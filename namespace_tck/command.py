@@ -1,0 +1,75 @@
+"""The command line: runs the kit on one server and prints what was found."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+from namespace_tck.checks import ALL
+from namespace_tck.junit import write_junit
+from namespace_tck.registry import select
+from namespace_tck.report import exit_status, render_failure, render_list, render_summary
+from namespace_tck.runner import Outcome, Result, run_checks
+from namespace_tck.session import Session
+
+Print = Callable[[str], None]
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C or SIGTERM."""
+
+
+def list_checks(patterns: Sequence[str], out: Print) -> int:
+    """Print the checks that match. Raises `ValueError` for a pattern that matches nothing."""
+    for line in render_list(select(ALL, patterns)):
+        out(line)
+    return 0
+
+
+def run(url: str, headers: Sequence[str], patterns: Sequence[str], junit: Path | None, out: Print) -> int:
+    """Run the checks that match on the server at `url`; the exit status.
+
+    What the kit made on the server is removed, also after Ctrl-C and SIGTERM.
+
+    Raises:
+        SessionError: the server cannot be tested, or something could not be removed.
+        ValueError: a pattern matches nothing, or a header is not `Name: value`.
+        OSError: the file cannot be written.
+    """
+    checks = select(ALL, patterns)
+    results: list[Result] = []
+    status = 0
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with Session(url, _headers(headers)) as session:
+            absent = list(session.absent)
+            try:
+                for result in run_checks(session, checks):
+                    results.append(result)
+                    if result.outcome is Outcome.FAILED:
+                        out(render_failure(result))
+            except KeyboardInterrupt:
+                out(f"interrupted after {len(results)} of {len(checks)} checks")
+                status = INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    for line in render_summary(results, absent):
+        out(line)
+    if junit is not None:
+        write_junit(junit, results, url)
+    return status or exit_status(results)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _headers(given: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for header in given:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip():
+            raise ValueError("--header: expected 'Name: value'")
+        pairs[name.strip()] = value.strip()
+    return pairs

@@ -1,0 +1,59 @@
+"""Runs checks, gives results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from namespace_tck.exchanges import CheckFailed, CheckSkipped
+from namespace_tck.registry import Check
+from namespace_tck.session import Session
+from namespace_tck.trial import Trial
+
+
+class Outcome(StrEnum):
+    """How a check ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A check that was run: why it failed or was skipped, the exchange that shows it, and its time in seconds."""
+
+    check: Check
+    outcome: Outcome
+    reason: str = ""
+    exchange: str = ""
+    seconds: float = 0.0
+
+
+def run_checks(session: Session, checks: Iterable[Check]) -> Iterator[Result]:
+    """Run checks one after another. Each one's namespace is removed before its result is given."""
+    for check in checks:
+        yield run_check(session, check)
+
+
+def run_check(session: Session, check: Check) -> Result:
+    """Run one check. A check that ends in an error of its own has failed."""
+    began = time.perf_counter()
+    trial = Trial(session)
+    outcome, reason, exchange = Outcome.PASSED, "", ""
+    try:
+        try:
+            check.run(trial)
+        finally:
+            trial.close()
+    except CheckSkipped as skipped:
+        outcome, reason = Outcome.SKIPPED, str(skipped)
+    except CheckFailed as failed:
+        outcome, reason = Outcome.FAILED, str(failed)
+        exchange = failed.exchange.render() if failed.exchange is not None else ""
+    except Exception as error:  # noqa: BLE001 - whatever a check meets, the others must run
+        outcome, reason = Outcome.FAILED, f"{type(error).__name__}: {error}"[:600]
+        exchange = session.client.last.render() if session.client.last is not None else ""
+    return Result(check, outcome, reason, exchange, time.perf_counter() - began)

@@ -1,0 +1,200 @@
+"""The command: exit statuses, the report, JUnit XML, and the removal of what the kit made."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import httpx
+import pytest
+
+from namespace_tck import ALL, Check, Promise, Session, SessionError, run_check
+from namespace_tck.junit import write_junit
+from namespace_tck.runner import Outcome, Result
+from namespace_tck.trial import Trial
+from tests.server.servers import REPOSITORY, ServerProcess
+from tests.tck.falsifying import Exchanged, falsifying
+
+COMMAND = [sys.executable, "-m", "namespace_server", "tck"]
+
+
+def tck(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, cwd=REPOSITORY, check=False)
+
+
+def namespaces(url: str) -> list[str]:
+    """The namespaces of the kit that are on the server."""
+    listed = httpx.get(f"{url}/v1/namespace/%24/list").json()["namespaces"]
+    return [name for name in listed if name.startswith("tck_")]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> ServerProcess:
+    with ServerProcess(tmp_path / "root", log=tmp_path / "log") as running:
+        yield running  # type: ignore[misc]
+
+
+def test_nothing_failed_is_status_0_and_leaves_nothing(own: ServerProcess, tmp_path: Path) -> None:
+    done = tck(
+        "--url", own.url, "--only", "list_namespaces", "--only", "create_table.*", "--junit", f"{tmp_path}/x.xml"
+    )
+
+    assert done.returncode == 0, done.stdout
+    assert namespaces(own.url) == []
+    suite = ET.parse(tmp_path / "x.xml").getroot()
+    assert suite.tag == "testsuite"
+    assert int(suite.attrib["tests"]) == len(suite.findall("testcase")) > 40
+    assert int(suite.attrib["failures"]) == 0
+    assert int(suite.attrib["skipped"]) == len(suite.findall("testcase/skipped"))
+    assert {case.attrib["classname"] for case in suite} == {"list_namespaces", "create_table"}
+
+
+def test_a_failure_is_status_1_with_the_request_and_the_answer(own: ServerProcess, tmp_path: Path) -> None:
+    def forget(exchanged: Exchanged) -> None:
+        if exchanged.operation == "list" and exchanged.json.get("namespaces"):
+            exchanged.answer(200, {**exchanged.json, "namespaces": exchanged.json["namespaces"][:-1]})
+
+    with falsifying(own.url, forget) as url:
+        only = "list_namespaces.lists_the_children"
+        done = tck("--url", url, "--only", only, "--junit", f"{tmp_path}/x.xml")
+
+    assert done.returncode == 1
+    assert f"FAILED {only}" in done.stdout
+    assert "The names of the children are listed, relative to their parent." in done.stdout
+    assert "source: ListNamespacesResponse.namespaces" in done.stdout
+    assert f"GET {url}/v1/namespace/tck_" in done.stdout
+    assert '200 {"namespaces":["n0","n1","n2","n3","n4","n5"]' in done.stdout
+    assert "1 checks: 0 passed, 1 failed, 0 skipped" in done.stdout
+    suite = ET.parse(tmp_path / "x.xml").getroot()
+    assert suite.attrib["failures"] == "1"
+    assert "GET http" in (suite.findtext("testcase/failure") or "")
+
+
+def test_absent_operations_and_skipped_checks_are_listed_by_name(own: ServerProcess) -> None:
+    def unsupported(exchanged: Exchanged) -> None:
+        if exchanged.operation == "rename":
+            exchanged.answer(406, {"error": "Not supported", "code": 0})
+
+    with falsifying(own.url, unsupported) as url:
+        done = tck("--url", url, "--only", "rename_table")
+
+    assert done.returncode == 0
+    assert "rename_table" in next(line for line in done.stdout.splitlines() if line.startswith("not served: "))
+    skipped = next(line for line in done.stdout.splitlines() if line.startswith("skipped, rename_table is not served"))
+    for check in ALL:
+        if check.operation == "rename_table" and check.name != "is_served_or_unsupported":
+            assert check.id in skipped
+
+
+def test_the_list_needs_no_server() -> None:
+    done = tck("--list", "--only", "tags")
+
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert len(lines) == sum(check.promise is Promise.TAGS for check in ALL)
+    assert all(line.count("[tags; ") == 1 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "--url: expected the address of a server"),
+        (("--url", "http://127.0.0.1:9"), "http://127.0.0.1:9: the server did not answer"),
+        (("--url", "http://127.0.0.1:9", "--only", "invented"), "--only invented"),
+        (("--url", "http://127.0.0.1:9", "--header", "no colon"), "--header: expected 'Name: value'"),
+    ],
+)
+def test_what_cannot_be_run_is_status_2(arguments: tuple[str, ...], message: str) -> None:
+    done = tck(*arguments)
+
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_headers_are_sent(tmp_path: Path) -> None:
+    environment = {"LANCE_NAMESPACE_API_KEYS": '{"tester": "a-key-of-some-length-0123456789abcdef"}'}
+    with ServerProcess(tmp_path / "root", log=tmp_path / "log", environment=environment) as running:
+        refused = tck("--url", running.url, "--only", "namespace_exists")
+        key = "x-api-key: a-key-of-some-length-0123456789abcdef"
+        allowed = tck("--url", running.url, "--only", "namespace_exists", "--header", key)
+
+    assert refused.returncode == 2
+    assert "401" in refused.stderr
+    assert allowed.returncode == 0, allowed.stdout + allowed.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_what_was_made_is_removed_after_an_interrupt(own: ServerProcess, number: signal.Signals) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        [*COMMAND, "--url", own.url], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY, env=environment
+    )
+    limit = time.monotonic() + 60
+    while not (namespaces(own.url) and _children(own.url) > 2) and time.monotonic() < limit:
+        time.sleep(0.02)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert "interrupted after" in out
+    assert namespaces(own.url) == []
+
+
+def _children(url: str) -> int:
+    """How many checks have made a namespace, told by the number of the newest one."""
+    [root] = namespaces(url)
+    listed = httpx.get(f"{url}/v1/namespace/{root}/list").json().get("namespaces", [])
+    return max((int(name[1:]) for name in listed), default=0)
+
+
+def test_what_was_made_is_removed_after_an_error(own: ServerProcess) -> None:
+    def breaks(t: Trial) -> None:
+        t.declared()
+        t.namespace()
+        raise KeyError("a fault of the check")
+
+    check = Check("create_table", "breaks", Promise.ROWS, "CreateTable", "It breaks.", breaks)
+    results = []
+
+    def abort() -> None:
+        with Session(own.url) as session:
+            results.append(run_check(session, check))
+            Trial(session).declared()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        abort()
+
+    assert [result.outcome for result in results] == [Outcome.FAILED]
+    assert "KeyError" in results[0].reason
+    assert namespaces(own.url) == []
+
+
+def test_what_cannot_be_removed_is_told(own: ServerProcess) -> None:
+    refusing = False
+
+    def refuse(exchanged: Exchanged) -> None:
+        if refusing and exchanged.operation == "exists":
+            exchanged.answer(200, None)
+
+    with falsifying(own.url, refuse) as url:
+        session = Session(url).__enter__()
+        refusing = True
+        with pytest.raises(SessionError, match=f"namespace {session.root[0]} was not removed"):
+            session.close()
+
+
+def test_junit_holds_what_xml_cannot(tmp_path: Path) -> None:
+    result = Result(ALL[0], Outcome.FAILED, "found \x00 and \x1b", "\ud800 <&>", 0.5)
+
+    write_junit(tmp_path / "x.xml", [result], "http://server")
+
+    failure = ET.parse(tmp_path / "x.xml").getroot().find("testcase/failure")
+    assert failure is not None
+    assert failure.attrib["message"] == "found \ufffd and \ufffd"
+    assert "\ufffd <&>" in (failure.text or "")

@@ -1,0 +1,36 @@
+"""Our server keeps every promise of the published specification that the kit can prove, one test for each check."""
+
+from __future__ import annotations
+
+import pytest
+
+from namespace_tck import ALL, Check, Outcome, Session, run_check
+
+OPEN: dict[str, str] = {
+    "create_namespace.answers_an_empty_object_without_properties": "an empty map is left out of the answer",
+    "describe_table.describes_no_uri_unless_asked": "the URI is always answered",
+    "insert_into_table.creates_a_declared_table": "the first rows come from a stock client",
+    "insert_into_table.concurrent_first_inserts_lose_no_rows": "the first rows come from a stock client",
+    "count_table_rows.refuses_to_count_what_is_not_sql": "answered as an internal error",
+}
+"""Checks that our server does not pass yet. A check that passes must leave this table."""
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(
+            check, id=check.id, marks=pytest.mark.xfail(reason=OPEN[check.id], strict=True) if check.id in OPEN else ()
+        )
+        for check in ALL
+    ],
+)
+def test_our_server_keeps_the_promise(session: Session, check: Check) -> None:
+    result = run_check(session, check)
+    if result.outcome is Outcome.SKIPPED:
+        pytest.skip(result.reason)
+    assert result.outcome is Outcome.PASSED, f"{check.statement}\n{result.reason}\n{result.exchange}"
+
+
+def test_open_promises_are_promises() -> None:
+    assert set(OPEN) <= {check.id for check in ALL}
