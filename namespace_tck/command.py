@@ -38,27 +38,33 @@ def run(url: str, headers: Sequence[str], patterns: Sequence[str], junit: Path |
         OSError: the file cannot be written.
     """
     checks = select(ALL, patterns)
+    given = _headers(headers)
     results: list[Result] = []
-    status = 0
+    absent: list[str] = []
+    is_interrupted = False
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with Session(url, _headers(headers)) as session:
-            absent = list(session.absent)
-            try:
-                for result in run_checks(session, checks):
-                    results.append(result)
-                    if result.outcome is Outcome.FAILED:
-                        out(render_failure(result))
-            except KeyboardInterrupt:
-                out(f"interrupted after {len(results)} of {len(checks)} checks")
-                status = INTERRUPTED
+        with Session(url, given) as session:
+            absent += session.absent
+            for result in run_checks(session, checks):
+                results.append(result)
+                if result.outcome is Outcome.FAILED:
+                    out(render_failure(result))
+    except KeyboardInterrupt:
+        is_interrupted = True
+        out(f"interrupted after {len(results)} of {len(checks)} checks")
     finally:
         signal.signal(signal.SIGTERM, before)
+        if results:
+            _report(results, absent, junit, url, out)
+    return INTERRUPTED if is_interrupted else exit_status(results)
+
+
+def _report(results: Sequence[Result], absent: Sequence[str], junit: Path | None, url: str, out: Print) -> None:
     for line in render_summary(results, absent):
         out(line)
     if junit is not None:
         write_junit(junit, results, url)
-    return status or exit_status(results)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

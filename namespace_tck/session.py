@@ -91,10 +91,20 @@ class Session:
             self._remove_table([*space, name])
         for name in self._names("list_namespaces", space, "namespaces"):
             self.remove([*space, name])
+        for made in sorted(self._made_below(space), key=len, reverse=True):
+            self._try("drop_namespace", made)
         self._try("drop_namespace", space)
         for made in list(self.client.made):
             if made[: len(space)] == tuple(space):
                 del self.client.made[made]
+
+    def _made_below(self, space: Sequence[str]) -> list[tuple[str, ...]]:
+        """The namespaces below `space` that this client made and has not dropped, whether or not they are listed."""
+        return [
+            made
+            for made, kind in self.client.made.items()
+            if kind == "namespace" and len(made) > len(space) and made[: len(space)] == tuple(space)
+        ]
 
     def _remove_table(self, table: Sequence[str]) -> None:
         if not self._try("drop_table", table):
