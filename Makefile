@@ -13,7 +13,7 @@ WORKERS ?= 2
 # Hundreds of processes that tests start import the project: it is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-fast check generate docs serve bench clean
+.PHONY: help setup demo test test-fast check generate docs serve bench tck-report clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -60,6 +60,9 @@ serve: $(STAMP) ## serve ROOT on HOST:PORT (./catalog on 127.0.0.1:2333)
 
 bench: $(STAMP) ## measure against pylance's own server, write benchmarks/results/
 	@$(PYTHON_) -m benchmarks
+
+tck-report: $(STAMP) ## run the conformance kit here and on pylance's own server, write docs/reference/conformance.md
+	@$(PYTHON_) scripts/generate_conformance.py
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse

@@ -163,6 +163,7 @@ def test_a_wheel_brings_the_migrations(tmp_path: Path) -> None:
         "migrations",
         "namespace_client",
         "namespace_server",
+        "namespace_tck",
         "openapi/client",
         "spark_catalog",
     ):
