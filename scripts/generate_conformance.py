@@ -107,7 +107,8 @@ def _failures(results: Sequence[Result]) -> str:
     if not failed:
         return "Nothing.\n"
     text = ""
-    for operation in dict.fromkeys(result.check.operation for result in failed):
+    broken = {result.check.operation for result in failed}
+    for operation in dict.fromkeys(check.operation for check in ALL if check.operation in broken):
         text += f"**{operation}**\n\n"
         for result in failed:
             if result.check.operation == operation:

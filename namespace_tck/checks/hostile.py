@@ -23,7 +23,7 @@ NAMES = {
     "a_plus_sign": "a+b&c=d",
     "two_dots": "..",
     "an_emoji": "\U0001f600",
-    "sql": "x'; DROP TABLE t; --",
+    "a_statement_of_sql": "x'; DROP TABLE t; --",
 }
 
 _INVENTED = {"page_token": "\uffff'\"%00\u0000"}
@@ -64,7 +64,7 @@ def _keeps_or_refuses_table(name: str, t: Trial) -> None:
 
 
 for _key, _name in NAMES.items():
-    _what = _key.replace("_", " ")
+    _what = _key.replace("_", " ").replace("sql", "SQL")
     checks.define(
         "create_namespace",
         f"a_name_with_{_key}",
