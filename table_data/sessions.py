@@ -54,4 +54,4 @@ class ChangeSession:
         if self._staged is not None:
             changes, operations = self._staged
             self._staged = None
-            remove_staged_files(changes.store, operations, changes.base)
+            remove_staged_files(changes, operations)

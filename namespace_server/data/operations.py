@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -19,7 +19,7 @@ from lance_namespace.errors import (
 )
 
 from namespace_server.data.cancellation import Cancellation
-from namespace_server.data.port import RowBytes, TableCatalog, Workforce
+from namespace_server.data.port import ChangeUnderWay, RowBytes, TableCatalog, Workforce
 from table_data.batch_operations import DELIMITER, Json, TableState
 from table_data.durations import parse_duration
 from table_data.errors import ClientError
@@ -120,27 +120,61 @@ class DataOperations(Generic[Rows]):
         """Commit a change of a table, on its newest version. Raises the namespace errors of the operation."""
         newest = {name: value for name, value in request.items() if name != "version"}
         table, catalog_version = self._catalog.find_table(newest)
-        message = (request.get("context") or {}).get("message")
-        job = Job(operation, request, self._catalog.storage_options, message)
-        try:
+        with self._begin(operation, request, rows) as change:
             deadline = _Deadline(request.get("timeout"))
+            for left in reversed(range(MAX_TRIES)):
+                staged = change.stage(table, timeout=deadline.left)
+                if not staged.operations:
+                    return DataAnswer({"version": table.version or 0, **staged.result}, catalog_version)
+                try:
+                    return self._commit(staged, message_of(request))
+                except LanceNamespaceError as error:
+                    if is_verdict(error):
+                        change.discard()
+                    again = is_retryable(error, independent=staged.independent)
+                    if not (left and staged.repeatable and again and not deadline.passed):
+                        raise
+                table, catalog_version = self._catalog.find_table(newest)
+        raise AssertionError("the last try answers or raises")
+
+    def stage(self, operation: str, request: Json, table: TableState, rows: Rows, *, new: bool = False) -> Staged:
+        """Write the files of a change that the client commits. Raises the namespace errors of the operation."""
+        with self._begin(operation, request, rows, new=new) as change:
+            return change.stage(table)
+
+    def commit_once(
+        self,
+        operation: str,
+        request: Json,
+        table: TableState,
+        rows: Rows,
+        compose: Callable[[Staged, TableState], list[Json]],
+        *,
+        new: bool = False,
+    ) -> DataAnswer:
+        """Stage a change of this state of a table and commit it with what `compose` makes of it.
+
+        A `new` table is declared in the same batch. Raises the namespace errors of the operation and of a batch.
+        """
+        with self._begin(operation, request, rows, new=new) as change:
+            staged = change.stage(table)
+            try:
+                return self._commit(staged, message_of(request), compose(staged, table))
+            except LanceNamespaceError as error:
+                if is_verdict(error):
+                    change.discard()
+                raise
+
+    @contextmanager
+    def _begin(
+        self, operation: str, request: Json, rows: Rows | None, *, new: bool = False
+    ) -> Iterator[ChangeUnderWay]:
+        job = Job(operation, request, self._catalog.storage_options, message_of(request), new)
+        try:
             with self._workforce.change(job, rows) as change:
-                for left in reversed(range(MAX_TRIES)):
-                    staged = change.stage(table, timeout=deadline.left)
-                    if not staged.operations:
-                        return DataAnswer({"version": table.version or 0, **staged.result}, catalog_version)
-                    try:
-                        return self._commit(staged, message)
-                    except LanceNamespaceError as error:
-                        if is_verdict(error):
-                            change.discard()
-                        again = is_retryable(error, independent=staged.independent)
-                        if not (left and staged.repeatable and again and not deadline.passed):
-                            raise
-                    table, catalog_version = self._catalog.find_table(newest)
+                yield change
         except ClientError as error:
             raise namespace_error(error) from error
-        raise AssertionError("the last try answers or raises")
 
     def _find(self, request: Json, at: ReadPoint) -> tuple[TableState, int]:
         table, catalog_version = self._catalog.find_table(request, at=at.catalog_version)
@@ -152,8 +186,8 @@ class DataOperations(Generic[Rows]):
             )
         return table, catalog_version
 
-    def _commit(self, staged: Staged, message: str | None) -> DataAnswer:
-        body, catalog_version = self._catalog.commit_operations(list(staged.operations), message)
+    def _commit(self, staged: Staged, message: str | None, operations: list[Json] | None = None) -> DataAnswer:
+        body, catalog_version = self._catalog.commit_operations(operations or list(staged.operations), message)
         versions = [
             result["commit_transaction"]["version"]["version"]
             for result in body["results"]
@@ -161,6 +195,12 @@ class DataOperations(Generic[Rows]):
         ]
         answer = {"transaction_id": body["transaction_id"], "version": versions[-1], **staged.result}
         return DataAnswer(answer, catalog_version)
+
+
+def message_of(request: Json) -> str | None:
+    """The text that a request wants to be stored with its batch."""
+    message = (request.get("context") or {}).get("message")
+    return message if isinstance(message, str) else None
 
 
 def plan_request(request: Json) -> Json:

@@ -21,11 +21,23 @@ class TableCatalog(Protocol):
         """Options of Lance for the object store of the tables."""
         ...
 
+    @property
+    def newest_version(self) -> int:
+        """The newest catalog version that this process knows."""
+        ...
+
     def find_table(self, request: Json, *, at: int | None = None) -> tuple[TableState, int]:
         """The table that a request names, at the version it names or the newest, and the catalog version.
 
         What other writers committed is adopted before, and the version's manifest has its canonical name after. Raises
         the namespace errors for what does not exist.
+        """
+        ...
+
+    def new_table(self, request: Json) -> TableState:
+        """A table that does not exist yet, at a location of its own, with the properties of the request.
+
+        Raises the namespace errors for a name that cannot be taken.
         """
         ...
 

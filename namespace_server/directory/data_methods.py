@@ -9,10 +9,14 @@ from typing import Any, TypeVar
 import lance_namespace as models
 from lance_namespace import LanceNamespace
 
+from namespace_server.data.creation import TableCreation
 from namespace_server.data.inline import InlineWork
 from namespace_server.data.operations import DataOperations
+from namespace_server.data.uploads import StagedUploads
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model import requests
+from namespace_server.directory.model.errors import namespace_exists, namespace_not_found
+from namespace_server.directory.model.requests import RequestRules
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.table_at_version import table_at_version
 from table_data.batch_operations import Json, TableState
@@ -26,10 +30,18 @@ BatchCommit = Callable[[Json], tuple[Json, int]]
 class CatalogTables:
     """A catalog for those who work on rows (`namespace_server.data.port.TableCatalog`)."""
 
-    def __init__(self, catalog: Catalog, storage_options: Mapping[str, str], commit: BatchCommit) -> None:
+    def __init__(
+        self, catalog: Catalog, rules: RequestRules, storage_options: Mapping[str, str], commit: BatchCommit
+    ) -> None:
         self._catalog = catalog
+        self._rules = rules
         self._commit = commit
         self.storage_options = dict(storage_options)
+
+    @property
+    def newest_version(self) -> int:
+        """The newest catalog version that this process knows."""
+        return self._catalog.table.current.version
 
     def find_table(self, request: Json, *, at: int | None = None) -> tuple[TableState, int]:
         """The table at the version that a request names, and the catalog version that says so."""
@@ -40,6 +52,19 @@ class CatalogTables:
         else:
             snapshot = self._catalog.snapshot()
         return table_at_version(ReadContext(self._catalog, snapshot), request), snapshot.version
+
+    def new_table(self, request: Json) -> TableState:
+        """A table that does not exist yet, at a location of its own, with the properties of the request."""
+        declared = requests.declare_table(
+            {"id": request.get("id"), "properties": request.get("properties")}, self._rules
+        )
+        snapshot = self._catalog.snapshot()
+        parent = declared.id[:-1]
+        if not self._rules.implicit_namespaces and snapshot.namespace(parent) is None:
+            raise namespace_not_found(parent)
+        if snapshot.namespace(declared.id) is not None:
+            raise namespace_exists(declared.id)
+        return TableState(declared.id, self._catalog.store.object_uri(declared.location), None, declared.properties)
 
     def commit_operations(self, operations: list[Json], message: str | None) -> tuple[Json, int]:
         """Commit operations as one batch."""
@@ -62,11 +87,28 @@ class DataMethods(LanceNamespace):
         """Commit a BatchCommitTables request; its response and the catalog version."""
         raise NotImplementedError
 
+    def tables(self, commit: BatchCommit) -> CatalogTables:
+        """The tables for operations on rows, whose batches `commit` commits."""
+        raise NotImplementedError
+
     @cached_property
     def data(self) -> DataOperations[bytes]:
         """The operations on rows, in this process."""
-        tables = CatalogTables(self.catalog, self.storage_options, self.commit_request)
-        return DataOperations(tables, InlineWork())
+        return DataOperations(self.tables(self.commit_request), InlineWork())
+
+    def create_table(self, request: models.CreateTableRequest, request_data: bytes) -> models.CreateTableResponse:
+        """Create a table from rows (an Arrow IPC stream or file): all of it in one flip."""
+        creation = TableCreation(self.tables(self.commit_request), self.data)
+        return made(models.CreateTableResponse, creation.create(plain(request), request_data).body)
+
+    def stage_rows(self, request: Json, request_data: bytes) -> Json:
+        """Ours: write rows (an Arrow IPC stream or file) for a batch that commits them.
+
+        `request` has an `id`, a `mode` (`create`, `append`, `overwrite`), and optionally `properties` and a `branch`.
+        The answer has the `operations` for `commit_batch`, `num_rows` and the `location` of the table.
+        """
+        answer: Json = StagedUploads(self.tables(self.commit_request), self.data).stage(request, request_data).body
+        return answer
 
     def insert_into_table(
         self, request: models.InsertIntoTableRequest, request_data: bytes

@@ -255,7 +255,7 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
 
     def tables(self, commit: BatchCommit) -> CatalogTables:
         """The tables for operations on rows, whose batches `commit` commits."""
-        return CatalogTables(self.catalog, self.storage_options, commit)
+        return CatalogTables(self.catalog, self._rules, self.storage_options, commit)
 
     def check_writable(self) -> None:
         """Raise ServiceUnavailableError (17) naming root and cause unless the root can be written.

@@ -15,8 +15,10 @@ from lance_namespace.errors import ThrottlingError
 from starlette.types import Receive
 
 from namespace_server.data.cancellation import Cancellation
+from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import NEWEST, DataAnswer, DataOperations, ReadPoint, RowsAnswer
 from namespace_server.data.port import TableCatalog
+from namespace_server.data.uploads import StagedUploads
 from namespace_server.data.workers import PipeEnd, WorkerPool, open_pipe
 from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
 from namespace_server.rest.limits import DataLimits
@@ -46,6 +48,8 @@ class DataService:
         self._limits = limits
         self._workers = _Workers(limits)
         self._operations: DataOperations[PipeEnd] = DataOperations(catalog, self._workers)
+        self._creation = TableCreation(catalog, self._operations)
+        self._uploads = StagedUploads(catalog, self._operations)
         self._changes = _Lane("change-rows", limits.change_workers, limits.waiting)
         self._reads = _Lane("read-rows", limits.read_workers, limits.waiting)
 
@@ -56,22 +60,15 @@ class DataService:
         """
         if receive is None:
             return await self._changes.run(partial(self._operations.change, operation, request))
-        source, sink = open_pipe()
-        with source, sink:
-            work = asyncio.ensure_future(
-                self._changes.run(partial(self._operations.change, operation, request, source))
-            )
-            feeding = asyncio.create_task(self._feed(receive, sink))
-            done, _ = await asyncio.wait({work, feeding}, return_when=asyncio.FIRST_COMPLETED)
-            if work not in done and feeding.exception() is not None:
-                with suppress(Exception):  # the rows ended before their end, for the reason that is raised
-                    await work
-                raise feeding.exception() or AssertionError
-            if feeding not in done:
-                feeding.cancel()
-                with suppress(asyncio.CancelledError):
-                    await feeding
-            return await work
+        return await self._with_rows(partial(self._operations.change, operation, request), receive)
+
+    async def create_table(self, request: Json, receive: Receive) -> DataAnswer:
+        """Create a table from the rows of the body. Raises as `change` does."""
+        return await self._with_rows(partial(self._creation.create, request), receive)
+
+    async def stage_rows(self, request: Json, receive: Receive) -> DataAnswer:
+        """Write the rows of the body for a batch that commits them. Raises as `change` does."""
+        return await self._with_rows(partial(self._uploads.stage, request), receive)
 
     async def value(self, operation: str, request: Json, *, at: ReadPoint = NEWEST) -> DataAnswer:
         """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
@@ -103,6 +100,23 @@ class DataService:
         """End the workers, and what they are doing."""
         await asyncio.to_thread(self._workers.close)
         await asyncio.gather(self._changes.close(), self._reads.close())
+
+    async def _with_rows(self, work_on: Callable[[PipeEnd], DataAnswer], receive: Receive) -> DataAnswer:
+        """Do work on the rows of a body, which are passed on while it is done."""
+        source, sink = open_pipe()
+        with source, sink:
+            work = asyncio.ensure_future(self._changes.run(partial(work_on, source)))
+            feeding = asyncio.create_task(self._feed(receive, sink))
+            done, _ = await asyncio.wait({work, feeding}, return_when=asyncio.FIRST_COMPLETED)
+            if work not in done and feeding.exception() is not None:
+                with suppress(Exception):  # the rows ended before their end, for the reason that is raised
+                    await work
+                raise feeding.exception() or AssertionError
+            if feeding not in done:
+                feeding.cancel()
+                with suppress(asyncio.CancelledError):
+                    await feeding
+            return await work
 
     async def _feed(self, receive: Receive, sink: PipeEnd) -> None:
         """Pass on the body of a request. Closes the pipe; without an end frame unless the body came to its end."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Required
 
+import orjson
 from lance_namespace_urllib3_client.models.analyze_table_query_plan_request import AnalyzeTableQueryPlanRequest
 from lance_namespace_urllib3_client.models.batch_commit_tables_request import BatchCommitTablesRequest
 from lance_namespace_urllib3_client.models.batch_create_table_versions_request import BatchCreateTableVersionsRequest
@@ -80,6 +81,31 @@ class BranchQuery(Query, total=False):
     branch: str
 
 
+def _parse_texts(value: Any) -> Any:
+    """An object of texts as JSON, as clients put it into a query."""
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        raise PydanticCustomError("dict_type", "an object") from None
+
+
+Texts = Annotated[dict[StrictStr, StrictStr], BeforeValidator(_parse_texts)]
+
+
+class CreateTableQuery(Query, total=False):
+    """Query parameters of the creation of a table from rows."""
+
+    mode: str
+    properties: Texts
+    storage_options: Texts
+
+
+class StageRowsQuery(CreateTableQuery, total=False):
+    """Query parameters of rows that are uploaded before their batch."""
+
+    branch: str
+
+
 class InsertQuery(Query, total=False):
     """Query parameters of an insert."""
 
@@ -127,6 +153,14 @@ class AssertTableVersionRequest(BaseModel):
     id: list[StrictStr]
     version: StrictInt
     branch: StrictStr | None = None
+    location: StrictStr | None = None
+
+
+class SetTablePropertiesRequest(BaseModel):
+    """Replaces the properties that the catalog stores with a table."""
+
+    id: list[StrictStr]
+    properties: dict[StrictStr, StrictStr] | None = None
 
 
 class CommitTransactionRequest(BaseModel):
@@ -136,7 +170,7 @@ class CommitTransactionRequest(BaseModel):
     transaction: StrictStr
     branch: StrictStr | None = None
     stable_row_ids: StrictBool | None = None
-    expected_location: StrictStr | None = None
+    location: StrictStr | None = None
 
 
 class CreateAnyTableVersionRequest(CreateTableVersionRequest):
@@ -166,6 +200,7 @@ class CatalogTableOperation(CommitTableOperation):
     create_table_version: CreateAnyTableVersionRequest | None = None
     commit_transaction: CommitTransactionRequest | None = None
     assert_table_version: AssertTableVersionRequest | None = None
+    set_table_properties: SetTablePropertiesRequest | None = None
 
 
 class CatalogBatchRequest(BatchCommitTablesRequest):

@@ -29,14 +29,34 @@ def insert_into_table(changes: TableChanges, request: Json, rows: ArrowBody | No
     return {"num_inserted_rows": sum(fragment.physical_rows for fragment in fragments)}
 
 
-def replace_rows(changes: TableChanges, body: ArrowBody, call: str) -> int:
-    """Make rows and their schema the whole table; the number of rows."""
+def replace_rows(changes: TableChanges, body: ArrowBody, call: str, data_version: str | None = None) -> int:
+    """Make rows and their schema the whole table, in this version of the data format; the number of rows."""
     operation = staging.stage_table(
-        changes.uri, body.reader(), None, changes.data_version, changes.options, exists=changes.has_version
+        changes.uri,
+        body.reader(),
+        None,
+        data_version or changes.data_version,
+        changes.options,
+        exists=changes.has_version,
     )
     body.check()
     changes.take(call, operation, message=None)
     return sum(fragment.physical_rows for fragment in operation.fragments)
+
+
+def create_table(changes: TableChanges, request: Json, rows: ArrowBody | None) -> Json:
+    """Write rows as the first version of a table, or as a version that replaces rows and schema."""
+    options = request.get("storage_options") or {}
+    data_version = None
+    if not changes.has_version:
+        changes.stable_row_ids = _is_on(options, "new_table_enable_stable_row_ids")
+        data_version = options.get("new_table_data_storage_version")
+    written = replace_rows(changes, given(rows), "create", data_version)
+    return {"properties": request.get("properties") or {}, "num_inserted_rows": written}
+
+
+def _is_on(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "false").lower() == "true"
 
 
 def mode_of(request: Json, default: str, modes: Sequence[str]) -> str:
@@ -55,4 +75,7 @@ def given(rows: ArrowBody | None) -> ArrowBody:
     return rows
 
 
-CHANGES: Mapping[str, Change] = {"insert_into_table": Change(insert_into_table, repeatable=True)}
+CHANGES: Mapping[str, Change] = {
+    "create_table": Change(create_table, repeatable=False),
+    "insert_into_table": Change(insert_into_table, repeatable=True),
+}

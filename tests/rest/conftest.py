@@ -82,6 +82,11 @@ class EchoCatalog:
 
     storage_options: Mapping[str, str] = {}
 
+    newest_version = 7
+
+    def new_table(self, request: Mapping[str, Any]) -> Any:
+        raise TableNotFoundError(str(request["id"]))
+
     def find_table(self, request: Mapping[str, Any], *, at: int | None = None) -> Any:
         raise TableNotFoundError(str(request["id"]))
 

@@ -50,8 +50,10 @@ class Served:
 
 
 ROWS: dict[str, type[Query]] = {
+    "create_table": models.CreateTableQuery,
     "insert_into_table": models.InsertQuery,
     "merge_insert_into_table": models.MergeInsertQuery,
+    "stage_rows": models.StageRowsQuery,
 }
 PARAMETERS: dict[str, type[Query]] = {
     "update_table_schema_metadata": models.BranchQuery,

@@ -17,6 +17,7 @@ OURS = {
     ("GET", "/v1/catalog"),
     ("GET", "/v1/catalog/versions"),
     ("GET", "/v1/catalog/versions/{version}"),
+    ("POST", "/v1/table/{id}/stage"),
 }
 
 

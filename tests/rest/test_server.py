@@ -353,7 +353,7 @@ class TestShapes:
         }
 
 
-CATALOG = {"Namespace", "Table", "TableVersion", "Batch", "Catalog", "Health"}
+CATALOG = {"Namespace", "Table", "TableVersion", "Reference", "Transaction", "Batch", "Catalog", "Health"}
 """Tags of the operations that do not concern the rows of one table."""
 
 
@@ -452,6 +452,7 @@ def exercise(call: Recorder, url: str) -> None:
                 {"delete_table_versions": {"id": ["ws", "a"], "ranges": [{"start_version": 1, "end_version": 2}]}},
                 {"deregister_table": {"id": ["ws", "c"]}},
                 {"assert_table_version": {"id": ["ws", "a"], "version": dataset.latest_version}},
+                {"set_table_properties": {"id": ["ws", "a"], "properties": {"owner": "ann"}}},
                 {"create_table_version": stage(url, "b", table)},
                 {"commit_transaction": {"id": ["ws", "a"], "transaction": append(dataset, table)}},
             ],

@@ -148,6 +148,14 @@ class AssertTableVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class SetTableProperties:
+    """Replace the properties that the catalog stores with a table."""
+
+    id: ObjectId
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class CreateBranch:
     """Begin a branch at a version of another one (None is main); without `from_version` at its head.
 
@@ -207,6 +215,7 @@ Operation = (
     | DeregisterTable
     | DropTable
     | RenameTable
+    | SetTableProperties
     | CreateTableVersion
     | DeleteTableVersions
     | CommitTransaction
@@ -236,6 +245,7 @@ NAMES: Final[Mapping[type, str]] = {
     DeregisterTable: "deregister_table",
     DropTable: "drop_table",
     RenameTable: "rename_table",
+    SetTableProperties: "set_table_properties",
     CreateTableVersion: "create_table_version",
     DeleteTableVersions: "delete_table_versions",
     CommitTransaction: "commit_transaction",

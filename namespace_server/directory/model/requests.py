@@ -41,6 +41,7 @@ from namespace_server.directory.model.operations import (
     Operation,
     RegisterTable,
     RenameTable,
+    SetTableProperties,
 )
 
 Request = Mapping[str, Any]
@@ -353,6 +354,11 @@ def tag_name(request: Request) -> str:
         raise InvalidInputError(f"tag: {error}") from error
 
 
+def set_table_properties(request: Request, rules: RequestRules) -> SetTableProperties:
+    """Ours, in a batch: all properties of a table."""
+    return SetTableProperties(table_id(request), string_map(request, "properties", rules.limits))
+
+
 def _expected_location(request: Request, rules: RequestRules) -> str | None:
     """Where the client believes the table to be: a key, of which no other table has the like (N1)."""
     sent = text(request, "location")
@@ -371,6 +377,7 @@ _BATCH_OPERATIONS: dict[str, Callable[[Request, RequestRules], Operation]] = {
     "deregister_table": deregister_table,
     "commit_transaction": commit_transaction,
     "assert_table_version": assert_table_version,
+    "set_table_properties": set_table_properties,
 }
 
 

@@ -25,6 +25,7 @@ from namespace_server.directory.model.operations import (
     DropTable,
     RegisterTable,
     RenameTable,
+    SetTableProperties,
 )
 from namespace_server.directory.planning.plan_builder import PlanBuilder, Result
 
@@ -157,6 +158,14 @@ def rename_table(builder: PlanBuilder, operation: RenameTable) -> Result:
     builder.change(removes=removed)
     builder.change([replace(table, id=operation.new_id), *(replace(row, table_id=operation.new_id) for row in rows)])
     return {}
+
+
+def set_table_properties(builder: PlanBuilder, operation: SetTableProperties) -> Result:
+    """Replaces all properties of a table."""
+    table = builder.table(operation.id)
+    if table.properties != operation.properties:
+        builder.change([replace(table, properties=operation.properties)])
+    return _with_properties({}, operation.properties)
 
 
 def _require_vacant(builder: PlanBuilder, table_id: ObjectId) -> None:

@@ -31,6 +31,7 @@ from namespace_server.directory.model.operations import (
     Operation,
     RegisterTable,
     RenameTable,
+    SetTableProperties,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import notes, objects, references, table_versions, transactions
@@ -114,6 +115,8 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> R
             return objects.remove_table(builder, operation)
         case RenameTable():
             return objects.rename_table(builder, operation)
+        case SetTableProperties():
+            return objects.set_table_properties(builder, operation)
         case DeleteTableVersions():
             return table_versions.delete_versions(builder, index, operation)
         case CommitTransaction():

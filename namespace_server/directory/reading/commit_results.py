@@ -14,6 +14,7 @@ from namespace_server.directory.model.operations import (
     DeregisterTable,
     DropTable,
     Operation,
+    SetTableProperties,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan, Result
@@ -28,6 +29,7 @@ _FIELDS: dict[type, str] = {
     DeregisterTable: "deregister_table",
     CommitTransaction: "commit_transaction",
     AssertTableVersion: "assert_table_version",
+    SetTableProperties: "set_table_properties",
 }
 
 

@@ -8,11 +8,23 @@ from fastapi import APIRouter, Depends, Response
 from lance_namespace import DeleteFromTableRequest, UpdateTableRequest
 
 from namespace_server.rest.dependencies import RowsRequest, Service, read_of, rows_of
-from namespace_server.rest.models import InsertQuery, MergeInsertQuery
+from namespace_server.rest.models import CreateTableQuery, InsertQuery, MergeInsertQuery, StageRowsQuery
 from namespace_server.rest.request_body import JsonObject
 from namespace_server.rest.responses import success
 
 router = APIRouter()
+
+
+@router.post("/v1/table/{id}/create")
+async def create_table(rows: Annotated[RowsRequest, Depends(rows_of(CreateTableQuery))], service: Service) -> Response:
+    """Create a table from rows: name, properties and first version in one flip."""
+    return success(service, await service.data.create_table(rows.request, rows.receive))
+
+
+@router.post("/v1/table/{id}/stage")
+async def stage_rows(rows: Annotated[RowsRequest, Depends(rows_of(StageRowsQuery))], service: Service) -> Response:
+    """Write rows for a batch that commits them, together with changes of other tables."""
+    return success(service, await service.data.stage_rows(rows.request, rows.receive))
 
 
 @router.post("/v1/table/{id}/insert")

@@ -16,7 +16,6 @@ _TABLE_OPERATIONS = {
     "add_columns": "alter_table_add_columns",
     "alter_columns": "alter_table_alter_columns",
     "backfill_column": "alter_table_backfill_columns",
-    "create": "create_table",
     "drop_columns": "alter_table_drop_columns",
 }
 

@@ -36,6 +36,7 @@ from .create_table_branch_request import CreateTableBranchRequest
 from .create_table_branch_response import CreateTableBranchResponse
 from .create_table_index_request import CreateTableIndexRequest
 from .create_table_index_response import CreateTableIndexResponse
+from .create_table_response import CreateTableResponse
 from .create_table_scalar_index_response import CreateTableScalarIndexResponse
 from .create_table_tag_request import CreateTableTagRequest
 from .create_table_tag_response import CreateTableTagResponse
@@ -120,6 +121,9 @@ from .rename_table_request import RenameTableRequest
 from .rename_table_response import RenameTableResponse
 from .restore_table_request import RestoreTableRequest
 from .restore_table_response import RestoreTableResponse
+from .set_table_properties_request import SetTablePropertiesRequest
+from .set_table_properties_response import SetTablePropertiesResponse
+from .stage_rows_response import StageRowsResponse
 from .string_fts_query import StringFtsQuery
 from .structured_fts_query import StructuredFtsQuery
 from .table_basic_stats import TableBasicStats
@@ -181,6 +185,7 @@ __all__ = (
     "CreateTableBranchResponse",
     "CreateTableIndexRequest",
     "CreateTableIndexResponse",
+    "CreateTableResponse",
     "CreateTableScalarIndexResponse",
     "CreateTableTagRequest",
     "CreateTableTagResponse",
@@ -265,6 +270,9 @@ __all__ = (
     "RenameTableResponse",
     "RestoreTableRequest",
     "RestoreTableResponse",
+    "SetTablePropertiesRequest",
+    "SetTablePropertiesResponse",
+    "StageRowsResponse",
     "StringFtsQuery",
     "StructuredFtsQuery",
     "TableBasicStats",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..models.create_table_version_request import CreateTableVersionRequest
     from ..models.declare_table_request import DeclareTableRequest
     from ..models.deregister_table_request import DeregisterTableRequest
+    from ..models.set_table_properties_request import SetTablePropertiesRequest
 
 
 T = TypeVar("T", bound="CommitTableOperation")
@@ -35,6 +36,8 @@ class CommitTableOperation:
         assert_table_version (AssertTableVersionRequest | Unset): Reject the batch unless `version` is the newest of the
             table when the batch is committed. Not part of the published
             namespace API.
+        set_table_properties (SetTablePropertiesRequest | Unset): Replace all properties that the catalog stores with a
+            table. Not part of the published namespace API.
     """
 
     declare_table: DeclareTableRequest | Unset = UNSET
@@ -43,6 +46,7 @@ class CommitTableOperation:
     deregister_table: DeregisterTableRequest | Unset = UNSET
     commit_transaction: CommitTransactionRequest | Unset = UNSET
     assert_table_version: AssertTableVersionRequest | Unset = UNSET
+    set_table_properties: SetTablePropertiesRequest | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,6 +74,10 @@ class CommitTableOperation:
         if not isinstance(self.assert_table_version, Unset):
             assert_table_version = self.assert_table_version.to_dict()
 
+        set_table_properties: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.set_table_properties, Unset):
+            set_table_properties = self.set_table_properties.to_dict()
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -85,6 +93,8 @@ class CommitTableOperation:
             field_dict["commit_transaction"] = commit_transaction
         if assert_table_version is not UNSET:
             field_dict["assert_table_version"] = assert_table_version
+        if set_table_properties is not UNSET:
+            field_dict["set_table_properties"] = set_table_properties
 
         return field_dict
 
@@ -96,6 +106,7 @@ class CommitTableOperation:
         from ..models.create_table_version_request import CreateTableVersionRequest
         from ..models.declare_table_request import DeclareTableRequest
         from ..models.deregister_table_request import DeregisterTableRequest
+        from ..models.set_table_properties_request import SetTablePropertiesRequest
 
         d = dict(src_dict)
         _declare_table = d.pop("declare_table", UNSET)
@@ -140,6 +151,13 @@ class CommitTableOperation:
         else:
             assert_table_version = AssertTableVersionRequest.from_dict(_assert_table_version)
 
+        _set_table_properties = d.pop("set_table_properties", UNSET)
+        set_table_properties: SetTablePropertiesRequest | Unset
+        if isinstance(_set_table_properties, Unset):
+            set_table_properties = UNSET
+        else:
+            set_table_properties = SetTablePropertiesRequest.from_dict(_set_table_properties)
+
         commit_table_operation = cls(
             declare_table=declare_table,
             create_table_version=create_table_version,
@@ -147,6 +165,7 @@ class CommitTableOperation:
             deregister_table=deregister_table,
             commit_transaction=commit_transaction,
             assert_table_version=assert_table_version,
+            set_table_properties=set_table_properties,
         )
 
         commit_table_operation.additional_properties = d

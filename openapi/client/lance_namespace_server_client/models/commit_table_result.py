@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..models.create_table_version_response import CreateTableVersionResponse
     from ..models.declare_table_response import DeclareTableResponse
     from ..models.deregister_table_response import DeregisterTableResponse
+    from ..models.set_table_properties_response import SetTablePropertiesResponse
 
 
 T = TypeVar("T", bound="CommitTableResult")
@@ -31,6 +32,7 @@ class CommitTableResult:
         deregister_table (DeregisterTableResponse | Unset):
         commit_transaction (CommitTransactionResponse | Unset):
         assert_table_version (AssertTableVersionResponse | Unset): Empty: it held.
+        set_table_properties (SetTablePropertiesResponse | Unset):
     """
 
     declare_table: DeclareTableResponse | Unset = UNSET
@@ -39,6 +41,7 @@ class CommitTableResult:
     deregister_table: DeregisterTableResponse | Unset = UNSET
     commit_transaction: CommitTransactionResponse | Unset = UNSET
     assert_table_version: AssertTableVersionResponse | Unset = UNSET
+    set_table_properties: SetTablePropertiesResponse | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,6 +69,10 @@ class CommitTableResult:
         if not isinstance(self.assert_table_version, Unset):
             assert_table_version = self.assert_table_version.to_dict()
 
+        set_table_properties: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.set_table_properties, Unset):
+            set_table_properties = self.set_table_properties.to_dict()
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -81,6 +88,8 @@ class CommitTableResult:
             field_dict["commit_transaction"] = commit_transaction
         if assert_table_version is not UNSET:
             field_dict["assert_table_version"] = assert_table_version
+        if set_table_properties is not UNSET:
+            field_dict["set_table_properties"] = set_table_properties
 
         return field_dict
 
@@ -92,6 +101,7 @@ class CommitTableResult:
         from ..models.create_table_version_response import CreateTableVersionResponse
         from ..models.declare_table_response import DeclareTableResponse
         from ..models.deregister_table_response import DeregisterTableResponse
+        from ..models.set_table_properties_response import SetTablePropertiesResponse
 
         d = dict(src_dict)
         _declare_table = d.pop("declare_table", UNSET)
@@ -136,6 +146,13 @@ class CommitTableResult:
         else:
             assert_table_version = AssertTableVersionResponse.from_dict(_assert_table_version)
 
+        _set_table_properties = d.pop("set_table_properties", UNSET)
+        set_table_properties: SetTablePropertiesResponse | Unset
+        if isinstance(_set_table_properties, Unset):
+            set_table_properties = UNSET
+        else:
+            set_table_properties = SetTablePropertiesResponse.from_dict(_set_table_properties)
+
         commit_table_result = cls(
             declare_table=declare_table,
             create_table_version=create_table_version,
@@ -143,6 +160,7 @@ class CommitTableResult:
             deregister_table=deregister_table,
             commit_transaction=commit_transaction,
             assert_table_version=assert_table_version,
+            set_table_properties=set_table_properties,
         )
 
         commit_table_result.additional_properties = d

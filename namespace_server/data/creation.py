@@ -1,0 +1,110 @@
+"""Tables made from rows: name, properties and first version in one flip."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+
+from namespace_server.data.operations import DataAnswer, DataOperations
+from namespace_server.data.port import TableCatalog
+from table_data.batch_operations import DELIMITER, Json, TableState
+from table_data.jobs import Staged
+
+Rows = TypeVar("Rows")
+
+_MODES = {"create": "create", "existok": "exist_ok", "overwrite": "overwrite"}
+
+
+class TableCreation(Generic[Rows]):
+    """Creates tables of one catalog. Blocking; thread-safe."""
+
+    def __init__(self, catalog: TableCatalog, operations: DataOperations[Rows]) -> None:
+        self._catalog = catalog
+        self._operations = operations
+
+    def create(self, request: Json, rows: Rows) -> DataAnswer:
+        """CreateTableRequest, with rows.
+
+        A table that does not exist is declared in the batch that commits its first version: of all who create one
+        name, one succeeds. With mode `overwrite` an existing table gets a new version with these rows and this schema;
+        its history stays, and its properties are replaced.
+
+        Raises:
+            TableAlreadyExistsError: there is one, and the mode is `create`.
+            NamespaceNotFoundError: the namespace of the table does not exist.
+            ConcurrentModificationError: another commit was in the way.
+            InvalidInputError: properties for a table that was declared with its own, or an unknown mode.
+        """
+        mode = creation_mode(request)
+        wanted = {name: value for name, value in request.items() if name in {"id", "properties"}}
+        try:
+            table, catalog_version = self._catalog.find_table(wanted)
+        except TableNotFoundError:
+            return self._create_new(request, mode, rows)
+        name = DELIMITER.join(table.id)
+        if table.version is None:
+            if request.get("properties"):
+                raise InvalidInputError(
+                    f"table {name}: cannot set properties for already declared table, which has its own"
+                )
+        elif mode == "create":
+            raise TableAlreadyExistsError(f"Table already exists: {name}")
+        elif mode == "exist_ok":
+            return DataAnswer(_existing(table), catalog_version)
+        answer = self._operations.commit_once("create_table", request, table, rows, with_properties)
+        return _described(answer, table, request)
+
+    def _create_new(self, request: Json, mode: str, rows: Rows) -> DataAnswer:
+        table = self._catalog.new_table(request)
+        try:
+            answer = self._operations.commit_once("create_table", request, table, rows, with_properties, new=True)
+        except TableAlreadyExistsError as error:  # created by another client meanwhile
+            if mode == "create":
+                raise
+            if mode == "overwrite":
+                name = DELIMITER.join(table.id)
+                raise ConcurrentModificationError(f"table {name} was created meanwhile; nothing was done") from error
+            return DataAnswer(*_found(self._catalog, request))
+        return _described(answer, table, request)
+
+
+def creation_mode(request: Json) -> str:
+    """The mode of a CreateTableRequest, in snake case. Raises `InvalidInputError`."""
+    given = str(request.get("mode") or "create")
+    mode = _MODES.get(given.replace("_", "").lower())
+    if mode is None:
+        raise InvalidInputError(f"mode {given[:80]!r}: expected one of {', '.join(_MODES.values())}")
+    return mode
+
+
+def with_properties(staged: Staged, table: TableState) -> list[Json]:
+    """The operations that commit a table made from rows. Properties of one that exists are replaced."""
+    if table.version is None:
+        return list(staged.operations)
+    properties = dict(staged.result.get("properties") or {})
+    return [*staged.operations, {"set_table_properties": {"id": list(table.id), "properties": properties}}]
+
+
+def _found(catalog: TableCatalog, request: Json) -> tuple[Json, int]:
+    table, catalog_version = catalog.find_table({"id": request["id"]})
+    return _existing(table), catalog_version
+
+
+def _existing(table: TableState) -> Json:
+    return {"location": table.uri, "version": table.version, "properties": dict(table.properties)}
+
+
+def _described(answer: DataAnswer, table: TableState, request: Json) -> DataAnswer:
+    body = {
+        "transaction_id": answer.body["transaction_id"],
+        "location": table.uri,
+        "version": answer.body["version"],
+        "properties": dict(request.get("properties") or (table.properties if table.version is None else {})),
+    }
+    return DataAnswer(body, answer.catalog_version)

@@ -1,0 +1,58 @@
+"""Rows that are uploaded before the batch that commits them."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from lance_namespace.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError
+
+from namespace_server.data.creation import with_properties
+from namespace_server.data.operations import DataAnswer, DataOperations
+from namespace_server.data.port import TableCatalog
+from table_data.batch_operations import DELIMITER, Json
+from table_data.jobs import Staged
+
+Rows = TypeVar("Rows")
+
+_MODES = ("create", "append", "overwrite")
+
+
+class StagedUploads(Generic[Rows]):
+    """Writes rows of tables, and leaves it to the client to commit them. Blocking; thread-safe."""
+
+    def __init__(self, catalog: TableCatalog, operations: DataOperations[Rows]) -> None:
+        self._catalog = catalog
+        self._operations = operations
+
+    def stage(self, request: Json, rows: Rows) -> DataAnswer:
+        """Write the files of a new table (mode `create`), or of rows to append or to replace all rows with.
+
+        The answer has the `operations` of a batch that commits them, `num_rows` and the table's `location`. Nothing
+        refers to the files before. A batch without these operations leaves them to the cleanup of the table.
+
+        Raises:
+            TableAlreadyExistsError: the table has a version, and the mode is `create`.
+            TableNotFoundError: there is no table, and the mode is `append`.
+            InvalidInputError: an unknown mode.
+        """
+        mode = str(request.get("mode") or "create").lower()
+        if mode not in _MODES:
+            raise InvalidInputError(f"mode {mode[:80]!r}: expected one of {', '.join(_MODES)}")
+        if mode == "append":
+            table, catalog_version = self._catalog.find_table({"id": request["id"], "branch": request.get("branch")})
+            staged = self._operations.stage("insert_into_table", {**request, "mode": mode}, table, rows)
+            return _answer(staged, list(staged.operations), table.uri, catalog_version)
+        new = False
+        try:
+            table, catalog_version = self._catalog.find_table({"id": request["id"]})
+        except TableNotFoundError:
+            table, new, catalog_version = self._catalog.new_table(request), True, self._catalog.newest_version
+        if table.version is not None and mode == "create":
+            raise TableAlreadyExistsError(f"Table already exists: {DELIMITER.join(table.id)}")
+        staged = self._operations.stage("create_table", request, table, rows, new=new)
+        return _answer(staged, with_properties(staged, table), table.uri, catalog_version)
+
+
+def _answer(staged: Staged, operations: list[Json], location: str, catalog_version: int) -> DataAnswer:
+    body = {"operations": operations, "num_rows": staged.result["num_inserted_rows"], "location": location}
+    return DataAnswer(body, catalog_version)

@@ -1,0 +1,257 @@
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ...client import AuthenticatedClient, Client
+from ...models.error_response import ErrorResponse
+from ...models.stage_rows_response import StageRowsResponse
+from ...types import UNSET, File, Response, Unset
+
+
+def _get_kwargs(
+    id: str,
+    *,
+    body: File,
+    delimiter: str | Unset = "$",
+    branch: str | Unset = UNSET,
+    mode: str | Unset = UNSET,
+    properties: str | Unset = UNSET,
+    storage_options: str | Unset = UNSET,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    params: dict[str, Any] = {}
+
+    params["delimiter"] = delimiter
+
+    params["branch"] = branch
+
+    params["mode"] = mode
+
+    params["properties"] = properties
+
+    params["storage_options"] = storage_options
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/v1/table/{id}/stage".format(
+            id=quote(str(id), safe=""),
+        ),
+        "params": params,
+    }
+
+    _kwargs["content"] = body.payload
+    headers["Content-Type"] = "application/vnd.apache.arrow.stream"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> ErrorResponse | StageRowsResponse:
+    if response.status_code == 200:
+        response_200 = StageRowsResponse.from_dict(response.json())
+
+        return response_200
+
+    response_default = ErrorResponse.from_dict(response.json())
+
+    return response_default
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[ErrorResponse | StageRowsResponse]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    id: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: File,
+    delimiter: str | Unset = "$",
+    branch: str | Unset = UNSET,
+    mode: str | Unset = UNSET,
+    properties: str | Unset = UNSET,
+    storage_options: str | Unset = UNSET,
+) -> Response[ErrorResponse | StageRowsResponse]:
+    """Write rows for a batch that commits them, together with changes of other tables. Not in the
+    published API.
+
+    Args:
+        id (str):
+        delimiter (str | Unset):  Default: '$'.
+        branch (str | Unset):
+        mode (str | Unset):
+        properties (str | Unset):
+        storage_options (str | Unset):
+        body (File):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[ErrorResponse | StageRowsResponse]
+    """
+
+    kwargs = _get_kwargs(
+        id=id,
+        body=body,
+        delimiter=delimiter,
+        branch=branch,
+        mode=mode,
+        properties=properties,
+        storage_options=storage_options,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    id: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: File,
+    delimiter: str | Unset = "$",
+    branch: str | Unset = UNSET,
+    mode: str | Unset = UNSET,
+    properties: str | Unset = UNSET,
+    storage_options: str | Unset = UNSET,
+) -> ErrorResponse | StageRowsResponse | None:
+    """Write rows for a batch that commits them, together with changes of other tables. Not in the
+    published API.
+
+    Args:
+        id (str):
+        delimiter (str | Unset):  Default: '$'.
+        branch (str | Unset):
+        mode (str | Unset):
+        properties (str | Unset):
+        storage_options (str | Unset):
+        body (File):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        ErrorResponse | StageRowsResponse
+    """
+
+    return sync_detailed(
+        id=id,
+        client=client,
+        body=body,
+        delimiter=delimiter,
+        branch=branch,
+        mode=mode,
+        properties=properties,
+        storage_options=storage_options,
+    ).parsed
+
+
+async def asyncio_detailed(
+    id: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: File,
+    delimiter: str | Unset = "$",
+    branch: str | Unset = UNSET,
+    mode: str | Unset = UNSET,
+    properties: str | Unset = UNSET,
+    storage_options: str | Unset = UNSET,
+) -> Response[ErrorResponse | StageRowsResponse]:
+    """Write rows for a batch that commits them, together with changes of other tables. Not in the
+    published API.
+
+    Args:
+        id (str):
+        delimiter (str | Unset):  Default: '$'.
+        branch (str | Unset):
+        mode (str | Unset):
+        properties (str | Unset):
+        storage_options (str | Unset):
+        body (File):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[ErrorResponse | StageRowsResponse]
+    """
+
+    kwargs = _get_kwargs(
+        id=id,
+        body=body,
+        delimiter=delimiter,
+        branch=branch,
+        mode=mode,
+        properties=properties,
+        storage_options=storage_options,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    id: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: File,
+    delimiter: str | Unset = "$",
+    branch: str | Unset = UNSET,
+    mode: str | Unset = UNSET,
+    properties: str | Unset = UNSET,
+    storage_options: str | Unset = UNSET,
+) -> ErrorResponse | StageRowsResponse | None:
+    """Write rows for a batch that commits them, together with changes of other tables. Not in the
+    published API.
+
+    Args:
+        id (str):
+        delimiter (str | Unset):  Default: '$'.
+        branch (str | Unset):
+        mode (str | Unset):
+        properties (str | Unset):
+        storage_options (str | Unset):
+        body (File):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        ErrorResponse | StageRowsResponse
+    """
+
+    return (
+        await asyncio_detailed(
+            id=id,
+            client=client,
+            body=body,
+            delimiter=delimiter,
+            branch=branch,
+            mode=mode,
+            properties=properties,
+            storage_options=storage_options,
+        )
+    ).parsed
