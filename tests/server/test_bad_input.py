@@ -452,7 +452,9 @@ REQUESTS = {
         headers={**JSON, "idempotency-key": "k" * 256},
     ),
     # operations that do not exist here
-    "an operation that is not served": Request("/v1/table/g%24t/insert", b"", 406, 0, ("insert_into_table",)),
+    "an operation that is not served": Request(
+        "/v1/materialized_view/g%24t/refresh", b"", 406, 0, ("refresh_materialized_view",)
+    ),
     "a path that is none": Request("/v1/nothing", {}, 404, 0, ("/v1/nothing",)),
     "another method": Request("/v1/table/g%24t/drop", b"", 405, 0, ("GET",), "GET"),
 }
