@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.compaction import CompactionOptions
-from lance_core.transaction.fields import descendants
-from lance_core.transaction.operations import Append, Project
+from lance_core.transaction.operations import Append
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import InvalidCall
 from namespace_client.reading import TableReader
@@ -332,11 +331,9 @@ class MultiTableTransaction(StagedTransaction):
         unknown = [name for name in columns if name not in names]
         if unknown or not columns or len(set(columns)) == len(names):
             raise InvalidCall(f"{changes.name}: drop_columns {list(columns)}: expected some, not all, of {list(names)}")
-        dropped = descendants(head.manifest.fields, {names[name] for name in columns})
-        kept = tuple(field for field in head.manifest.fields if field.id not in dropped)
         with self._named("drop_columns", changes):
-            call = f"drop_columns {', '.join(columns)}"
-            changes.take(call, Project(kept, preserves_nullability=True), message=self._message)
+            operation = staging.stage_removal(head.manifest, {names[name] for name in columns})
+            changes.take(f"drop_columns {', '.join(columns)}", operation, message=self._message)
 
     def create_index(
         self,

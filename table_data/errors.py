@@ -48,6 +48,12 @@ class VersionGone(InvalidCall):
     code = 11
 
 
+class NotSupported(InvalidCall):
+    """The call asks for something of the namespace specification that is not done here."""
+
+    code = 0
+
+
 class BodyIncomplete(InvalidCall):
     """The rows ended before their end: the sender went away."""
 

@@ -42,7 +42,10 @@ _COLUMN = tuple(
         "^Embedding column .* is not in the dataset",
     )
 )
-_WRONG_CALL = ("Invalid user input: ", "Not supported: ", "Query Execution error: ", "Invalid argument error: ")
+_WRONG_CALL = (
+    *("Invalid user input: ", "Not supported: ", "Query Execution error: ", "Invalid argument error: "),
+    "LanceError(Arrow): ",
+)
 """An expression that a row breaks (a division by zero, a cast) fails the execution of the query."""
 
 

@@ -38,13 +38,19 @@ def is_list(field: pb.Field) -> bool:
     return field.logical_type in _LISTS
 
 
-def canonical_path(fields: Sequence[pb.Field], identifier: int) -> str:
-    """The path of a field: a name with a dot or a backtick is in backticks, which are doubled in it."""
+def names_to(fields: Sequence[pb.Field], identifier: int) -> list[str]:
+    """The names on the way to a field, outermost first."""
     by_id = {field.id: field for field in fields}
     names: list[str] = []
     while identifier != TOP_LEVEL:
-        field = by_id[identifier]
-        quoted = _QUOTED.intersection(field.name)
-        names.append("`{}`".format(field.name.replace("`", "``")) if quoted else field.name)
-        identifier = field.parent_id
-    return ".".join(reversed(names))
+        names.append(by_id[identifier].name)
+        identifier = by_id[identifier].parent_id
+    return names[::-1]
+
+
+def canonical_path(fields: Sequence[pb.Field], identifier: int) -> str:
+    """The path of a field: a name with a dot or a backtick is in backticks, which are doubled in it."""
+    return ".".join(
+        "`{}`".format(name.replace("`", "``")) if _QUOTED.intersection(name) else name
+        for name in names_to(fields, identifier)
+    )

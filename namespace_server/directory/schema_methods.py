@@ -26,6 +26,27 @@ class SchemaMethods(DataMethods):
         answer = self.data.change("update_field_metadata", plain(request))
         return made(models.UpdateFieldMetadataResponse, answer.body)
 
+    def alter_table_add_columns(
+        self, request: models.AlterTableAddColumnsRequest
+    ) -> models.AlterTableAddColumnsResponse:
+        """Add columns with the values of SQL expressions."""
+        answer = self.data.change("alter_table_add_columns", plain(request))
+        return made(models.AlterTableAddColumnsResponse, answer.body)
+
+    def alter_table_alter_columns(
+        self, request: models.AlterTableAlterColumnsRequest
+    ) -> models.AlterTableAlterColumnsResponse:
+        """Rename columns, change whether they may be null, and cast them."""
+        answer = self.data.change("alter_table_alter_columns", plain(request))
+        return made(models.AlterTableAlterColumnsResponse, answer.body)
+
+    def alter_table_drop_columns(
+        self, request: models.AlterTableDropColumnsRequest
+    ) -> models.AlterTableDropColumnsResponse:
+        """Drop columns, or fields in them."""
+        answer = self.data.change("alter_table_drop_columns", plain(request))
+        return made(models.AlterTableDropColumnsResponse, answer.body)
+
     def get_table_stats(self, request: models.GetTableStatsRequest) -> models.GetTableStatsResponse:
         """Bytes, rows, indices and fragments of a table."""
         return made(models.GetTableStatsResponse, self.data.read("get_table_stats", plain(request)).body)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any, Required
 
 import orjson
+from lance_namespace_urllib3_client.models.alter_columns_entry import AlterColumnsEntry
+from lance_namespace_urllib3_client.models.alter_table_alter_columns_request import AlterTableAlterColumnsRequest
 from lance_namespace_urllib3_client.models.analyze_table_query_plan_request import AnalyzeTableQueryPlanRequest
 from lance_namespace_urllib3_client.models.batch_commit_tables_request import BatchCommitTablesRequest
 from lance_namespace_urllib3_client.models.batch_create_table_versions_request import BatchCreateTableVersionsRequest
@@ -145,6 +147,18 @@ class MergeInsertQuery(Query, total=False):
     when_not_matched_by_source_delete_filt: str
     timeout: str
     use_index: Flag
+
+
+class AlterAnyColumnsEntry(AlterColumnsEntry):
+    """The published entry, whose type may also be a name alone, as stock servers want it."""
+
+    data_type: dict[str, Any] | StrictStr | None = None  # type: ignore[assignment]
+
+
+class AlterAnyColumnsRequest(AlterTableAlterColumnsRequest):
+    """The published request with these entries."""
+
+    alterations: Annotated[list[AlterAnyColumnsEntry], FailFast()]  # type: ignore[assignment]
 
 
 class AssertTableVersionRequest(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from table_data.operations import (
+    columns,
     counting,
     indices,
     matching_rows,
@@ -24,5 +25,6 @@ CHANGES: Mapping[str, Change] = {
     **metadata.CHANGES,
     **restoring.CHANGES,
     **indices.CHANGES,
+    **columns.CHANGES,
 }
 READS: Mapping[str, Read] = {**counting.READS, **querying.READS, **statistics.READS, **indices.READS}

@@ -8,11 +8,14 @@ handles     read-only datasets on published and on unpublished versions
 rows        append, create, overwrite, delete, update
 merge       upserts and other merges by key
 columns     new columns
+alterations altered and dropped columns
+casts       columns of another type
 indices     new indices
 """
 
 from __future__ import annotations
 
+from table_data.staging.alterations import Alteration, stage_alterations, stage_removal
 from table_data.staging.columns import stage_columns
 from table_data.staging.handles import ReadOnlyTable, open_local, open_version
 from table_data.staging.indices import stage_index, stage_index_removal
@@ -21,16 +24,19 @@ from table_data.staging.rows import reader_of, stage_delete, stage_rows, stage_t
 
 __all__ = [
     "MAX_CLAIMED_KEYS",
+    "Alteration",
     "ReadOnlyTable",
     "StagedMerge",
     "open_local",
     "open_version",
     "reader_of",
+    "stage_alterations",
     "stage_columns",
     "stage_delete",
     "stage_index",
     "stage_index_removal",
     "stage_merge",
+    "stage_removal",
     "stage_rows",
     "stage_table",
     "stage_update",

@@ -30,7 +30,7 @@ def stage_columns(
         computed = dataset.scanner(columns=dict(columns)).to_table().schema
         columns = pa.schema([computed.field(name).with_nullable(True) for name in columns])
     if isinstance(columns, pa.Schema):
-        added = _renumbered(schema_fields(columns), _next_field_id(manifest))
+        added = _renumbered(schema_fields(columns), next_field_id(manifest))
         return _with_fields(manifest, (*manifest.fields, *added), tuple(manifest.fragments))
     if not fragments:
         raise InvalidCall("columns computed by a function for a table without rows: give a schema instead")
@@ -44,7 +44,7 @@ def stage_columns(
     )
 
 
-def _next_field_id(manifest: pb.Manifest) -> int:
+def next_field_id(manifest: pb.Manifest) -> int:
     """The next field id. Data files still hold the ids of dropped columns, so these are not used again."""
     used = {field.id for field in manifest.fields}
     for fragment in manifest.fragments:

@@ -28,17 +28,18 @@ class TwoServers:
     url: str
     ours: httpx.Client
     stock: httpx.Client
-    stock_root: Path
     namespace: DirectoryNamespace
 
     def make(self, name: str, *tables: pa.Table, **options: Any) -> TwoTables:
         """A table with a fragment of each of the Arrow tables, in both."""
         client = lance_namespace.connect("rest", {"uri": self.url})
+        stock = lance_namespace.connect("rest", {"uri": str(self.stock.base_url)})
         for place, table in enumerate(tables):
             mode = "append" if place else "create"
             lance.write_dataset(table, namespace_client=client, table_id=["w", name], mode=mode, **options)
-            lance.write_dataset(table, str(self.stock_root / f"{name}.lance"), mode=mode, **options)
-        return TwoTables(self, name, client)
+            lance.write_dataset(table, namespace_client=stock, table_id=[name], mode=mode, **options)
+        location = self.stock.post(f"/v1/table/{name}/describe", json={}).json()["location"]
+        return TwoTables(self, name, client, location)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class TwoTables:
     servers: TwoServers
     name: str
     client: lance_namespace.LanceNamespace
+    stock_location: str
 
     @property
     def id(self) -> list[str]:
@@ -84,7 +86,7 @@ class TwoTables:
 
     def open_stock(self) -> lance.LanceDataset:
         """The other one."""
-        return lance.dataset(str(self.servers.stock_root / f"{self.name}.lance"))
+        return lance.dataset(self.stock_location)
 
     def each(self) -> Iterator[lance.LanceDataset]:
         """Both, ours through the catalog."""
@@ -118,7 +120,7 @@ def two_servers(root: Path, stock_root: Path) -> Iterator[TwoServers]:
             httpx.Client(base_url=f"http://127.0.0.1:{adapter.port}", timeout=60) as stock,
         ):
             ours.post("/v1/namespace/w/create", json={}).raise_for_status()
-            yield TwoServers(server.url, ours, stock, stock_root, namespace)
+            yield TwoServers(server.url, ours, stock, namespace)
     finally:
         server.stop()
         thread.join()

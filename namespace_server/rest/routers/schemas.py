@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
-from lance_namespace import RestoreTableRequest, UpdateFieldMetadataRequest
+from lance_namespace import (
+    AlterTableAddColumnsRequest,
+    AlterTableDropColumnsRequest,
+    RestoreTableRequest,
+    UpdateFieldMetadataRequest,
+)
 
 from namespace_server.data.operations import DataAnswer
 from namespace_server.rest.dependencies import Service, read_of, schema_metadata_of
+from namespace_server.rest.models import AlterAnyColumnsRequest
 from namespace_server.rest.request_body import JsonObject
 from namespace_server.rest.responses import success
 
@@ -39,3 +45,28 @@ async def restore_table(
 ) -> Response:
     """Make a new version with the content of an earlier one."""
     return success(service, (await service.data.change("restore_table", request)).only("transaction_id"))
+
+
+@router.post("/v1/table/{id}/add_columns")
+async def alter_table_add_columns(
+    request: Annotated[JsonObject, Depends(read_of(AlterTableAddColumnsRequest))], service: Service
+) -> Response:
+    """Add columns with the values of SQL expressions."""
+    return success(service, (await service.data.change("alter_table_add_columns", request)).only("version"))
+
+
+@router.post("/v1/table/{id}/alter_columns")
+async def alter_table_alter_columns(
+    request: Annotated[JsonObject, Depends(read_of(AlterAnyColumnsRequest))], service: Service
+) -> Response:
+    """Rename columns, change whether they may be null, and cast them."""
+    return success(service, (await service.data.change("alter_table_alter_columns", request)).only("version"))
+
+
+@router.post("/v1/table/{id}/drop_columns")
+async def alter_table_drop_columns(
+    request: Annotated[JsonObject, Depends(read_of(AlterTableDropColumnsRequest))], service: Service
+) -> Response:
+    """Drop columns, or fields in them."""
+    answer = await service.data.change("alter_table_drop_columns", request)
+    return success(service, answer.only("transaction_id", "version"))

@@ -13,10 +13,7 @@ from starlette.types import Receive, Scope, Send
 from namespace_server.rest.service import CatalogService
 
 _TABLE_OPERATIONS = {
-    "add_columns": "alter_table_add_columns",
-    "alter_columns": "alter_table_alter_columns",
     "backfill_column": "alter_table_backfill_columns",
-    "drop_columns": "alter_table_drop_columns",
 }
 
 OPERATIONS: tuple[tuple[str, str, str], ...] = (

@@ -1,0 +1,78 @@
+"""Columns of a table: new, altered and dropped ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from table_data import staging
+from table_data.arrow_body import ArrowBody
+from table_data.arrow_types import arrow_type
+from table_data.batch_operations import Json
+from table_data.errors import InvalidCall, NotSupported
+from table_data.operations.kinds import Change
+from table_data.schema_paths import field_at
+from table_data.staging import Alteration
+from table_data.table_changes import TableChanges
+
+
+def alter_table_add_columns(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+    """Add columns with the values of SQL expressions over the other columns."""
+    head = changes.require_head()
+    columns: dict[str, str] = {}
+    for entry in request["new_columns"]:
+        name = entry["name"]
+        if name in columns or not name or "." in name:
+            raise InvalidCall(f"new column {name[:80]!r}: expected a name of its own, without a dot")
+        columns[name] = _expression(entry)
+    if columns:
+        operation = staging.stage_columns(changes.dataset(), head.manifest, columns, None)
+        changes.take("add_columns", operation, message=None)
+    return {}
+
+
+def alter_table_alter_columns(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+    """Rename columns, change whether they may be null, and cast them. Paths are those before the change."""
+    head = changes.require_head()
+    fields = head.manifest.fields
+    alterations = []
+    for entry in request["alterations"]:
+        if entry.get("virtual_column") is not None:
+            raise NotSupported("virtual_column: functions of clients are not run here")
+        field = field_at(fields, entry["path"], "alter_columns")
+        described = entry.get("data_type")
+        kind = None if described is None else arrow_type(described, f"data_type of {entry['path'][:80]!r}")
+        alterations.append(Alteration(field.id, entry.get("rename"), entry.get("nullable"), kind))
+    operation = staging.stage_alterations(changes.dataset(), head.manifest, head.indices, alterations)
+    if operation is not None:
+        changes.take("alter_columns", operation, message=None)
+    return {}
+
+
+def alter_table_drop_columns(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+    """Drop columns, or fields in them."""
+    head = changes.require_head()
+    fields = head.manifest.fields
+    dropped = {field_at(fields, path, "drop_columns").id for path in request["columns"]}
+    if dropped:
+        changes.take("drop_columns", staging.stage_removal(head.manifest, dropped), message=None)
+    return {}
+
+
+def _expression(entry: Mapping[str, Any]) -> str:
+    expression = entry.get("expression")
+    if isinstance(expression, str):
+        return expression
+    for other in ("computed", "virtual_column"):
+        if entry.get(other) is not None:
+            raise NotSupported(
+                f"column {entry['name'][:80]!r}: {other} needs a service that fills it; give an expression"
+            )
+    raise InvalidCall(f"column {entry['name'][:80]!r}: expected an expression, found none")
+
+
+CHANGES: Mapping[str, Change] = {
+    "alter_table_add_columns": Change(alter_table_add_columns, repeatable=True),
+    "alter_table_alter_columns": Change(alter_table_alter_columns, repeatable=True),
+    "alter_table_drop_columns": Change(alter_table_drop_columns, repeatable=True),
+}
