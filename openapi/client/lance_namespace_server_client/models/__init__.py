@@ -1,5 +1,15 @@
 """Contains all the data models used in inputs/outputs"""
 
+from .add_columns_entry import AddColumnsEntry
+from .add_columns_entry_virtual_column import AddColumnsEntryVirtualColumn
+from .alter_columns_entry import AlterColumnsEntry
+from .alter_columns_entry_virtual_column import AlterColumnsEntryVirtualColumn
+from .alter_table_add_columns_request import AlterTableAddColumnsRequest
+from .alter_table_add_columns_response import AlterTableAddColumnsResponse
+from .alter_table_alter_columns_request import AlterTableAlterColumnsRequest
+from .alter_table_alter_columns_response import AlterTableAlterColumnsResponse
+from .alter_table_drop_columns_request import AlterTableDropColumnsRequest
+from .alter_table_drop_columns_response import AlterTableDropColumnsResponse
 from .alter_transaction_action import AlterTransactionAction
 from .alter_transaction_request import AlterTransactionRequest
 from .alter_transaction_response import AlterTransactionResponse
@@ -149,6 +159,16 @@ from .update_table_tag_response import UpdateTableTagResponse
 from .version_range import VersionRange
 
 __all__ = (
+    "AddColumnsEntry",
+    "AddColumnsEntryVirtualColumn",
+    "AlterColumnsEntry",
+    "AlterColumnsEntryVirtualColumn",
+    "AlterTableAddColumnsRequest",
+    "AlterTableAddColumnsResponse",
+    "AlterTableAlterColumnsRequest",
+    "AlterTableAlterColumnsResponse",
+    "AlterTableDropColumnsRequest",
+    "AlterTableDropColumnsResponse",
     "AlterTransactionAction",
     "AlterTransactionRequest",
     "AlterTransactionResponse",
