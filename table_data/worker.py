@@ -28,6 +28,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from table_data.arrow_file import write_file
 from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import ClientError, WorkFailed
 from table_data.frames import FrameReader
@@ -97,13 +98,7 @@ class Worker:
 
     def _write(self, reader: pa.RecordBatchReader, sink: Any) -> None:
         """Write rows as an Arrow IPC file. Announced with the first batch, so that errors before it have no answer."""
-        first = next(reader, None)
-        self._connection.send(("rows",))
-        with pa.ipc.new_file(pa.PythonFile(sink, mode="w"), reader.schema) as writer:
-            if first is not None:
-                writer.write_batch(first)
-                for batch in reader:
-                    writer.write_batch(batch)
+        write_file(reader, pa.PythonFile(sink, mode="w"), lambda: self._connection.send(("rows",)))
         sink.flush()
 
 

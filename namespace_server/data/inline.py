@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from namespace_server.data.cancellation import Cancellation
-from table_data.batch_operations import TableState
+from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import WorkFailed
 from table_data.jobs import Job
 
@@ -40,15 +40,13 @@ class InlineWork:
     @contextmanager
     def rows(self, job: Job, table: TableState, cancellation: Cancellation | None = None) -> Iterator[io.BytesIO]:
         """Do a read whose answer is rows, as a whole. Raises `ClientError`."""
+        from table_data.arrow_file import write_file
         from table_data.pylance_errors import explained
 
         del cancellation  # the caller waits
         sink = io.BytesIO()
-        with explained(job.operation):
-            reader = self._read(job, table)
-            with pa.ipc.new_file(sink, reader.schema) as writer:
-                for batch in reader:
-                    writer.write_batch(batch)
+        with explained(f"{job.operation} of {DELIMITER.join(table.id)}"):
+            write_file(self._read(job, table), sink)
         sink.seek(0)
         yield sink
 
@@ -56,7 +54,7 @@ class InlineWork:
         from table_data.operations import READS
         from table_data.pylance_errors import explained
 
-        with explained(job.operation):
+        with explained(f"{job.operation} of {DELIMITER.join(table.id)}"):
             return READS[job.operation](self._tables.open(table, job.options), job.request)
 
     @cached_property

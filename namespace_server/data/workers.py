@@ -6,11 +6,12 @@ import fcntl
 import io
 import logging
 import os
-import queue
+import select
 import socket
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -27,6 +28,8 @@ from table_data.jobs import Job, Staged
 _log = logging.getLogger(__name__)
 
 _CHUNK: Final = 1 << 20
+_TABLES: Final = 64
+"""Tables that a worker is known to have open. It keeps so many (`table_data.open_tables`)."""
 
 
 class WorkTimeout(ServiceUnavailableError):
@@ -37,14 +40,14 @@ class WorkerPool:
     """Up to `size` processes, started when they are needed. Blocking; thread-safe.
 
     A job has `timeout` seconds for each of its steps. A worker whose job did not end as it should is killed, and
-    another takes its place: it can hold nothing that others need.
+    another takes its place: it can hold nothing that others need. A read goes to a worker that has the table open, if
+    one is free: indices stay in its memory.
     """
 
     def __init__(self, size: int, *, timeout: float = 3600.0) -> None:
         self._timeout = timeout
-        self._free: queue.LifoQueue[_Worker | None] = queue.LifoQueue()
-        for _ in range(size):
-            self._free.put(None)
+        self._free: list[_Worker | None] = [None] * size
+        self._freed = threading.Condition()
         self._lock = threading.Lock()
         self._started: set[_Worker] = set()
         self._closed = False
@@ -78,7 +81,7 @@ class WorkerPool:
         What the block leaves unread ends the worker, and so does `cancellation`.
         """
         source, sink = open_pipe()
-        with source, sink, self._worker() as worker, (cancellation or Cancellation()).ends(worker.interrupt):
+        with source, sink, self._worker(table.uri) as worker, (cancellation or Cancellation()).ends(worker.interrupt):
             worker.send(("read", job, table))
             worker.send_descriptor(sink.fileno())
             sink.close()
@@ -94,16 +97,27 @@ class WorkerPool:
                 worker.wait()
 
     @contextmanager
-    def _worker(self) -> Iterator[_Worker]:
-        worker = self._free.get()
+    def _worker(self, table: str | None = None) -> Iterator[_Worker]:
+        worker = self._take(table)
         try:
             if worker is None or not worker.is_alive():
                 worker = self._start()
+            if table is not None:
+                worker.note(table)
             yield worker
         finally:
             if worker is not None and worker.owes_answer:
                 worker.kill()
-            self._free.put(worker)
+            with self._freed:
+                self._free.append(worker)
+                self._freed.notify()
+
+    def _take(self, table: str | None) -> _Worker | None:
+        """A free worker that has the table open, else the one that was freed last."""
+        with self._freed:
+            self._freed.wait_for(lambda: self._free)
+            having = [at for at, worker in enumerate(self._free) if worker is not None and table in worker.tables]
+            return self._free.pop(having[-1] if having else -1)
 
     def _start(self) -> _Worker:
         with self._lock:
@@ -142,6 +156,15 @@ class _Worker:
             )
         self._connection = Connection(ours.detach())
         self.owes_answer = False
+        self.tables: OrderedDict[str, None] = OrderedDict()
+        self._was_interrupted = False
+
+    def note(self, table: str) -> None:
+        """Remember that the process has a table open."""
+        self.tables[table] = None
+        self.tables.move_to_end(table)
+        if len(self.tables) > _TABLES:
+            self.tables.popitem(last=False)
 
     def is_alive(self) -> bool:
         """Whether the process runs."""
@@ -164,8 +187,7 @@ class _Worker:
         limit = self._timeout if timeout is None else min(timeout, self._timeout)
         try:
             if not self._connection.poll(max(0.0, limit)):
-                self.kill()
-                raise WorkTimeout(f"work on rows: expected its end within {limit:.3g} s; nothing was changed")
+                raise self.late(limit)
             reply: tuple[Any, ...] = self._connection.recv()
         except (EOFError, OSError) as error:
             raise self._lost() from error
@@ -174,8 +196,21 @@ class _Worker:
             raise reply[1]
         return reply
 
+    def wait_for(self, pipe: PipeEnd) -> None:
+        """Wait until the process has written to a pipe, or closed it. Raises `WorkTimeout`."""
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        if not poll.poll(self._timeout * 1000):
+            raise self.late(self._timeout)
+
+    def late(self, limit: float) -> WorkTimeout:
+        """End the process, which had so many seconds, and say so."""
+        self.kill()
+        return WorkTimeout(f"work on rows: expected its end within {limit:.3g} s; nothing was changed")
+
     def interrupt(self) -> None:
         """Have the process end soon. For another thread than the one that waits for its answer."""
+        self._was_interrupted = True
         self._process.kill()
 
     def wait(self) -> None:
@@ -185,6 +220,7 @@ class _Worker:
     def kill(self) -> None:
         """End the process, and close what it is spoken to through. May be called more than once."""
         self.owes_answer = False
+        self.tables.clear()
         self._process.kill()
         self.wait()
         with suppress(OSError):
@@ -192,7 +228,8 @@ class _Worker:
 
     def _lost(self) -> WorkFailed:
         self.kill()
-        _log.error("a worker process ended in its job, with status %s", self._process.returncode)
+        if not self._was_interrupted:
+            _log.error("a worker process ended in its job, with status %s", self._process.returncode)
         return WorkFailed("work on rows: expected an answer of the worker process, found its end; nothing was changed")
 
 
@@ -228,6 +265,7 @@ class RowStream:
         """The next bytes; none at the end. Blocking. Raises `ClientError` if the work fails on the way."""
         if self.ended:
             return b""
+        self._worker.wait_for(self._pipe)
         data = self._pipe.read(_CHUNK)
         if not data:
             self.ended = True

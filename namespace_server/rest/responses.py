@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
+from lance_namespace.errors import LanceNamespaceError
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -14,6 +16,8 @@ from namespace_server.rest.errors import Header
 from namespace_server.rest.headers import CATALOG_VERSION, TABLE_VERSION
 from namespace_server.rest.port import Answer
 from namespace_server.rest.service import CatalogService
+
+_log = logging.getLogger(__name__)
 
 _JSON = (b"content-type", b"application/json")
 _ROWS = (b"content-type", b"application/vnd.apache.arrow.file")
@@ -57,13 +61,18 @@ class RowsResponse(Response):
         self._begin = begin
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the rows. Raises the namespace errors of the operation."""
+        """Send the rows. Raises the namespace errors of the operation, before anything is sent."""
         async with self._begin(receive) as answer:
             self._service.saw(answer.catalog_version)
             headers = [_ROWS, (CATALOG_VERSION, b"%d" % answer.catalog_version), *_table_version(answer.table_version)]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            async for chunk in answer.chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            try:
+                async for chunk in answer.chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            except LanceNamespaceError as error:
+                # Without a last message the HTTP server closes the connection.
+                _log.warning("rows of a query ended before their end: %s", error)
+                return
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

@@ -2,6 +2,7 @@
 
 scans       from a request to what a scan of pylance takes
 full_text   full-text queries
+printed     full-text queries that come as the text that Lance prints of them
 fusion      searches whose results are merged: vector and text, and matches that differ
 plans       plans as text
 """

@@ -20,6 +20,7 @@ from lance.query import (
 
 from table_data.batch_operations import Json
 from table_data.errors import InvalidCall
+from table_data.queries.printed import AUTOMATIC, printed_query
 
 if TYPE_CHECKING:
     import lance
@@ -46,16 +47,21 @@ def full_text_query(dataset: lance.LanceDataset, given: Json) -> FullTextQuery |
     string, structured = given.get("string_query"), given.get("structured_query")
     if string is not None and structured is not None:
         raise InvalidCall("full_text_query: expected string_query or structured_query, found both")
+    columns = None if string is None else string.get("columns") or None
     if string is not None:
-        return {"query": string["query"], "columns": string.get("columns") or None}
-    if structured is None:
+        tree = printed_query(string["query"])
+        if tree is None:
+            return {"query": string["query"], "columns": columns}
+    elif structured is not None:
+        tree = structured["query"]
+    else:
         return None
 
     @cache
     def defaults() -> tuple[str, ...]:
-        return indexed_columns(dataset)
+        return tuple(columns or indexed_columns(dataset))
 
-    kind, query = _kind(structured["query"])
+    kind, query = _kind(tree)
     if kind in {"match", "multi_match"}:
         return _best_of(_leaves(kind, query, defaults))
     return _query(kind, query, defaults)
@@ -155,7 +161,7 @@ def _match(query: Json) -> MatchQuery:
         query["terms"],
         query["column"],
         boost=_weight(query),
-        fuzziness=query.get("fuzziness") or 0,
+        fuzziness=None if query.get("fuzziness") == AUTOMATIC else query.get("fuzziness") or 0,
         max_expansions=_or(query.get("max_expansions"), _MAX_EXPANSIONS),
         operator=_operator(query),
         prefix_length=query.get("prefix_length") or 0,

@@ -30,6 +30,8 @@ _ROW_ID: Final = "_rowid"
 
 def searches_of(scan: Scan, rows: int) -> dict[str, Scan]:
     """The searches, each for its first `rows`, with row ids."""
+    if scan.nearest is not None and isinstance(scan.nearest["q"][0], list):
+        raise InvalidCall("multi_vector: expected single_vector where full_text_query is given, found several")
     columns = scan.columns
     if isinstance(columns, list):
         columns = [name for name in columns if name not in SCORES | {_ROW_ID}]
@@ -56,10 +58,6 @@ def rows_wanted(dataset: lance.LanceDataset, scan: Scan) -> int:
 
 def fused(dataset: lance.LanceDataset, scan: Scan) -> pa.Table:
     """The merged rows, best first. Raises `InvalidCall` and what pylance raises."""
-    if scan.nearest is not None and isinstance(scan.nearest["q"][0], list) and len(scan.nearest["q"]) > 1:
-        raise InvalidCall("multi_vector: expected one vector where full_text_query is given, found several")
-    if scan.nearest is not None and isinstance(scan.nearest["q"][0], list):
-        scan = replace(scan, nearest={**scan.nearest, "q": scan.nearest["q"][0]})
     wanted = rows_wanted(dataset, scan)
     found = {name: search.scanner(dataset).to_table() for name, search in searches_of(scan, wanted).items()}
     vectors = found.pop("vector search", None)

@@ -60,7 +60,7 @@ class Scan:
             columns=self.columns,
             filter=self.filter,
             prefilter=self.prefilter,
-            limit=self.limit,
+            limit=self.limit if self.nearest is None or self.offset else None,  # a search ends after `k` rows
             offset=self.offset or None,
             with_row_id=self.with_row_id,
             fast_search=self.fast_search,
@@ -84,32 +84,40 @@ def scan_of(dataset: lance.LanceDataset, request: Json) -> Scan:
     text = full_text_query(dataset, request.get("full_text_query") or {})
     nearest = _nearest(dataset, request, k, offset)
     is_search = nearest is not None or text is not None
+    limit = k or (DEFAULT_K if is_search else None)
+    if nearest is not None and text is None and _is_batch(dataset, nearest):
+        if offset:
+            raise InvalidCall(f"offset: expected 0 where several vectors are searched for, found {offset}")
+        limit = None  # there are `k` rows for each vector
     return Scan(
         columns=_columns(request.get("columns") or {}),
         filter=request.get("filter") or None,
         prefilter=bool(request.get("prefilter")),
-        limit=k or (DEFAULT_K if is_search else None),
+        limit=limit,
         offset=offset,
         with_row_id=bool(request.get("with_row_id")),
-        fast_search=bool(request.get("fast_search")),
+        # Without its index a search finds nothing among the rows that are indexed.
+        fast_search=bool(request.get("fast_search")) and (nearest is None or bool(nearest["use_index"])),
         nearest=nearest,
         text=text,
     )
 
 
-def vector_columns(schema: pa.Schema) -> list[str]:
-    """The paths of all columns that a vector search can search."""
-    return [path for item in schema for path in _vectors_below(item, "")]
+def vector_columns(schema: pa.Schema) -> dict[str, bool]:
+    """The paths of all columns that a vector search can search, and whether their rows hold several vectors."""
+    return {path: several for item in schema for path, several in _vectors_below(item, "")}
 
 
-def _vectors_below(item: pa.Field, parent: str) -> Iterator[str]:
+def _vectors_below(item: pa.Field, parent: str) -> Iterator[tuple[str, bool]]:
     path = parent + (f"`{item.name.replace('`', '``')}`" if _needs_quotes(item.name) else item.name)
     kind = _storage(item.type)
     if pa.types.is_struct(kind):
         for inner in kind:
             yield from _vectors_below(inner, f"{path}.")
-    elif _is_vector(kind) or (pa.types.is_list(kind) and _is_vector(_storage(kind.value_type))):
-        yield path
+    elif _is_vector(kind):
+        yield path, False
+    elif pa.types.is_list(kind) and _is_vector(_storage(kind.value_type)):
+        yield path, True
 
 
 def _needs_quotes(name: str) -> bool:
@@ -165,6 +173,11 @@ def _nearest(dataset: lance.LanceDataset, request: Json, k: int, offset: int) ->
     return options
 
 
+def _is_batch(dataset: lance.LanceDataset, nearest: Json) -> bool:
+    """Whether the vectors are one search each, not one search in a column whose rows hold several."""
+    return isinstance(nearest["q"][0], list) and not vector_columns(dataset.schema).get(nearest["column"], False)
+
+
 def _probes(request: Json) -> Json:
     least = _integer(request, "minimum_nprobes", _MAX_UINT32, least=1)
     most = _integer(request, "maximum_nprobes", _MAX_UINT32, least=1)
@@ -192,7 +205,7 @@ def _vector_column(dataset: lance.LanceDataset, given: str | None) -> str:
         raise InvalidCall("vector: expected a table with a column of vectors, found none")
     if len(found) > 1 and "vector" not in found:
         raise InvalidCall(f"vector_column: expected one of {', '.join(found)[:400]}, found nothing")
-    return found[0] if len(found) == 1 else "vector"
+    return next(iter(found)) if len(found) == 1 else "vector"
 
 
 def _integer(request: Json, name: str, most: int = _MAX_INTEGER, *, least: int = 0) -> int | None:
