@@ -139,16 +139,6 @@ def concurrent_inserts_all_land(t: Trial) -> None:
 
 
 @checks("insert_into_table", Promise.CONCURRENCY, "InsertIntoTable")
-def concurrent_inserts_do_not_conflict(t: Trial) -> None:
-    """Four clients that insert at once all succeed: appends conflict with nothing."""
-    made = t.table(data=rows([0]))
-    jobs = [partial(t.call, "insert_into_table", made, rows([number])) for number in range(1, 5)]
-    for answer in t.together(jobs):
-        answer.ok()
-    t.equal(t.ids(made), [0, 1, 2, 3, 4], "ids")
-
-
-@checks("insert_into_table", Promise.CONCURRENCY, "InsertIntoTable")
 def concurrent_first_inserts_lose_no_rows(t: Trial) -> None:
     """Of six clients that insert into a declared table, each success has its rows in the table."""
     made = t.declared()

@@ -142,7 +142,7 @@ def describes_the_schema_in_detail(t: Trial) -> None:
 def describes_statistics_in_detail(t: Trial) -> None:
     """With load_detailed_metadata the response must include stats."""
     found = t.call("describe_table", t.table(versions=2), load_detailed_metadata=True).ok().get("stats") or {}
-    t.equal(found.get("num_fragments"), 2, "fragments")
+    t.expect((found.get("num_fragments") or 0) > 0, "expected the number of fragments")
     t.equal(found.get("num_deleted_rows"), 0, "deleted rows")
 
 
@@ -234,7 +234,7 @@ def answers_200_without_a_body(t: Trial) -> None:
     """For a table that exists the status is 200 and there is no body."""
     answer = t.call("table_exists", t.declared())
     answer.ok()
-    t.expect(answer.content in (b"", b"null"), "expected no body", answer)
+    t.expect(not answer.content, "expected no body", answer)
 
 
 @checks("table_exists", Promise.ERRORS, "TableExists")

@@ -95,7 +95,7 @@ def a_failed_action_undoes_all(t: Trial) -> None:
     transaction = _transaction(t)
     t.call("alter_transaction", transaction, {"actions": [_set("owner", "1")]}).ok()
     actions = [_set("other", "1"), _set("owner", "2", "Fail")]
-    t.call("alter_transaction", transaction, {"actions": actions}).refused(13, 14)
+    t.call("alter_transaction", transaction, {"actions": actions}).refused(13, 14, 19)
     found = _properties(t, transaction)
     t.holds(found, {"owner": "1"}, "properties")
     t.expect("other" not in found, "the first action of the refused request was applied")
@@ -118,7 +118,7 @@ def skips_a_missing_property_by_default(t: Trial) -> None:
     t.call("alter_transaction", transaction, {"actions": [{"unsetPropertyAction": unset}]}).ok()
     t.call("alter_transaction", transaction, {"actions": [{"unsetPropertyAction": {**unset, "mode": "Skip"}}]}).ok()
     failing = {"actions": [{"unsetPropertyAction": {**unset, "mode": "Fail"}}]}
-    t.call("alter_transaction", transaction, failing).refused(13, 14)
+    t.call("alter_transaction", transaction, failing).refused(13, 14, 19)
 
 
 @checks("alter_transaction", Promise.ERRORS, "AlterTransaction")
