@@ -35,7 +35,7 @@ def create_namespace(builder: PlanBuilder, operation: CreateNamespace) -> Result
     existing = builder.work.namespace(operation.id)
     if existing is not None:
         if operation.mode is CreateMode.EXIST_OK:
-            return _with_properties({}, existing.properties)
+            return {"properties": dict(existing.properties)}
         if operation.mode is CreateMode.CREATE or not operation.id:
             raise namespace_exists(operation.id)
         _drop_below(builder, operation.id)
@@ -43,7 +43,7 @@ def create_namespace(builder: PlanBuilder, operation: CreateNamespace) -> Result
         raise table_exists(operation.id)
     builder.require_parent(operation.id)
     builder.change([NamespaceEntry(operation.id, operation.properties)])
-    return _with_properties({}, operation.properties)
+    return {"properties": dict(operation.properties)}
 
 
 def drop_namespace(builder: PlanBuilder, operation: DropNamespace) -> Result:

@@ -95,9 +95,10 @@ def describe_table(context: ReadContext, request: Request) -> Body:
         "table": table.id[-1],
         "namespace": list(table.id[:-1]),
         "location": uri,
-        "table_uri": uri,
         "properties": dict(table.properties),
     }
+    if requests.flag(request, "with_table_uri", default=True):  # as stock servers answer who does not say
+        body["table_uri"] = uri
     if context.about(table.id).managed:
         body["managed_versioning"] = True
     detailed = requests.flag(request, "load_detailed_metadata")
