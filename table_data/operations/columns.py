@@ -72,7 +72,7 @@ def _expression(entry: Mapping[str, Any]) -> str:
 
 
 CHANGES: Mapping[str, Change] = {
-    "alter_table_add_columns": Change(alter_table_add_columns, repeatable=True),
-    "alter_table_alter_columns": Change(alter_table_alter_columns, repeatable=True),
-    "alter_table_drop_columns": Change(alter_table_drop_columns, repeatable=True),
+    "alter_table_add_columns": Change(alter_table_add_columns, repeatable=True, independent=True),
+    "alter_table_alter_columns": Change(alter_table_alter_columns, repeatable=True, independent=True),
+    "alter_table_drop_columns": Change(alter_table_drop_columns, repeatable=True, independent=True),
 }

@@ -87,7 +87,7 @@ def _create(changes: TableChanges, request: Json, index_type: str) -> None:
     if index_type == "INVERTED":
         path = given  # pylance finds the texts in lists of structs by a path without the items
     parameters = parameters_of(request, index_type, _dimension(fields, field))
-    name = request.get("name")
+    name = request.get("name") or staging.default_index_name(head, field.id, path, index_type)
     try:
         operation = staging.stage_index(
             changes.dataset(), head, path, index_type, name, replace=False, parameters=parameters, empty=True
@@ -129,9 +129,9 @@ def _content(index: Any, rows: int) -> Json:
 
 
 CHANGES: Mapping[str, Change] = {
-    "create_table_index": Change(create_table_index, repeatable=True),
-    "create_table_scalar_index": Change(create_table_scalar_index, repeatable=True),
-    "drop_table_index": Change(drop_table_index, repeatable=True),
+    "create_table_index": Change(create_table_index, repeatable=True, independent=True),
+    "create_table_scalar_index": Change(create_table_scalar_index, repeatable=True, independent=True),
+    "drop_table_index": Change(drop_table_index, repeatable=True, independent=True),
 }
 READS: Mapping[str, Read] = {
     "list_table_indices": list_table_indices,

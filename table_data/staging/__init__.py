@@ -18,7 +18,7 @@ from __future__ import annotations
 from table_data.staging.alterations import Alteration, stage_alterations, stage_removal
 from table_data.staging.columns import stage_columns
 from table_data.staging.handles import ReadOnlyTable, open_local, open_version
-from table_data.staging.indices import stage_index, stage_index_removal
+from table_data.staging.indices import default_index_name, stage_index, stage_index_removal
 from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMerge, stage_merge
 from table_data.staging.rows import reader_of, stage_delete, stage_rows, stage_table, stage_update
 
@@ -27,6 +27,7 @@ __all__ = [
     "Alteration",
     "ReadOnlyTable",
     "StagedMerge",
+    "default_index_name",
     "open_local",
     "open_version",
     "reader_of",

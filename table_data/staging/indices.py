@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,6 +63,25 @@ def stage_index_removal(file: ManifestFile, name: str) -> CreateIndex:
     if not present:
         raise IndexNotFound(f"index {name!r}: expected one of the table's, found none of this name")
     return CreateIndex((), tuple(present))
+
+
+def default_index_name(file: ManifestFile, field: int, path: str, index_type: str) -> str:
+    """The name of an index that was given none: `{path}_idx`, with a number if that is an index of another kind.
+
+    Over the same field, an index of one kind has one name, so that it is not built twice.
+    """
+    base = f"{path}_idx"
+    kind = "vector" if index_type.startswith("IVF") else index_type.replace("_", "").lower()
+    for number in itertools.count(1):
+        name = base if number == 1 else f"{base}_{number}"
+        present = segments_of(file, name)
+        if all(list(index.fields) == [field] and _kind(index) == kind for index in present):
+            return name
+    raise AssertionError("numbers do not end")
+
+
+def _kind(index: pb.IndexMetadata) -> str:
+    return index.index_details.type_url.rpartition(".")[2].removesuffix("IndexDetails").lower()
 
 
 def segments_of(file: ManifestFile, name: str) -> list[pb.IndexMetadata]:

@@ -197,6 +197,21 @@ def test_a_name_is_taken_once(table: TwoTables) -> None:
         assert table.refused("create_index", body)[:2] == (answer.status_code, answer.json()["code"]) == (409, 7)
 
 
+def test_names_that_are_not_given(table: TwoTables) -> None:
+    table.both("create_index", {"column": "kind", "index_type": "BTREE", "name": "id_idx"})
+    kinds = [("id", "BTREE"), ("id", "BTREE"), ("id", "BITMAP"), ("id", "ZONEMAP"), ("id", "BITMAP"), ("text", "FTS")]
+    kinds += [("text", "NGRAM"), ("text", "INVERTED"), ("v", "IVF_FLAT"), ("v", "IVF_SQ"), ("kind", "BTREE")]
+    for column, kind in kinds:
+        body = {"column": column, "index_type": kind}
+        ours, stock = table.post("create_index", body), table.post_stock("create_index", body)
+        assert (ours.status_code, ours.json().get("code")) == (stock.status_code, stock.json().get("code")), body
+    found, wanted = listed(table)
+    assert [(index["index_name"], index["index_type"]) for index in found] == [
+        (index["index_name"], index["index_type"]) for index in wanted
+    ]
+    assert "id_idx_4" in {index["index_name"] for index in found}
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [
