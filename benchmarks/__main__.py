@@ -11,7 +11,17 @@ from pathlib import Path
 
 from benchmarks.machine import describe_machine
 
-NAMES = ("batch_size", "batch_rate", "flip_size", "namespace_size", "cold_start", "table_reads", "under_load", "engine")
+NAMES = (
+    "batch_size",
+    "batch_rate",
+    "flip_size",
+    "namespace_size",
+    "cold_start",
+    "table_reads",
+    "under_load",
+    "beside_rows",
+    "engine",
+)
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "benchmarks" / "results"
 
