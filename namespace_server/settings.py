@@ -32,7 +32,7 @@ from pydantic_settings import (
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.reading.response_cache import CACHE_BYTES
 from namespace_server.rest.identity import Authenticator, KeyRing
-from namespace_server.rest.limits import RequestLimits
+from namespace_server.rest.limits import DataLimits, RequestLimits
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.secret_texts import parse_json, parse_toml
 from namespace_server.serving import ServingOptions
@@ -162,6 +162,36 @@ class Settings(BaseSettings):
     queue_capacity: _Positive = Field(
         default=4096, description="Most changes accepted and not yet answered; further ones are answered 503."
     )
+    change_workers: int = Field(
+        default=DataLimits().change_workers,
+        gt=0,
+        le=1000,
+        description="Processes that change rows, and so the changes of rows that are done at one time.",
+    )
+    read_workers: int = Field(
+        default=DataLimits().read_workers,
+        gt=0,
+        le=1000,
+        description="Processes that read rows, and so the queries that are answered at one time.",
+    )
+    max_waiting_work: int = Field(
+        default=DataLimits().waiting,
+        ge=0,
+        description="Most changes of rows, and most reads of rows, that wait for a process; further ones are answered "
+        "429.",
+    )
+    max_rows_bytes: _Positive = Field(default=DataLimits().body, description="Most bytes of rows in a request.")
+    worker_memory_bytes: int = Field(
+        default=DataLimits().worker_memory,
+        ge=0,
+        description="Most bytes that a process may allocate for one operation on rows; pylance itself takes "
+        "more than one GiB. 0: as many as the machine has.",
+    )
+    work_timeout: _Seconds = Field(
+        default=DataLimits().work_timeout,
+        description="Seconds that a process may take for one operation on rows, after which it is ended and the "
+        "request answered 503.",
+    )
     body_timeout: _Seconds = Field(default=60.0, description="Seconds in which the body of a request must arrive.")
     idle_timeout: _Seconds = Field(
         default=120.0,
@@ -217,6 +247,15 @@ class Settings(BaseSettings):
             operations=self.max_operations,
             body_timeout=self.body_timeout,
             queue_capacity=self.queue_capacity,
+            data=DataLimits(
+                change_workers=self.change_workers,
+                read_workers=self.read_workers,
+                waiting=self.max_waiting_work,
+                body=self.max_rows_bytes,
+                chunk_timeout=self.body_timeout,
+                work_timeout=self.work_timeout,
+                worker_memory=self.worker_memory_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            ),
         )
 
     @property

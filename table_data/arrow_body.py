@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from table_data.errors import BodyIncomplete, ClientError, InvalidCall
+from table_data.errors import ClientError, InvalidCall
 from table_data.kept_bytes import KeptBytes
 
 _FILE_MAGIC = b"ARROW1\x00\x00"
 _BUFFER = 1 << 20
+_OPTIONS = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
+"""Pylance refuses some values, such as views, that are not at multiples of their size."""
+_PIECE = 16 << 20
 
 
 class ArrowBody:
@@ -49,8 +52,9 @@ class ArrowBody:
         # Arrow closes what it reads from.
         rest = _After(b"" if head == _FILE_MAGIC else head, self._source)
         try:
-            stream = pa.ipc.open_stream(pa.PythonFile(rest, mode="r"))
-        except BodyIncomplete:
+            stream = pa.ipc.open_stream(pa.PythonFile(rest, mode="r"), options=_OPTIONS)
+            _check_schema(stream.schema)
+        except ClientError:
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _broken(error) from error
@@ -77,7 +81,7 @@ class ArrowBody:
 
 
 class _After(io.BufferedIOBase):
-    """Some bytes, and then a stream."""
+    """Some bytes, and then a stream. Memory is taken for bytes that are there, not for those that a message claims."""
 
     def __init__(self, head: bytes, rest: io.BufferedIOBase) -> None:
         self._head = head
@@ -87,13 +91,23 @@ class _After(io.BufferedIOBase):
         return True
 
     def read(self, size: int | None = -1, /) -> bytes:
-        if not self._head:
-            return self._rest.read(size)
         if size is None or size < 0:
             head, self._head = self._head, b""
             return head + self._rest.read()
-        head, self._head = self._head[:size], self._head[size:]
-        return head + self._rest.read(size - len(head)) if len(head) < size else head
+        parts, self._head = [self._head[:size]], self._head[size:]
+        left = size - len(parts[0])
+        while left and (data := self._rest.read(min(left, _PIECE))):
+            parts.append(data)
+            left -= len(data)
+        return b"".join(parts)
+
+
+def _check_schema(schema: pa.Schema) -> None:
+    if not schema.names:
+        raise InvalidCall("request body: expected rows with columns, found none")
+    double = [name for name in schema.names if schema.names.count(name) > 1]
+    if double:
+        raise InvalidCall(f"request body: expected columns with different names, found {double[0][:80]!r} twice")
 
 
 def _broken(error: Exception) -> InvalidCall:

@@ -14,6 +14,7 @@ from lance_core.transaction.operations import Append, Delete, Overwrite, Update
 if TYPE_CHECKING:
     import lance
     from lance.fragment import FragmentMetadata
+    from lance.schema import LanceSchema
 
 
 def new_fragments(fragments: Sequence[FragmentMetadata]) -> tuple[pb.DataFragment, ...]:
@@ -29,10 +30,24 @@ def append_operation(fragments: Sequence[FragmentMetadata]) -> Append:
     return Append(new_fragments(fragments))
 
 
-def overwrite_operation(schema: pa.Schema, fragments: Sequence[FragmentMetadata]) -> Overwrite:
-    """Replace the whole table by fragments with a schema, or write the first version of a table."""
+def overwrite_operation(
+    schema: pa.Schema, fragments: Sequence[FragmentMetadata], fields: Sequence[pb.Field] | None = None
+) -> Overwrite:
+    """Replace the whole table by fragments with a schema, or write the first version of a table.
+
+    `fields` are those of the schema as it was written, if they are known: pylance writes columns of blobs as structs.
+    """
     metadata = {key.decode(): value for key, value in (schema.metadata or {}).items()}
-    return Overwrite(new_fragments(fragments), tuple(schema_fields(schema)), metadata)
+    return Overwrite(new_fragments(fragments), tuple(schema_fields(schema) if fields is None else fields), metadata)
+
+
+def written_fields(schema: LanceSchema) -> list[pb.Field]:
+    """The fields of a schema of pylance. Dictionaries are left out: data files hold their own."""
+    _, (_, *encoded) = schema.__reduce__()
+    fields = [pb.Field.FromString(field) for field in encoded]
+    for field in fields:
+        field.ClearField("dictionary")
+    return fields
 
 
 def update_operation(

@@ -70,6 +70,10 @@ def explained(what: str) -> Iterator[None]:
         raise WorkFailed(f"{what}: expected less than the memory of a worker, found more") from error
     except Exception as error:
         raise _kind(error)(f"{what}: {plain_text(error)}") from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise WorkFailed(f"{what}: pylance met a case that it cannot do; nothing was changed") from error
 
 
 def plain_text(error: BaseException) -> str:
@@ -90,7 +94,7 @@ def _kind(error: Exception) -> type[ClientError]:
     text = str(error)[:_READ].removeprefix("External error: ")
     if any(found.search(text) for found in _COLUMN):
         return ColumnNotFound
-    if "different schema" in text or "schema mismatch" in text.lower():
+    if "different schema" in text or "contained null values" in text or "schema mismatch" in text.lower():
         return SchemaMismatch
     if text.startswith(_WRONG_CALL):
         return InvalidCall

@@ -1,4 +1,4 @@
-"""A process that does jobs, one at a time: `python -m table_data.worker DESCRIPTOR`.
+"""A process that does jobs, one at a time: `python -m table_data.worker DESCRIPTOR MEMORY`.
 
 The parent holds the other end of the control connection. It sends one of
 
@@ -12,12 +12,13 @@ and gets for each stage and read one of
     ("rows",)                     the answer's rows follow through their descriptor; at their end ("done",)
     ("error", error)              a `ClientError`; also instead of ("done",)
 
-The worker ends when the parent does.
+The worker ends when the parent does. It may allocate MEMORY bytes, 0 is no bound: a body that claims more is an error.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import select
 import sys
 import threading
@@ -119,7 +120,9 @@ def _end_with_parent(connection: Connection) -> None:
 
 def main() -> None:
     """Do jobs until the parent ends."""
-    connection = Connection(int(sys.argv[1]))
+    connection, memory = Connection(int(sys.argv[1])), int(sys.argv[2])
+    if memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     os.nice(_NICE)
     threading.Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
     Worker(connection).run()

@@ -39,13 +39,14 @@ class WorkTimeout(ServiceUnavailableError):
 class WorkerPool:
     """Up to `size` processes, started when they are needed. Blocking; thread-safe.
 
-    A job has `timeout` seconds for each of its steps. A worker whose job did not end as it should is killed, and
-    another takes its place: it can hold nothing that others need. A read goes to a worker that has the table open, if
-    one is free: indices stay in its memory.
+    A job has `timeout` seconds for each of its steps, and may allocate `memory` bytes; 0 is no bound. A worker whose
+    job did not end as it should is killed, and another takes its place: it can hold nothing that others need. A read
+    goes to a worker that has the table open, if one is free: indices stay in its memory.
     """
 
-    def __init__(self, size: int, *, timeout: float = 3600.0) -> None:
+    def __init__(self, size: int, *, timeout: float = 3600.0, memory: int = 0) -> None:
         self._timeout = timeout
+        self._memory = memory
         self._free: list[_Worker | None] = [None] * size
         self._freed = threading.Condition()
         self._lock = threading.Lock()
@@ -124,7 +125,7 @@ class WorkerPool:
             if self._closed:
                 raise ServiceUnavailableError("the server is shutting down; nothing was done")
             self._started = {worker for worker in self._started if worker.is_alive()}
-            worker = _Worker(self._timeout)
+            worker = _Worker(self._timeout, self._memory)
             self._started.add(worker)
             return worker
 
@@ -144,12 +145,12 @@ def open_pipe() -> tuple[PipeEnd, PipeEnd]:
 class _Worker:
     """One process and the connection to it."""
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, memory: int) -> None:
         self._timeout = timeout
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our module
-                [sys.executable, "-m", "table_data.worker", str(theirs.fileno())],
+                [sys.executable, "-m", "table_data.worker", str(theirs.fileno()), str(memory)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 process_group=0,  # an interrupt from the terminal is for the server

@@ -148,8 +148,9 @@ class _Workers:
     """One pool for changes and one for reads."""
 
     def __init__(self, limits: DataLimits) -> None:
-        self._changes = WorkerPool(limits.change_workers, timeout=limits.work_timeout)
-        self._reads = WorkerPool(limits.read_workers, timeout=limits.work_timeout)
+        timeout, memory = limits.work_timeout, limits.worker_memory
+        self._changes = WorkerPool(limits.change_workers, timeout=timeout, memory=memory)
+        self._reads = WorkerPool(limits.read_workers, timeout=timeout, memory=memory)
         self.change = self._changes.change
         self.value = self._reads.value
         self.rows = self._reads.rows

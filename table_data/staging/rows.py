@@ -17,7 +17,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Delete, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
-from table_data.descriptions import new_fragments, overwrite_operation
+from table_data.descriptions import new_fragments, overwrite_operation, written_fields
 from table_data.errors import ColumnNotFound, InvalidCall
 
 _ADDRESS = "_rowaddr"
@@ -78,14 +78,15 @@ def stage_table(
     if schema is not None and reader.schema != schema:
         reader = pa.RecordBatchReader.from_batches(schema, _cast(reader, schema))
     stored = reader.schema
-    fragments = write_fragments(
+    written = write_fragments(
         reader,
         uri,
         mode="overwrite" if exists else "create",
         data_storage_version=data_version,
         storage_options=dict(options) or None,
-    )
-    return overwrite_operation(stored, fragments)
+        return_transaction=True,
+    ).operation
+    return overwrite_operation(stored, written.fragments, written_fields(written.new_schema))
 
 
 def stage_delete(dataset: lance.LanceDataset, predicate: str) -> tuple[Delete, int]:

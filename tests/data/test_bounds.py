@@ -1,0 +1,134 @@
+"""The bounds of operations on rows: of bodies, of what waits, of time and of memory."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pyarrow as pa
+
+from namespace_server.app import Application, create_app
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.rest.identity import Authenticator
+from namespace_server.rest.limits import DataLimits, RequestLimits
+from namespace_server.serving import Server, ServingOptions
+from namespace_server.settings import Settings
+from tests.data.arrow import ARROW, stream
+
+ROWS = pa.table({"a": [1, 2], "s": ["x", "y"]})
+INSERT = "/v1/table/t/insert"
+
+
+@contextmanager
+def served(root: Path, limits: RequestLimits, apps: list[Application] | None = None) -> Iterator[httpx.Client]:
+    namespace = DirectoryNamespace(root=str(root), durability="none")
+    app = create_app(namespace, Authenticator({}), limits=limits)
+    if apps is not None:
+        apps.append(app)
+    server = Server(app, ServingOptions(port=0))
+    started = threading.Event()
+    thread = threading.Thread(target=server.run, args=(started.set,))
+    thread.start()
+    assert started.wait(30)
+    try:
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            client.post("/v1/table/t/declare", json={}).raise_for_status()
+            yield client
+    finally:
+        server.stop()
+        thread.join()
+
+
+def test_a_body_of_rows(tmp_path: Path) -> None:
+    with served(tmp_path, RequestLimits(data=DataLimits(body=100_000))) as client:
+        large = stream(pa.table({"a": list(range(20_000))}))
+        answer = client.post(INSERT, content=large, headers=ARROW)
+        assert (answer.status_code, answer.json()["code"]) == (413, 13)
+        assert "100000" in answer.json()["error"]
+        chunked = client.post(INSERT, content=iter([large]), headers=ARROW)
+        assert (chunked.status_code, chunked.json()["code"]) == (413, 13)
+        assert client.post(INSERT, content=stream(ROWS), headers=ARROW).json()["version"] == 1
+
+
+def test_what_waits(tmp_path: Path) -> None:
+    limits = RequestLimits(data=DataLimits(change_workers=1, waiting=1))
+    apps: list[Application] = []
+    with served(tmp_path, limits, apps) as client:
+        client.post(INSERT, content=stream(ROWS), headers=ARROW).raise_for_status()
+        go_on = threading.Event()
+
+        def slow() -> Iterator[bytes]:
+            yield stream(ROWS)[:50]
+            assert go_on.wait(30)
+            yield stream(ROWS)[50:]
+
+        with ThreadPoolExecutor(2) as pool:
+            first = [pool.submit(client.post, INSERT, content=slow(), headers=ARROW) for _ in range(2)]
+            deadline = time.monotonic() + 30
+            while apps[0].service.data._changes._admitted < 2:
+                assert time.monotonic() < deadline
+                threading.Event().wait(0.01)
+            answer = client.post(INSERT, content=stream(ROWS), headers=ARROW)
+            assert (answer.status_code, answer.json()["code"]) == (429, 21)
+            assert client.post("/v1/table/t/count_rows", json={}).json() == 2
+            go_on.set()
+            assert sorted(each.result().json()["version"] for each in first) == [2, 3]
+        assert client.post(INSERT, content=stream(ROWS), headers=ARROW).json()["version"] == 4
+
+
+def test_the_time_of_a_worker(tmp_path: Path) -> None:
+    with served(tmp_path, RequestLimits(data=DataLimits(work_timeout=5.0))) as client:
+        client.post(INSERT, content=stream(ROWS), headers=ARROW).raise_for_status()
+        stop = threading.Event()
+
+        def endless() -> Iterator[bytes]:
+            yield stream(ROWS)[:50]
+            while not stop.wait(0.2):
+                yield b""
+
+        timer = threading.Timer(8.0, stop.set)
+        timer.start()
+        answer = client.post(INSERT, content=endless(), headers=ARROW)
+        timer.cancel()
+        stop.set()
+        assert (answer.status_code, answer.json()["code"]) == (503, 17), answer.text
+        assert client.post(INSERT, content=stream(ROWS), headers=ARROW).json()["version"] == 2
+
+
+def test_the_memory_of_a_worker(tmp_path: Path) -> None:
+    rows = pa.table({"a": pa.array([b"\0" * (1 << 20)] * 3500, pa.large_binary())})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(rows)
+    with served(tmp_path, RequestLimits(data=DataLimits(worker_memory=3 << 30))) as client:
+        answer = client.post(INSERT, content=sink.getvalue(), headers=ARROW)
+        assert answer.status_code in {400, 500}, answer.text
+        assert answer.json()["code"] in {13, 18}
+        following = client.post(INSERT, content=stream(ROWS), headers=ARROW)
+        assert following.json().get("version") == 1, following.text
+
+
+def test_the_settings_of_them(tmp_path: Path) -> None:
+    given = Settings(
+        root=str(tmp_path),
+        change_workers=3,
+        read_workers=4,
+        max_waiting_work=5,
+        max_rows_bytes=6,
+        work_timeout=7,
+        worker_memory_bytes=8,
+        body_timeout=9,
+    )
+    expected = DataLimits(
+        change_workers=3, read_workers=4, waiting=5, body=6, work_timeout=7, worker_memory=8, chunk_timeout=9
+    )
+    assert given.limits.data == expected
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert Settings(root=str(tmp_path)).limits.data == DataLimits(worker_memory=machine)
