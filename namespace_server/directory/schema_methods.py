@@ -17,7 +17,7 @@ class SchemaMethods(DataMethods):
     def update_table_schema_metadata(
         self, request: models.UpdateTableSchemaMetadataRequest
     ) -> models.UpdateTableSchemaMetadataResponse:
-        """Set keys of the schema metadata; the answer has all of them."""
+        """Replace the schema metadata; the answer has all of it."""
         answer = self.data.change("update_table_schema_metadata", plain(request))
         return made(models.UpdateTableSchemaMetadataResponse, answer.body)
 

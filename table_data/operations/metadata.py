@@ -13,12 +13,13 @@ from table_data.table_changes import TableChanges
 
 
 def update_table_schema_metadata(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
-    """Set keys of the schema metadata. Other keys stay. Answers all metadata of the new version."""
-    changes.require_head()
+    """Replace the schema metadata. Answers all metadata of the new version."""
     given = request.get("metadata") or {}
-    if given:
-        changes.take("update schema metadata", UpdateConfig(schema_metadata=MapUpdate(given)), message=None)
     stored = changes.require_head().manifest.schema_metadata
+    if {key: _text(value) for key, value in stored.items()} != given:
+        update = MapUpdate(given, replace=True)
+        changes.take("update schema metadata", UpdateConfig(schema_metadata=update), message=None)
+        stored = changes.require_head().manifest.schema_metadata
     return {"metadata": {key: _text(value) for key, value in stored.items()}}
 
 

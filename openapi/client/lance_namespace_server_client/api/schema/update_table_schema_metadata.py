@@ -76,7 +76,7 @@ def sync_detailed(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
 ) -> Response[ErrorResponse | UpdateTableSchemaMetadataResponse200]:
-    """Set keys of the schema metadata; other keys stay.
+    """Replace the schema metadata by the keys and values of the body.
 
     Args:
         id (str):
@@ -114,7 +114,7 @@ def sync(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
 ) -> ErrorResponse | UpdateTableSchemaMetadataResponse200 | None:
-    """Set keys of the schema metadata; other keys stay.
+    """Replace the schema metadata by the keys and values of the body.
 
     Args:
         id (str):
@@ -147,7 +147,7 @@ async def asyncio_detailed(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
 ) -> Response[ErrorResponse | UpdateTableSchemaMetadataResponse200]:
-    """Set keys of the schema metadata; other keys stay.
+    """Replace the schema metadata by the keys and values of the body.
 
     Args:
         id (str):
@@ -183,7 +183,7 @@ async def asyncio(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
 ) -> ErrorResponse | UpdateTableSchemaMetadataResponse200 | None:
-    """Set keys of the schema metadata; other keys stay.
+    """Replace the schema metadata by the keys and values of the body.
 
     Args:
         id (str):
