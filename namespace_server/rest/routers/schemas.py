@@ -25,7 +25,7 @@ router = APIRouter()
 async def update_table_schema_metadata(
     request: Annotated[JsonObject, Depends(schema_metadata_of)], service: Service
 ) -> Response:
-    """Set keys of the schema metadata. Body and answer are the keys and values alone."""
+    """Replace the schema metadata. Body and answer are the keys and values alone."""
     answer = await service.data.change("update_table_schema_metadata", request)
     return success(service, DataAnswer(answer.body["metadata"], answer.catalog_version))
 
