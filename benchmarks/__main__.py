@@ -18,6 +18,7 @@ NAMES = (
     "namespace_size",
     "cold_start",
     "table_reads",
+    "queries",
     "under_load",
     "beside_rows",
     "engine",

@@ -65,15 +65,26 @@ class RowsResponse(Response):
         async with self._begin(receive) as answer:
             self._service.saw(answer.catalog_version)
             headers = [_ROWS, (CATALOG_VERSION, b"%d" % answer.catalog_version), *_table_version(answer.table_version)]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            last = await anext(answer.chunks, b"")
+            has_begun = False
             try:
                 async for chunk in answer.chunks:
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                    if not has_begun:
+                        await send({"type": "http.response.start", "status": 200, "headers": headers})
+                        has_begun = True
+                    await send({"type": "http.response.body", "body": last, "more_body": True})
+                    last = chunk
             except LanceNamespaceError as error:
+                if not has_begun:
+                    raise
                 # Without a last message the HTTP server closes the connection.
                 _log.warning("rows of a query ended before their end: %s", error)
                 return
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            if not has_begun:
+                headers.append((b"content-length", b"%d" % len(last)))
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+            # The end is sent with the last bytes: a packet of its own would wait for their acknowledgement.
+            await send({"type": "http.response.body", "body": last, "more_body": False})
 
 
 def _table_version(version: int | None) -> list[Header]:

@@ -1,0 +1,167 @@
+"""Queries of one table: counts, scans, vector and full-text searches, and many rows out.
+
+Both servers read the same files: the table is written and indexed once and copied below the root of the peer.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lance
+import lance_namespace
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.report import Report, Table, count, milliseconds
+from benchmarks.servers import Server, serve_ours, serve_peer
+
+ROWS = 1_000_000
+PART = 50_000
+DIMENSION = 128
+WORDS = 20_000
+WORDS_IN_TEXT = 8
+PARTITIONS = 256
+REPEATS = 60
+QUERIES = 40
+"""Searches differ, so that nothing but indices and pages can come from a cache."""
+OUT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of request: for each repetition, the requests that are sent one after another."""
+
+    name: str
+    ours: Sequence[tuple[str, Any]]
+    peer: Sequence[Sequence[tuple[str, Any]]]
+
+
+def run(directory: Path, rows: int = ROWS) -> Report:
+    """Measure each kind of query on both servers, one request at a time."""
+    kinds = _kinds(rows)
+    ours_root, peer_root = directory / "ours", directory / "peer"
+    ours_root.mkdir()
+    peer_root.mkdir()
+    with serve_ours(ours_root) as server:
+        location = _write(server, rows)
+        ours = {kind.name: _measure(server, "t", [[request] for request in kind.ours]) for kind in kinds}
+        cold = server.resident_bytes()
+    shutil.copytree(location, peer_root / "t.lance")
+    with serve_peer(peer_root) as server:
+        peer = {kind.name: _measure(server, "t", kind.peer) for kind in kinds}
+    table = Table(
+        f"Queries of {count(rows)} rows with vectors of {DIMENSION} numbers and texts of {WORDS_IN_TEXT} words",
+        ("query", "ours, ms", "p90 ms", "peer, ms", "p90 ms", "time of ours by that of the peer"),
+    )
+    for kind in kinds:
+        mine, theirs = ours[kind.name], peer[kind.name]
+        table.add(
+            kind.name,
+            milliseconds(mine[0]),
+            milliseconds(mine[1]),
+            milliseconds(theirs[0]),
+            milliseconds(theirs[1]),
+            f"{mine[0] / theirs[0]:.2f}",
+        )
+    table.notes.append(
+        "Hybrid: one request to our server; to the peer, which refuses it, the two searches of a client."
+    )
+    table.notes.append(f"Memory of our server itself at the end: {count(cold / 1e6)} MB; queries run beside it.")
+    return Report(
+        "queries",
+        "Queries of one table",
+        f"One connection, one request at a time; medians of {REPEATS} requests after as many that are not counted. The "
+        f"table has an IVF_PQ index of {PARTITIONS} partitions, a full-text index and a B-tree. Both servers read the "
+        "same files from the page cache.",
+        [table],
+    )
+
+
+def _kinds(rows: int) -> list[Kind]:
+    random = np.random.default_rng(3)
+    vectors = random.standard_normal((QUERIES, DIMENSION)).astype("float32").tolist()
+    texts = [" ".join(f"w{word}" for word in random.integers(0, WORDS // 10, 2)) for _ in range(QUERIES)]
+    columns = {"column_names": ["id", "number"]}
+
+    def query(**request: Any) -> tuple[str, Any]:
+        return "query", {"k": 10, "vector": {}, "columns": columns, **request}
+
+    near = [query(vector={"single_vector": vector}, vector_column="vector") for vector in vectors]
+    text = [query(full_text_query={"string_query": {"query": words}}) for words in texts]
+    both = [query(**{**one[1], **other[1], "vector": one[1]["vector"]}) for one, other in zip(near, text, strict=True)]
+    single: dict[str, list[tuple[str, Any]]] = {
+        "count": [("count_rows", {})],
+        "count with a filter": [("count_rows", {"predicate": "number % 7 = 3"})],
+        "point lookup by B-tree": [query(filter=f"id = {row}") for row in random.integers(0, rows, QUERIES).tolist()],
+        "scan with a filter, 1 of 1,000 rows": [query(filter="number % 1000 = 7", k=0)],
+        "vector search, 10 rows": near,
+        "full-text search, 10 rows": text,
+        f"{count(OUT)} rows, two columns": [query(k=min(OUT, rows))],
+        f"{count(OUT)} rows, all columns": [query(k=min(OUT, rows), columns={})],
+    }
+    kinds = [Kind(name, requests, [[request] for request in requests]) for name, requests in single.items()]
+    kinds.append(Kind("hybrid search, 10 rows", both, list(zip(near, text, strict=True))))
+    return kinds
+
+
+def _measure(server: Server, table: str, requests: Sequence[Sequence[tuple[str, Any]]]) -> tuple[float, float]:
+    """The median and the ninth decile of the times of the requests, in seconds."""
+    encoded = [[(path, json.dumps(body).encode()) for path, body in group] for group in requests]
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+    times = []
+    for number in range(2 * REPEATS):
+        began = time.perf_counter()
+        for path, body in encoded[number % len(encoded)]:
+            connection.request("POST", f"/v1/table/{table}/{path}", body, {"content-type": "application/json"})
+            response = connection.getresponse()
+            data = response.read()
+            if response.status != http.client.OK:
+                raise RuntimeError(f"{path}: {response.status} {data[:400]!r}")
+        if number >= REPEATS:
+            times.append(time.perf_counter() - began)
+    connection.close()
+    return statistics.median(times), statistics.quantiles(times, n=10)[-1]
+
+
+def _write(server: Server, rows: int) -> Path:
+    """Write the table through our server, with its indices; where it is."""
+    client = lance_namespace.connect("rest", {"uri": f"http://127.0.0.1:{server.port}"})
+    parts = _parts(rows)
+    first = next(parts)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield first
+        yield from parts
+
+    reader = pa.RecordBatchReader.from_batches(first.schema, batches())
+    dataset = lance.write_dataset(reader, namespace_client=client, table_id=["t"], mode="create")
+    partitions = min(PARTITIONS, max(rows // 1000, 2))
+    dataset.create_index("vector", "IVF_PQ", num_partitions=partitions, num_sub_vectors=DIMENSION // 8)
+    dataset.create_scalar_index("text", "INVERTED")
+    dataset.create_scalar_index("id", "BTREE")
+    return Path(dataset.uri.removeprefix("file://"))
+
+
+def _parts(rows: int) -> Iterator[pa.RecordBatch]:
+    random = np.random.default_rng(1)
+    for first in range(0, rows, PART):
+        size = min(PART, rows - first)
+        # Words of different frequency, as in a language.
+        words = np.minimum(random.zipf(1.3, (size, WORDS_IN_TEXT)), WORDS)
+        vectors = random.standard_normal(size * DIMENSION).astype("float32")
+        yield pa.record_batch(
+            {
+                "id": pa.array(np.arange(first, first + size)),
+                "number": pa.array(random.integers(0, 1_000_000, size)),
+                "text": pa.array([" ".join(f"w{word}" for word in line) for line in words.tolist()]),
+                "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors), DIMENSION),
+            }
+        )
