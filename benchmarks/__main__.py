@@ -20,6 +20,7 @@ NAMES = (
     "table_reads",
     "queries",
     "under_load",
+    "row_writes",
     "beside_rows",
     "engine",
 )
