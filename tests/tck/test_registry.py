@@ -12,6 +12,7 @@ from lance_namespace_urllib3_client import models
 from namespace_tck import ALL, Check, Promise
 from namespace_tck.operations import BY_NAME, OPERATIONS, Success
 from namespace_tck.registry import CheckList, select
+from tests.server.servers import REPOSITORY
 
 TITLES = {operation.title for operation in OPERATIONS}
 
@@ -84,3 +85,12 @@ def test_a_check_without_a_sentence_is_refused() -> None:
         checks.define("create_table", "x", Promise.ROWS, "CreateTable", "no sentence", lambda _: None)
     with pytest.raises(ValueError, match="published operation"):
         checks.define("invent_table", "x", Promise.ROWS, "CreateTable", "A sentence.", lambda _: None)
+
+
+def test_the_report_is_about_these_checks() -> None:
+    page = (REPOSITORY / "docs" / "reference" / "conformance.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", page, re.MULTILINE))
+
+    assert f"has {len(ALL)} checks" in page
+    counted = {name: sum(int(count) for count in re.findall(r"\d+", cell)) for name, cell in rows.items()}
+    assert counted == Counter(check.operation for check in ALL)
