@@ -50,12 +50,15 @@ class StockClient:
         self._guard(lambda: lance.write_dataset(data, namespace_client=namespace, table_id=list(table), mode=mode))
 
     def _guard(self, work: Any) -> Any:
-        """Do the work. Before the first success an error of the storage means that it cannot be reached from here."""
+        """Do the work. Before the first success an error of pylance means that the storage cannot be reached from here.
+
+        A path of another machine is a dataset that does not exist to pylance: `ValueError`.
+        """
         if self._reason is not None:
             raise CheckSkipped(self._reason)
         try:
             done = work()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             if self._is_proven:
                 raise
             self._reason = f"the location of a table cannot be opened from here: {str(error)[:200]}"
