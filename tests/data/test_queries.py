@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import lance
 import lance_namespace as models
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -191,6 +192,34 @@ class TestVectorSearches:
         response = tables.ours.post("/v1/table/w$one/query", json=request_)
         assert refusal(response) == (400, 13)
         assert response.json()["error"] == "vector_column: expected one of in.v, w, found nothing"
+
+    @pytest.mark.parametrize(
+        ("name", "column", "vector"),
+        [
+            ("many", pa.list_(pa.list_(pa.float32(), 4)), {"multi_vector": [[0.1] * 4, [0.2, 0.1, 0.0, -1.0]]}),
+            ("many_one", pa.list_(pa.list_(pa.float32(), 4)), {"single_vector": [0.1] * 4}),
+            ("half", pa.list_(pa.float16(), 4), {"single_vector": [0.5] * 4}),
+            ("bits", pa.list_(pa.uint8(), 4), {"single_vector": [1, 2, 3, 4]}),
+        ],
+        ids=["several for one row", "one of several", "float16", "uint8"],
+    )
+    def test_of_vectors_of_any_kind_are_those_of_pylance(
+        self, tables: Queried, name: str, column: pa.DataType, vector: dict[str, Any]
+    ) -> None:
+        random = np.random.default_rng(1)
+        shape = (50, 3, 4) if name.startswith("many") else (50, 4)
+        values = random.integers(0, 255, shape) if name == "bits" else random.standard_normal(shape)
+        kind = {"half": "float16", "bits": "uint8"}.get(name, "float32")
+        rows = [row.tolist() if name.startswith("many") else list(row) for row in values.astype(kind)]
+        written = pa.table({"id": list(range(50)), "v": pa.array(rows, column)})
+        client = models.connect("rest", {"uri": tables.url})
+        dataset = lance.write_dataset(written, namespace_client=client, table_id=["w", name], mode="create")
+        metric = "hamming" if name == "bits" else "cosine"
+        request_ = {"k": 3, "vector": vector, "columns": ID, "distance_type": metric}
+        found = answered(tables.ours.post(f"/v1/table/w${name}/query", json=request_))
+        options = {"column": "v", "q": next(iter(vector.values())), "k": 3, "metric": metric}
+        assert found.num_rows == 3
+        assert found.equals(dataset.to_table(columns=["id"], nearest=options))
 
 
 FILTERS = (
