@@ -135,12 +135,6 @@ def refuses_unknown_columns(t: Trial) -> None:
     t.call("query_table", t.table(), request).refused(12, 13)
 
 
-@checks("query_table", Promise.ERRORS, "QueryTableRequest.k")
-def refuses_a_query_without_k(t: Trial) -> None:
-    """A request without k is refused with 400 and code 13."""
-    t.call("query_table", t.table(), {"vector": {}}).refused(13)
-
-
 @checks("query_table", Promise.ERRORS, "QueryTableRequest.offset")
 def refuses_a_negative_offset(t: Trial) -> None:
     """An offset below 0 is refused with 400 and code 13."""
