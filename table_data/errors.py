@@ -9,7 +9,7 @@ from typing import ClassVar
 
 
 class ClientError(Exception):
-    """Root of the exceptions of those who prepare and send changes of tables."""
+    """Root of the exceptions of code that prepares and sends changes of tables."""
 
 
 class InvalidCall(ClientError, ValueError):

@@ -1,4 +1,4 @@
-"""What operations on rows need: a catalog that finds tables and commits batches, and somebody who does the work."""
+"""What operations on rows need: a catalog that finds tables and commits batches, and a workforce that does the work."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ BatchCommit = Callable[[Json], tuple[Json, int]]
 
 
 class CatalogTables:
-    """A catalog for those who work on rows (`namespace_server.data.port.TableCatalog`)."""
+    """A catalog for operations on rows (`namespace_server.data.port.TableCatalog`)."""
 
     def __init__(
         self, catalog: Catalog, rules: RequestRules, storage_options: Mapping[str, str], commit: BatchCommit

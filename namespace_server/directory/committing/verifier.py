@@ -180,7 +180,7 @@ class Verifier:
             return InternalError(f"table {join(task.operation.id)}: a file of it is damaged: {error}"), ()
 
     def look_again(self, operation: DeleteBranch | DeleteTableVersions, finding: Finding) -> Finding:
-        """The finding as the reference files say now: the flip follows, and whoever writes one later sees it (B1, B2).
+        """The finding as the reference files say now: the flip follows, and a later writer sees it (B1, B2).
 
         What manifests said before stays: those that are committed since are looked at by planning.
         """

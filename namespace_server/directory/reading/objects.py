@@ -97,7 +97,7 @@ def describe_table(context: ReadContext, request: Request) -> Body:
         "location": uri,
         "properties": dict(table.properties),
     }
-    if requests.flag(request, "with_table_uri", default=True):  # as stock servers answer who does not say
+    if requests.flag(request, "with_table_uri", default=True):  # stock servers answer it unless it is refused
         body["table_uri"] = uri
     if context.about(table.id).managed:
         body["managed_versioning"] = True
