@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from table_data.batch_operations import Json, TableState
+from table_data.batch_operations import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,3 @@ class Staged:
     result: Json
     repeatable: bool
     independent: bool = False
-
-
-TableAtVersion = TableState
-"""A table at the version that a job works on; without a version for a table that has none."""

@@ -95,10 +95,8 @@ class DataOperations(Generic[Rows]):
         """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
         table, catalog_version = self._find(request, at)
         job = Job(operation, request, self._catalog.storage_options)
-        try:
+        with namespace_errors():
             return DataAnswer(self._workforce.value(job, table), catalog_version, table.version)
-        except ClientError as error:
-            raise namespace_error(error) from error
 
     @contextmanager
     def rows(
@@ -110,11 +108,8 @@ class DataOperations(Generic[Rows]):
         """
         table, catalog_version = self._find(request, at)
         job = Job(operation, request, self._catalog.storage_options)
-        try:
-            with self._workforce.rows(job, table, cancellation) as rows:
-                yield RowsAnswer(rows, catalog_version, table.version)
-        except ClientError as error:
-            raise namespace_error(error) from error
+        with namespace_errors(), self._workforce.rows(job, table, cancellation) as rows:
+            yield RowsAnswer(rows, catalog_version, table.version)
 
     def change(self, operation: str, request: Json, rows: Rows | None = None) -> DataAnswer:
         """Commit a change of a table, on its newest version. Raises the namespace errors of the operation."""
@@ -170,11 +165,8 @@ class DataOperations(Generic[Rows]):
         self, operation: str, request: Json, rows: Rows | None, *, new: bool = False
     ) -> Iterator[ChangeUnderWay]:
         job = Job(operation, request, self._catalog.storage_options, message_of(request), new)
-        try:
-            with self._workforce.change(job, rows) as change:
-                yield change
-        except ClientError as error:
-            raise namespace_error(error) from error
+        with namespace_errors(), self._workforce.change(job, rows) as change:
+            yield change
 
     def _find(self, request: Json, at: ReadPoint) -> tuple[TableState, int]:
         table, catalog_version = self._catalog.find_table(request, at=at.catalog_version)
@@ -244,6 +236,10 @@ def is_retryable(error: LanceNamespaceError, *, independent: bool = False) -> bo
     return independent or not any(str(failure.get("hint") or "").startswith("incompatible") for failure in failures)
 
 
-def namespace_error(error: ClientError) -> LanceNamespaceError:
-    """The namespace error for an error of work on rows."""
-    return from_error_code(getattr(error, "code", 18), str(error))
+@contextmanager
+def namespace_errors() -> Iterator[None]:
+    """Raise errors of work on rows in the block as the namespace errors of their codes."""
+    try:
+        yield
+    except ClientError as error:
+        raise from_error_code(getattr(error, "code", 18), str(error)) from error

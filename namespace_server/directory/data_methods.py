@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
@@ -83,13 +84,13 @@ class DataMethods(LanceNamespace):
     catalog: Catalog
     storage_options: Mapping[str, str]
 
+    @abstractmethod
     def commit_request(self, request: Json) -> tuple[Json, int]:
         """Commit a BatchCommitTables request; its response and the catalog version."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tables(self, commit: BatchCommit) -> CatalogTables:
         """The tables for operations on rows, whose batches `commit` commits."""
-        raise NotImplementedError
 
     @cached_property
     def data(self) -> DataOperations[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import lance_namespace as models
@@ -15,15 +16,15 @@ from namespace_server.directory.reading.response_cache import Answer, Body
 class ReferenceMethods(LanceNamespace):
     """The methods about tags, branches and transactions. They need what `DirectoryNamespace` has."""
 
-    def _read(self, operation: str, request: Any) -> Body:
-        raise NotImplementedError
+    @abstractmethod
+    def _read(self, operation: str, request: Any) -> Body: ...
 
-    def _write(self, operation: str, request: Any) -> Body:
-        raise NotImplementedError
+    @abstractmethod
+    def _write(self, operation: str, request: Any) -> Body: ...
 
+    @abstractmethod
     def change(self, operation: str, request: Request, *, principal: str | None = None) -> Answer:
         """Make a change that writes or removes files beside the catalog."""
-        raise NotImplementedError
 
     def _change(self, operation: str, request: Any) -> Body:
         return self.change(operation, plain(request)).body
