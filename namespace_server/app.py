@@ -1,4 +1,4 @@
-"""The application: middleware, the routes of reads, and FastAPI behind them."""
+"""The application: middleware, the direct routes, and FastAPI behind them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from namespace_server.rest.access_log import AccessLog
+from namespace_server.rest.direct import DirectRouter
 from namespace_server.rest.errors import render_error
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.limits import RequestLimits
 from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext
 from namespace_server.rest.port import Catalog
-from namespace_server.rest.reads import ReadRouter
-from namespace_server.rest.routers import READS, ROUTERS
+from namespace_server.rest.routers import DIRECT, ROUTERS
 from namespace_server.rest.service import CatalogService
 
 _EXPOSED = ("x-lance-catalog-version", "x-request-id")
@@ -28,8 +28,7 @@ _EXPOSED = ("x-lance-catalog-version", "x-request-id")
 class Application:
     """The ASGI application of one catalog. It serves HTTP within `lifespan` only.
 
-    Reads are matched first, by a router in front of FastAPI: matching a route and entering a handler takes FastAPI
-    longer than a describe takes as a whole.
+    Frequent operations are matched first, by a router in front of FastAPI.
     """
 
     def __init__(self, service: CatalogService, hosts: Iterable[str], origins: Iterable[str]) -> None:
@@ -40,7 +39,7 @@ class Application:
             self.api.include_router(router)
         for kind in (HTTPException, LanceNamespaceError, ValidationError, Exception):
             self.api.add_exception_handler(kind, answer_error)
-        self._routes = ReadRouter(READS, service, default=self.api)
+        self._routes = DirectRouter(DIRECT, service, default=self.api)
         allowed = [origin.lower().rstrip("/") for origin in origins]  # as browsers send them
         self._guard = HostGuard(hosts, allowed)
         app: ASGIApp = ErrorHandler(self._dispatch, service)

@@ -5,8 +5,10 @@ and answers become bytes.
 
     routers         the routes, one module for each kind of object
     middleware      request ids, the last error handler, hosts and origins
-    dependencies    FastAPI dependencies: identity, idempotency key, body of a change
-    reads           raw ASGI routes of read operations, and the router in front of FastAPI
+    dependencies    FastAPI dependencies, made of an exchange
+    direct          the router in front of FastAPI, and raw ASGI routes of frequent changes and reads of rows
+    reads           raw ASGI routes of reads of the catalog, whose answers may be cached
+    exchange        one request and what its parts say, for both kinds of routes
     service         what all routes share: the catalog, threads, the newest snapshot
     commit_queue    groups of changes and the threads that commit them
     request_body    reads bodies within bounds and decodes them

@@ -1,8 +1,9 @@
 """The queue in front of `DirectoryNamespace.commit`.
 
-Calls that arrive while a group is committed form the next group. A group does not wait to be full: it is closed after
-two idle iterations of the event loop. These are needed to answer the previous group and to read the next requests of
-its clients; without them the requests would miss the next group, and groups would be half as large.
+Calls that arrive while a group is committed form the next group. Before it is closed, it waits for the clients of the
+previous group, which were answered just now and often call again at once; otherwise two halves of the clients would
+take turns in groups half as large. It stops waiting as soon as they are all there, or when nothing arrives for some
+milliseconds.
 """
 
 from __future__ import annotations
@@ -24,9 +25,8 @@ _log = logging.getLogger(__name__)
 
 _Waiting = tuple[Call, "asyncio.Future[Answer]"]
 
-
-_IDLE_ITERATIONS = 2
-_MOST_ITERATIONS = 8
+_PATIENCE = 0.002
+"""Seconds for which a group waits for one more call, while clients of the previous group have not called again."""
 _ANSWERING_ITERATIONS = 1
 """Iterations of the event loop until the answers to a group are written. Clean-up before that would contend with them
 for the GIL, and delay them by milliseconds."""
@@ -58,7 +58,9 @@ class CommitQueue:
         ]
         self._idle = workers
         self._accepted = 0
-        self._gathering = False
+        self._closing = False
+        self._patience: asyncio.TimerHandle | None = None
+        self._returning = 0
         self._open = False
         self._done = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -83,7 +85,8 @@ class CommitQueue:
         waiting: asyncio.Future[Answer] = self._loop.create_future()
         self._accepted += 1
         self._waiting.append((call, waiting))
-        self._gather()
+        self._returning = max(0, self._returning - 1)
+        self._gather(self._loop)
         return await waiting
 
     async def close(self) -> None:
@@ -98,24 +101,29 @@ class CommitQueue:
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
 
-    def _gather(self) -> None:
-        """Form a group of the waiting calls, if a thread is free for it."""
-        if self._idle and self._waiting and not self._gathering and self._loop is not None:
-            self._gathering = True
-            self._loop.call_soon(self._close_when_idle, self._loop, 0, 0, 0)
-
-    def _close_when_idle(self, loop: asyncio.AbstractEventLoop, iterations: int, idle: int, seen: int) -> None:
-        """Close the group after two idle iterations, or wait for another iteration."""
-        found = len(self._waiting)
-        idle = 0 if found > seen else idle + 1
-        if found < self._group and idle < _IDLE_ITERATIONS and iterations < _MOST_ITERATIONS:
-            loop.call_soon(self._close_when_idle, loop, iterations + 1, idle, found)
+    def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close the group of the waiting calls when a thread is free for it and no more calls are expected."""
+        if not (self._idle and self._waiting):
             return
-        self._gathering = False
+        if self._patience is not None and (not self._returning or len(self._waiting) >= self._group):
+            self._patience.cancel()
+            self._patience, self._closing = None, False
+        if not self._closing:
+            self._closing = True  # in the next iteration of the loop: this one may have read more requests
+            loop.call_soon(self._close_or_wait, loop, 0)
+
+    def _close_or_wait(self, loop: asyncio.AbstractEventLoop, seen: int) -> None:
+        """Close the group, or wait for more calls if they are expected and some came since the last look."""
+        found = len(self._waiting)
+        if self._returning and seen < found < self._group:
+            self._patience = loop.call_later(_PATIENCE, self._close_or_wait, loop, found)
+            return
+        self._closing, self._patience = False, None
+        self._returning = 0
         self._idle -= 1
         group = [self._waiting.popleft() for _ in range(min(found, self._group))]
         self._jobs.put(partial(self._commit_group, loop, group))
-        self._gather()
+        self._gather(loop)
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -140,6 +148,7 @@ class CommitQueue:
         self, loop: asyncio.AbstractEventLoop, group: list[_Waiting], results: Sequence[Answer | LanceNamespaceError]
     ) -> None:
         self._accepted -= len(group)
+        self._returning += len(group)
         self._idle += 1
         if not (self._accepted or self._open):
             self._done.set()
@@ -150,7 +159,7 @@ class CommitQueue:
                 waiting.set_exception(result)
             else:
                 waiting.set_result(result)
-        self._gather()
+        self._gather(loop)
         self._later(loop, _ANSWERING_ITERATIONS, partial(self._clean_up, [call for call, _ in group]))
 
     def _later(self, loop: asyncio.AbstractEventLoop, iterations: int, job: Callable[[], None]) -> None:

@@ -2,65 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, get_origin, get_type_hints
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated
 
 from fastapi import Depends, Request
 from lance_namespace import UpdateTableSchemaMetadataRequest
 from lance_namespace.errors import InvalidInputError
-from pydantic import BaseModel, TypeAdapter
-from starlette.types import Receive
+from pydantic import BaseModel
 
 from namespace_server.data.operations import ReadPoint
-from namespace_server.rest.headers import (
-    Headers,
-    read_id,
-    read_idempotency_key,
-    read_least_version,
-    read_name,
-    read_pin,
-    read_query,
-)
+from namespace_server.rest.exchange import Exchange, QueryModel, RowsRequest
+from namespace_server.rest.headers import read_id, read_name
 from namespace_server.rest.models import BranchQuery, Query
-from namespace_server.rest.request_body import (
-    LARGE_BODY,
-    Change,
-    JsonObject,
-    check_arrow,
-    check_media_type,
-    decode_object,
-)
-from namespace_server.rest.requests import decode_body, parse_query
+from namespace_server.rest.request_body import Change, JsonObject, check_media_type, decode_object
 from namespace_server.rest.service import CatalogService, service_of
 
 Service = Annotated[CatalogService, Depends(service_of)]
 
 
-def headers_of(request: Request) -> Headers:
-    """All headers by their lower-case names."""
-    headers: Headers = request.scope["header_map"]
-    return headers
+# Not plain functions: FastAPI would call each of those in a thread.
+async def exchange_of(request: Request, service: Service) -> Exchange:
+    """What a request says. Raises `UnauthenticatedError` (16)."""
+    path, segment = request.scope["route"].path, request.path_params.get("id", "")
+    return Exchange(request.scope, request.receive, service, path, segment)
 
 
-RequestHeaders = Annotated[Headers, Depends(headers_of)]
+CurrentExchange = Annotated[Exchange, Depends(exchange_of)]
 
 
-def principal_of(request: Request, headers: RequestHeaders, service: Service) -> str | None:
-    """The principal of a request; None where no keys are configured. Raises `UnauthenticatedError` (16)."""
-    request.scope["route_path"] = request.scope["route"].path
-    principal = service.authenticator.principal(headers)
-    request.scope["principal"] = principal
-    return principal
+async def principal_of(exchange: CurrentExchange) -> str | None:
+    """The principal of a request; None where no keys are configured."""
+    return exchange.principal
 
 
 Principal = Annotated[str | None, Depends(principal_of)]
 
 
-def idempotency_key_of(headers: RequestHeaders) -> str | None:
+async def idempotency_key_of(exchange: CurrentExchange) -> str | None:
     """The idempotency key of a request, if it has one. Raises `InvalidInputError` (13)."""
-    return read_idempotency_key(headers)
+    return exchange.idempotency_key
 
 
 IdempotencyKey = Annotated[str | None, Depends(idempotency_key_of)]
@@ -69,48 +49,26 @@ IdempotencyKey = Annotated[str | None, Depends(idempotency_key_of)]
 def change_of(model: type[BaseModel], *, optional: bool = False) -> Callable[..., AsyncIterator[Change]]:
     """A dependency: the body of a change, checked against a published model.
 
-    Large bodies are decoded outside the event loop. Raises `InvalidInputError` (13), `pydantic.ValidationError`.
+    Raises `InvalidInputError` (13), `pydantic.ValidationError`.
     """
 
-    async def read_change(
-        request: Request, principal: Principal, headers: RequestHeaders, service: Service
-    ) -> AsyncIterator[Change]:
-        del principal  # identified before the body is read
-        check_media_type(headers)
-        data = await service.bodies.read(request.receive, headers, service.limits.body)
-
-        segment = request.path_params.get("id")
-        route = None if segment is None else read_id(segment, read_query(request.scope["query_string"]))
-        limits = service.limits
-        decode = partial(decode_body, data, model, limits, values=limits.values, route=route, optional=optional)
-        with service.bodies.hold(len(data)):
-            body = await service.in_thread(decode) if len(data) >= LARGE_BODY else decode()
-            yield Change(body, len(data))
+    async def read_change(exchange: CurrentExchange) -> AsyncIterator[Change]:
+        change = await exchange.change(model, optional=optional)
+        with exchange.service.bodies.hold(change.size):
+            yield change
 
     return read_change
 
 
-@dataclass(frozen=True, slots=True)
-class RowsRequest:
-    """A request whose body is rows: what its query says, with the id of its route, and where the body comes from."""
-
-    request: JsonObject
-    receive: Receive
-
-
-def rows_of(query: type[Query]) -> Callable[..., RowsRequest]:
+def rows_of(query: type[Query]) -> Callable[..., Awaitable[RowsRequest]]:
     """A dependency: a request whose body is an Arrow IPC stream or file, and whose fields are in the query.
 
     Raises `InvalidInputError` (13), `pydantic.ValidationError`.
     """
-    model: TypeAdapter[Query] = TypeAdapter(query)
-    repeated = tuple(name for name, kind in get_type_hints(query).items() if get_origin(kind) is list)
+    model = QueryModel(query)
 
-    def read_rows_request(request: Request, principal: Principal, headers: RequestHeaders) -> RowsRequest:
-        del principal  # identified before anything is read
-        check_arrow(headers)
-        given, parameters = parse_query(request.scope["query_string"], model, repeated)
-        return RowsRequest({**parameters, "id": read_id(request.path_params["id"], given)}, request.receive)
+    async def read_rows_request(exchange: CurrentExchange) -> RowsRequest:
+        return exchange.rows(model)
 
     return read_rows_request
 
@@ -118,26 +76,13 @@ def rows_of(query: type[Query]) -> Callable[..., RowsRequest]:
 def read_of(
     model: type[BaseModel], *, optional: bool = False, query: type[Query] = Query, large: bool = False
 ) -> Callable[..., AsyncIterator[JsonObject]]:
-    """A dependency: the body of an operation on one table, checked against a published model.
+    """A dependency: the body of an operation on one table, as `Exchange.table_request` reads it."""
+    known = QueryModel(query)
 
-    Fields that the body lacks may be parameters of the query, as `query` names them. A `large` body may hold long
-    vectors and filters. Raises `InvalidInputError` (13), `pydantic.ValidationError`.
-    """
-    known: TypeAdapter[Query] = TypeAdapter(query)
-
-    async def read_request(
-        request: Request, principal: Principal, headers: RequestHeaders, service: Service
-    ) -> AsyncIterator[JsonObject]:
-        del principal  # identified before the body is read
-        check_media_type(headers)
-        limits = service.limits
-        data = await service.bodies.read(request.receive, headers, limits.data.query if large else limits.read_body)
-        given, parameters = parse_query(request.scope["query_string"], known)
-        route = read_id(request.path_params["id"], given)
-        decode = partial(decode_body, data, model, limits, values=limits.values, route=route, optional=optional)
-        with service.bodies.hold(len(data)):
-            body = await service.in_thread(decode) if len(data) >= LARGE_BODY else decode()
-            yield {**parameters, **body}
+    async def read_request(exchange: CurrentExchange) -> AsyncIterator[JsonObject]:
+        found = await exchange.table_request(model, known, optional=optional, large=large)
+        with exchange.service.bodies.hold(found.size):
+            yield found.request
 
     return read_request
 
@@ -153,30 +98,27 @@ def named_in_path(request: JsonObject, field: str, segment: str) -> JsonObject:
     return {**request, field: name if given is None else given}
 
 
-_BRANCH: TypeAdapter[Query] = TypeAdapter(BranchQuery)
+_BRANCH = QueryModel(BranchQuery)
 
 
-async def schema_metadata_of(
-    request: Request, principal: Principal, headers: RequestHeaders, service: Service
-) -> JsonObject:
+async def schema_metadata_of(exchange: CurrentExchange) -> JsonObject:
     """A dependency: keys and values as the whole body, which has no other fields.
 
     Raises `InvalidInputError` (13), `pydantic.ValidationError`.
     """
-    del principal  # identified before the body is read
-    check_media_type(headers)
-    limits = service.limits
-    data = await service.bodies.read(request.receive, headers, limits.read_body)
-    given, parameters = parse_query(request.scope["query_string"], _BRANCH)
+    check_media_type(exchange.headers)
+    limits = exchange.service.limits
+    data = await exchange.service.bodies.read(exchange.receive, exchange.headers, limits.read_body)
+    given, parameters = _BRANCH.parse(exchange.scope["query_string"])
     metadata = decode_object(data, limits, values=limits.values)
-    body = {**parameters, "id": read_id(request.path_params["id"], given), "metadata": metadata}
+    body = {**parameters, "id": read_id(exchange.segment, given), "metadata": metadata}
     UpdateTableSchemaMetadataRequest.model_validate(body)
     return body
 
 
-def read_point_of(headers: RequestHeaders) -> ReadPoint:
+async def read_point_of(exchange: CurrentExchange) -> ReadPoint:
     """What a read of rows is to see. Raises `InvalidInputError` (13)."""
-    return ReadPoint(read_pin(headers), read_least_version(headers))
+    return exchange.read_point
 
 
 At = Annotated[ReadPoint, Depends(read_point_of)]

@@ -1,25 +1,20 @@
-"""Routes of read operations: raw ASGI, since a describe takes less time than a framework's request object."""
+"""Direct routes of reads of the catalog, whose answers may be cached."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 from pydantic import BaseModel, TypeAdapter
-from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
+from namespace_server.rest.direct import Endpoint
 from namespace_server.rest.headers import Headers, read_id, read_pin, read_version
 from namespace_server.rest.models import Query
 from namespace_server.rest.request_body import LARGE_BODY, JsonObject, check_media_type
 from namespace_server.rest.requests import decode_body, parse_query
 from namespace_server.rest.responses import success_headers
 from namespace_server.rest.service import CatalogService
-
-_PARAMETER: Final = re.compile(r"\{\w+\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,45 +33,20 @@ class ReadRoute:
     optional_body: bool = False
     silent: bool = False
 
-
-class ReadRouter:
-    """Hands a request to the `ReadRoute` that its path matches, any other to `default` (an ASGI application).
-
-    One regular expression matches all paths, so that the number of routes costs next to nothing.
-    """
-
-    def __init__(self, routes: Sequence[ReadRoute], service: CatalogService, default: ASGIApp) -> None:
-        self._endpoints = [ReadEndpoint(route, service) for route in routes]
-        # Each alternative has one group, so the number of the group that matched is the one of its route.
-        self._paths = re.compile("|".join(_pattern(route.path) for route in routes))
-        self._default = default
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Handle one request. Raises `HTTPException` (405) if the path is a read's, but not the method."""
-        found = self._paths.fullmatch(scope["path"])
-        if found is None or found.lastindex is None:
-            return self._default(scope, receive, send)
-        endpoint = self._endpoints[found.lastindex - 1]
-        if scope["method"] not in endpoint.methods:
-            raise HTTPException(405, headers={"Allow": ", ".join(endpoint.methods)})
-        return endpoint.answer(scope, receive, send, found[found.lastindex])
-
-
-def _pattern(path: str) -> str:
-    """A regular expression of a path template, with one group: its parameter, or nothing."""
-    return _PARAMETER.sub("([^/]+)", path) if _PARAMETER.search(path) else f"{path}()"
+    def endpoint(self, service: CatalogService) -> Endpoint:
+        """What answers the read."""
+        return ReadEndpoint(self, service).answer
 
 
 class ReadEndpoint:
     """Answers the requests of one `ReadRoute`."""
 
-    __slots__ = ("_query", "_route", "_service", "methods")
+    __slots__ = ("_query", "_route", "_service")
 
     def __init__(self, route: ReadRoute, service: CatalogService) -> None:
         self._route = route
         self._service = service
         self._query: TypeAdapter[Query] = TypeAdapter(route.query)
-        self.methods = ("GET", "HEAD") if route.method == "GET" else (route.method,)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send, segment: str) -> None:
         """Answer one request, where `segment` is the parameter in its path as it was sent, empty if it has none.

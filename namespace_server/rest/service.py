@@ -197,7 +197,7 @@ class CatalogService:
         self._newest = None
 
 
-def service_of(connection: HTTPConnection) -> CatalogService:
+async def service_of(connection: HTTPConnection) -> CatalogService:
     """The service of the application that a request came to (a FastAPI dependency)."""
     service: CatalogService = connection.app.state.service
     return service

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastapi.routing import APIRoute
 
 from namespace_server.rest import models
+from namespace_server.rest.direct import DirectRoute, RowChangeRoute, RowReadRoute, RowsRoute
 from namespace_server.rest.models import Query
 from namespace_server.rest.reads import ReadRoute
 from namespace_server.rest.routers import (
-    READS,
-    batches,
+    DIRECT,
     indices,
     namespaces,
     queries,
@@ -51,15 +51,13 @@ class Served:
 
 ROWS: dict[str, type[Query]] = {
     "create_table": models.CreateTableQuery,
-    "insert_into_table": models.InsertQuery,
-    "merge_insert_into_table": models.MergeInsertQuery,
     "stage_rows": models.StageRowsQuery,
 }
 PARAMETERS: dict[str, type[Query]] = {
     "update_table_schema_metadata": models.BranchQuery,
     "drop_table_index": models.BranchQuery,
 }
-CHANGES = tuple(
+BEHIND = tuple(
     Served(
         route.name,
         method,
@@ -70,14 +68,28 @@ CHANGES = tuple(
         pinned="at" in inspect.signature(route.endpoint).parameters,
         fresh="at" in inspect.signature(route.endpoint).parameters,
     )
-    for module in (tables, versions, namespaces, references, transactions, batches, rows, queries, schemas, indices)
+    for module in (tables, versions, namespaces, references, transactions, rows, queries, schemas, indices)
     for route in module.router.routes
     if isinstance(route, APIRoute)
     for method in route.methods
 )
 # The list of versions is the history itself: there is nothing to pin.
 HISTORY = {"list_catalog_versions", "describe_catalog_version"}
-SERVED: tuple[Served, ...] = (
-    *(Served(read.operation, read.method, read.path, read, pinned=read.operation not in HISTORY) for read in READS),
-    *CHANGES,
-)
+
+
+def _direct(route: DirectRoute) -> Served:
+    found = Served(route.operation, route.method, route.path)
+    match route:
+        case ReadRoute():
+            return replace(found, read=route, pinned=route.operation not in HISTORY)
+        case RowsRoute():
+            return replace(found, rows=route.query, data=True)
+        case RowReadRoute():
+            return replace(found, data=True, pinned=True, fresh=True)
+        case RowChangeRoute():
+            return replace(found, data=True)
+    return found
+
+
+SERVED: tuple[Served, ...] = (*(_direct(route) for route in DIRECT), *BEHIND)
+CHANGES = tuple(item for item in SERVED if item.read is None)

@@ -69,7 +69,10 @@ class TestCommitQueue:
         asyncio.run(run())
         assert events == ["answered", "answered", "cleared up", "cleared up"] * 20
 
-    def test_who_calls_again_upon_an_answer_is_in_the_next_group(self, echo_catalog: Any) -> None:
+    @pytest.mark.parametrize("iterations", [1, 30])
+    def test_a_client_that_calls_again_upon_its_answer_is_in_the_next_group(
+        self, echo_catalog: Any, iterations: int
+    ) -> None:
         async def run() -> None:
             commits = await self._started(echo_catalog)
             echo_catalog.gate.clear()
@@ -77,7 +80,8 @@ class TestCommitQueue:
             async def client(*calls: int) -> None:
                 for n in calls:
                     await commits.commit(call(echo_catalog, n))
-                    await asyncio.sleep(0)  # the way to the client and back
+                    for _ in range(iterations):  # the way to the client and back
+                        await asyncio.sleep(0)
 
             busy = asyncio.create_task(client(0, 4))
             await until_entered(echo_catalog)
@@ -89,6 +93,21 @@ class TestCommitQueue:
 
         asyncio.run(run())
         assert names(echo_catalog) == [[0], [1, 2, 3, 4]]
+
+    def test_a_group_does_not_wait_for_a_client_that_does_not_call_again(self, echo_catalog: Any) -> None:
+        async def run() -> None:
+            commits = await self._started(echo_catalog)
+            echo_catalog.gate.clear()
+            busy = asyncio.create_task(commits.commit(call(echo_catalog, 0)))
+            await until_entered(echo_catalog)
+            waiting = [asyncio.create_task(commits.commit(call(echo_catalog, n))) for n in (1, 2, 3)]
+            await asyncio.sleep(0)
+            echo_catalog.gate.set()
+            await asyncio.gather(busy, *waiting)
+            await commits.close()
+
+        asyncio.run(run())
+        assert names(echo_catalog) == [[0], [1, 2, 3]]
 
     def test_every_group_is_settled_and_a_failure_of_that_fails_no_call(self, echo_catalog: Any) -> None:
         async def run() -> None:

@@ -14,7 +14,7 @@ documentation  the OpenAPI document and the pages that show it
 
 from __future__ import annotations
 
-from namespace_server.rest.reads import ReadRoute
+from namespace_server.rest.direct import DirectRoute
 from namespace_server.rest.routers import (
     batches,
     catalog,
@@ -32,13 +32,16 @@ from namespace_server.rest.routers import (
     versions,
 )
 
-READS: tuple[ReadRoute, ...] = (
-    *tables.READS,
-    *versions.READS,
-    *namespaces.READS,
-    *references.READS,
-    *transactions.READS,
-    *catalog.READS,
+DIRECT: tuple[DirectRoute, ...] = (
+    *tables.DIRECT,
+    *versions.DIRECT,
+    *batches.DIRECT,
+    *rows.DIRECT,
+    *queries.DIRECT,
+    *namespaces.DIRECT,
+    *references.DIRECT,
+    *transactions.DIRECT,
+    *catalog.DIRECT,
 )
 """In the order in which they are matched: the most frequent first."""
 
@@ -48,7 +51,6 @@ ROUTERS = (
     namespaces.router,
     references.router,
     transactions.router,
-    batches.router,
     rows.router,
     schemas.router,
     indices.router,
@@ -57,4 +59,4 @@ ROUTERS = (
     documentation.router,
     unsupported.router,
 )
-"""Of everything but reads."""
+"""Of everything else, for FastAPI."""

@@ -18,7 +18,7 @@ from namespace_server.rest.reads import ReadRoute
 from namespace_server.rest.request_body import Change
 from namespace_server.rest.responses import success
 
-READS = (
+DIRECT = (
     ReadRoute("namespace_exists", "POST", "/v1/namespace/{id}/exists", NamespaceExistsRequest, silent=True),
     ReadRoute("describe_namespace", "POST", "/v1/namespace/{id}/describe", DescribeNamespaceRequest),
     ReadRoute("list_namespaces", "GET", "/v1/namespace/{id}/list", query=Paging),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
@@ -10,27 +9,17 @@ from lance_namespace import CountTableRowsRequest, GetTableStatsRequest
 
 from namespace_server.data.operations import plan_request
 from namespace_server.rest.dependencies import At, Service, read_of
+from namespace_server.rest.direct import RowReadRoute
 from namespace_server.rest.models import AnalyzeRequest, ExplainRequest, QueryRequest
 from namespace_server.rest.request_body import JsonObject
-from namespace_server.rest.responses import RowsResponse, read_success
+from namespace_server.rest.responses import read_success
+
+DIRECT = (
+    RowReadRoute("query_table", "/v1/table/{id}/query", QueryRequest, streamed=True),
+    RowReadRoute("count_table_rows", "/v1/table/{id}/count_rows", CountTableRowsRequest),
+)
 
 router = APIRouter()
-
-
-@router.post("/v1/table/{id}/query")
-async def query_table(
-    request: Annotated[JsonObject, Depends(read_of(QueryRequest, large=True))], at: At, service: Service
-) -> Response:
-    """The rows of a scan, of a vector search, of a full-text search, or of both."""
-    return RowsResponse(service, partial(service.data.rows, "query_table", request, at=at))
-
-
-@router.post("/v1/table/{id}/count_rows")
-async def count_table_rows(
-    request: Annotated[JsonObject, Depends(read_of(CountTableRowsRequest, large=True))], at: At, service: Service
-) -> Response:
-    """The number of rows, or of those that match a predicate."""
-    return read_success(service, await service.data.value("count_table_rows", request, at=at))
 
 
 @router.post("/v1/table/{id}/stats")

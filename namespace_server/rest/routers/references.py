@@ -22,7 +22,7 @@ from namespace_server.rest.reads import ReadRoute
 from namespace_server.rest.request_body import Change
 from namespace_server.rest.responses import success
 
-READS = (
+DIRECT = (
     # Everything is in the query; stock clients send no body, or `null`.
     ReadRoute("list_table_tags", "POST", "/v1/table/{id}/tags/list", ListTableTagsRequest, Paging, optional_body=True),
     ReadRoute("get_table_tag_version", "POST", "/v1/table/{id}/tags/version", GetTableTagVersionRequest),

@@ -7,10 +7,18 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Response
 from lance_namespace import DeleteFromTableRequest, UpdateTableRequest
 
-from namespace_server.rest.dependencies import RowsRequest, Service, read_of, rows_of
+from namespace_server.rest.dependencies import Service, rows_of
+from namespace_server.rest.direct import RowChangeRoute, RowsRoute
+from namespace_server.rest.exchange import RowsRequest
 from namespace_server.rest.models import CreateTableQuery, InsertQuery, MergeInsertQuery, StageRowsQuery
-from namespace_server.rest.request_body import JsonObject
 from namespace_server.rest.responses import success
+
+DIRECT = (
+    RowsRoute("insert_into_table", "/v1/table/{id}/insert", InsertQuery),
+    RowsRoute("merge_insert_into_table", "/v1/table/{id}/merge_insert", MergeInsertQuery),
+    RowChangeRoute("update_table", "/v1/table/{id}/update", UpdateTableRequest),
+    RowChangeRoute("delete_from_table", "/v1/table/{id}/delete", DeleteFromTableRequest),
+)
 
 router = APIRouter()
 
@@ -25,33 +33,3 @@ async def create_table(rows: Annotated[RowsRequest, Depends(rows_of(CreateTableQ
 async def stage_rows(rows: Annotated[RowsRequest, Depends(rows_of(StageRowsQuery))], service: Service) -> Response:
     """Write rows for a batch that commits them, together with changes of other tables."""
     return success(service, await service.data.stage_rows(rows.request, rows.receive))
-
-
-@router.post("/v1/table/{id}/insert")
-async def insert_into_table(rows: Annotated[RowsRequest, Depends(rows_of(InsertQuery))], service: Service) -> Response:
-    """Append rows, or replace all rows (mode `overwrite`)."""
-    return success(service, await service.data.change("insert_into_table", rows.request, rows.receive))
-
-
-@router.post("/v1/table/{id}/merge_insert")
-async def merge_insert_into_table(
-    rows: Annotated[RowsRequest, Depends(rows_of(MergeInsertQuery))], service: Service
-) -> Response:
-    """Merge rows by key."""
-    return success(service, await service.data.change("merge_insert_into_table", rows.request, rows.receive))
-
-
-@router.post("/v1/table/{id}/update")
-async def update_table(
-    request: Annotated[JsonObject, Depends(read_of(UpdateTableRequest))], service: Service
-) -> Response:
-    """Set columns to SQL expressions in the rows that match."""
-    return success(service, await service.data.change("update_table", request))
-
-
-@router.post("/v1/table/{id}/delete")
-async def delete_from_table(
-    request: Annotated[JsonObject, Depends(read_of(DeleteFromTableRequest))], service: Service
-) -> Response:
-    """Delete the rows that match."""
-    return success(service, await service.data.change("delete_from_table", request))

@@ -16,27 +16,21 @@ from lance_namespace import (
 )
 
 from namespace_server.rest.dependencies import Principal, Service, change_of
+from namespace_server.rest.direct import ChangeRoute
 from namespace_server.rest.models import DescribeTableQuery, ListTablesQuery
 from namespace_server.rest.reads import ReadRoute
 from namespace_server.rest.request_body import Change
 from namespace_server.rest.responses import success
 
-READS = (
+DIRECT = (
     ReadRoute("describe_table", "POST", "/v1/table/{id}/describe", DescribeTableRequest, DescribeTableQuery),
     ReadRoute("list_tables", "GET", "/v1/namespace/{id}/table/list", query=ListTablesQuery),
     ReadRoute("table_exists", "POST", "/v1/table/{id}/exists", TableExistsRequest, silent=True),
     ReadRoute("list_all_tables", "GET", "/v1/table", query=ListTablesQuery),
+    ChangeRoute("declare_table", "/v1/table/{id}/declare", DeclareTableRequest),
 )
 
 router = APIRouter()
-
-
-@router.post("/v1/table/{id}/declare")
-async def declare_table(
-    change: Annotated[Change, Depends(change_of(DeclareTableRequest))], principal: Principal, service: Service
-) -> Response:
-    """Reserve a name and a location for a table."""
-    return success(service, await service.commit("declare_table", change, principal))
 
 
 @router.post("/v1/table/{id}/register")

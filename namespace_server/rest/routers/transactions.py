@@ -12,7 +12,7 @@ from namespace_server.rest.reads import ReadRoute
 from namespace_server.rest.request_body import Change
 from namespace_server.rest.responses import success
 
-READS = (
+DIRECT = (
     ReadRoute(
         "describe_transaction",
         "POST",

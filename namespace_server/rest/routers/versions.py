@@ -12,12 +12,13 @@ from lance_namespace import (
 )
 
 from namespace_server.rest.dependencies import IdempotencyKey, Principal, Service, change_of
+from namespace_server.rest.direct import ChangeRoute
 from namespace_server.rest.models import CreateAnyTableVersionRequest, ListTableVersionsQuery
 from namespace_server.rest.reads import ReadRoute
 from namespace_server.rest.request_body import Change
 from namespace_server.rest.responses import success
 
-READS = (
+DIRECT = (
     # Everything is in the query; stock clients send no body, or `null`.
     ReadRoute(
         "list_table_versions",
@@ -28,17 +29,10 @@ READS = (
         optional_body=True,
     ),
     ReadRoute("describe_table_version", "POST", "/v1/table/{id}/version/describe", DescribeTableVersionRequest),
+    ChangeRoute("create_table_version", "/v1/table/{id}/version/create", CreateAnyTableVersionRequest),
 )
 
 router = APIRouter()
-
-
-@router.post("/v1/table/{id}/version/create")
-async def create_table_version(
-    change: Annotated[Change, Depends(change_of(CreateAnyTableVersionRequest))], principal: Principal, service: Service
-) -> Response:
-    """Publish a staged manifest as the next version of a table."""
-    return success(service, await service.commit("create_table_version", change, principal))
 
 
 @router.post("/v1/table/{id}/version/delete")
