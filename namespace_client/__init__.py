@@ -16,26 +16,30 @@ wire                request and response types
 
 from __future__ import annotations
 
-from lance_core.compaction import CompactionOptions
-from namespace_client.catalog import Attempt, Catalog
-from namespace_client.errors import (
-    CatalogUnavailable,
-    CatalogUnreachable,
-    ClientError,
-    CommitConflict,
-    CommitRejected,
-    CommitUnknown,
-    Conflict,
-    IncompatibleConflict,
-    InvalidCall,
-    RetryableConflict,
-)
-from namespace_client.http import CatalogServer
-from namespace_client.reading import TableReader
-from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
-from namespace_client.staged_transaction import StagedTransaction
-from namespace_client.transaction import MultiTableTransaction
-from table_data.batch_operations import TableState
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from lance_core.compaction import CompactionOptions
+    from namespace_client.catalog import Attempt, Catalog
+    from namespace_client.errors import (
+        CatalogUnavailable,
+        CatalogUnreachable,
+        ClientError,
+        CommitConflict,
+        CommitRejected,
+        CommitUnknown,
+        Conflict,
+        IncompatibleConflict,
+        InvalidCall,
+        RetryableConflict,
+    )
+    from namespace_client.http import CatalogServer
+    from namespace_client.reading import TableReader
+    from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
+    from namespace_client.staged_transaction import StagedTransaction
+    from namespace_client.transaction import MultiTableTransaction
+    from table_data.batch_operations import TableState
 
 __all__ = [
     "Attempt",
@@ -61,3 +65,40 @@ __all__ = [
     "TableState",
     "TransactionResult",
 ]
+
+_HOMES: Final = {
+    "CompactionOptions": "lance_core.compaction",
+    "Attempt": "namespace_client.catalog",
+    "Catalog": "namespace_client.catalog",
+    "CatalogUnavailable": "namespace_client.errors",
+    "CatalogUnreachable": "namespace_client.errors",
+    "ClientError": "namespace_client.errors",
+    "CommitConflict": "namespace_client.errors",
+    "CommitRejected": "namespace_client.errors",
+    "CommitUnknown": "namespace_client.errors",
+    "Conflict": "namespace_client.errors",
+    "IncompatibleConflict": "namespace_client.errors",
+    "InvalidCall": "namespace_client.errors",
+    "RetryableConflict": "namespace_client.errors",
+    "CatalogServer": "namespace_client.http",
+    "TableReader": "namespace_client.reading",
+    "CompactionCounts": "namespace_client.results",
+    "MergeCounts": "namespace_client.results",
+    "TableResult": "namespace_client.results",
+    "TransactionResult": "namespace_client.results",
+    "StagedTransaction": "namespace_client.staged_transaction",
+    "MultiTableTransaction": "namespace_client.transaction",
+    "TableState": "table_data.batch_operations",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module of a name when the name is first used: a Spark worker needs few of them."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -55,6 +55,8 @@ class StagedTransaction:
         isolation: "snapshot" or "serializable", see `Catalog.begin`.
         storage_options: Options of Lance for the object store of the tables.
         key_prefix: Prefix of the idempotency key.
+        begin: Catalog version that the transaction begins at, the newest if None. Operations may be staged for it in
+            one process and committed in another.
 
     Raises:
         InvalidCall: `isolation` has another value.
@@ -69,6 +71,7 @@ class StagedTransaction:
         isolation: Isolation = "snapshot",
         storage_options: Mapping[str, str] | None = None,
         key_prefix: str = "transaction",
+        begin: CatalogHead | None = None,
     ) -> None:
         if isolation not in {"snapshot", "serializable"}:
             raise InvalidCall(f"isolation {isolation!r}: expected snapshot or serializable")
@@ -78,6 +81,7 @@ class StagedTransaction:
         self._serializable = isolation == "serializable"
         self._options = dict(storage_options or {})
         self._key = f"{key_prefix}-{uuid.uuid4()}"
+        self._given_begin = begin
         self._begin: CatalogHead | None = None
         self._over = False
         self._tables: dict[tuple[TableId, str | None], TableChanges] = {}
@@ -88,7 +92,7 @@ class StagedTransaction:
     def __enter__(self) -> Self:
         if self._begin is not None:
             raise InvalidCall("a transaction is used once; begin another one")
-        self._begin = self._access.state()
+        self._begin = self._given_begin or self._access.state()
         return self
 
     def __exit__(
@@ -104,6 +108,11 @@ class StagedTransaction:
     def catalog_version(self) -> int:
         """The catalog version that all reads are of."""
         return self._started().version
+
+    @property
+    def begin(self) -> CatalogHead:
+        """Root of the catalog, and the catalog version that all reads are of."""
+        return self._started()
 
     @property
     def idempotency_key(self) -> str:
@@ -177,7 +186,12 @@ class StagedTransaction:
         return None if changes is None else changes.state
 
     def declare(
-        self, table: TableName, *, properties: Mapping[str, str] | None = None, stable_row_ids: bool = False
+        self,
+        table: TableName,
+        *,
+        properties: Mapping[str, str] | None = None,
+        stable_row_ids: bool = False,
+        location: str | None = None,
     ) -> TableState:
         """Reserve a unique location for a new table, so that its files can be written before the commit.
 
@@ -187,6 +201,8 @@ class StagedTransaction:
             table: Name of the table.
             properties: Properties that the catalog stores with the table.
             stable_row_ids: Whether rows keep their ids when they are updated or compacted.
+            location: URI that another transaction reserved for this table, and that holds its files; a new one if
+                None.
 
         Returns:
             The table, with its location and without a version.
@@ -197,7 +213,7 @@ class StagedTransaction:
         table_id = self._id(table)
         if self._find(table_id, None) is not None:
             raise InvalidCall(f"{DELIMITER.join(table_id)} exists: expected a new table")
-        changes = self._tables[table_id, None] = self._new_changes(table_id, properties, stable_row_ids)
+        changes = self._tables[table_id, None] = self._new_changes(table_id, properties, stable_row_ids, location)
         return changes.state
 
     def stage(self, table: TableName, operation: Operation, *, call: str, branch: str | None = None) -> None:
@@ -280,9 +296,13 @@ class StagedTransaction:
         return changes
 
     def _new_changes(
-        self, table_id: TableId, properties: Mapping[str, str] | None, stable_row_ids: bool
+        self,
+        table_id: TableId,
+        properties: Mapping[str, str] | None,
+        stable_row_ids: bool,
+        location: str | None = None,
     ) -> TableChanges:
-        location = f"{self._started().root}/{new_table_location(DELIMITER.join(table_id))}"
+        location = location or f"{self._started().root}/{new_table_location(DELIMITER.join(table_id))}"
         changes = TableChanges(TableState(table_id, location, None, dict(properties or {})), self._options, new=True)
         changes.stable_row_ids = stable_row_ids
         return changes

@@ -1,5 +1,7 @@
 """Graphs in Lance tables from Spark: staged by tasks, committed in one batch, read at one catalog version.
 
+source       data source `lance`: `spark.read.format("lance")`, `df.write.format("lance")`
+tables       one version of a table, as tasks read it
 graph        `Graph`, `Node`, `Edge`: the declaration of a graph
 write        `GraphWrite`: calls of a write, on a transaction of `namespace_client`
 table_write  state of one table in a write
@@ -15,23 +17,27 @@ session      settings of a Spark session
 
 from __future__ import annotations
 
-from namespace_client.http import CatalogServer
-from namespace_client.wire import CatalogPins
-from spark_catalog.errors import (
-    GraphCheckFailed,
-    GraphConflict,
-    GraphError,
-    InvalidWrite,
-    ServerUnreachable,
-    StagingFailed,
-    WriteRejected,
-    WriteUnknown,
-)
-from spark_catalog.graph import Edge, Graph, Node
-from spark_catalog.read import GraphSnapshot, read_graph, read_table
-from spark_catalog.results import GraphTableResult, GraphWriteResult, StagedTable
-from spark_catalog.session import configure, start
-from spark_catalog.write import GraphWrite
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from namespace_client.http import CatalogServer
+    from namespace_client.wire import CatalogPins
+    from spark_catalog.errors import (
+        GraphCheckFailed,
+        GraphConflict,
+        GraphError,
+        InvalidWrite,
+        ServerUnreachable,
+        StagingFailed,
+        WriteRejected,
+        WriteUnknown,
+    )
+    from spark_catalog.graph import Edge, Graph, Node
+    from spark_catalog.read import GraphSnapshot, read_graph, read_table
+    from spark_catalog.results import GraphTableResult, GraphWriteResult, StagedTable
+    from spark_catalog.session import configure, start
+    from spark_catalog.write import GraphWrite
 
 __all__ = [
     "CatalogPins",
@@ -57,3 +63,40 @@ __all__ = [
     "read_table",
     "start",
 ]
+
+_HOMES: Final = {
+    "CatalogServer": "namespace_client.http",
+    "CatalogPins": "namespace_client.wire",
+    "GraphCheckFailed": "spark_catalog.errors",
+    "GraphConflict": "spark_catalog.errors",
+    "GraphError": "spark_catalog.errors",
+    "InvalidWrite": "spark_catalog.errors",
+    "ServerUnreachable": "spark_catalog.errors",
+    "StagingFailed": "spark_catalog.errors",
+    "WriteRejected": "spark_catalog.errors",
+    "WriteUnknown": "spark_catalog.errors",
+    "Edge": "spark_catalog.graph",
+    "Graph": "spark_catalog.graph",
+    "Node": "spark_catalog.graph",
+    "GraphSnapshot": "spark_catalog.read",
+    "read_graph": "spark_catalog.read",
+    "read_table": "spark_catalog.read",
+    "GraphTableResult": "spark_catalog.results",
+    "GraphWriteResult": "spark_catalog.results",
+    "StagedTable": "spark_catalog.results",
+    "configure": "spark_catalog.session",
+    "start": "spark_catalog.session",
+    "GraphWrite": "spark_catalog.write",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module of a name when the name is first used: a Spark worker needs few of them."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

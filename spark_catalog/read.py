@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import lance
 import pyarrow as pa
 from lance.file import LanceFileReader
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from namespace_client.http import CatalogServer
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.graph import Edge, Graph, Node, parse_properties
-from spark_catalog.staging import numbers
+from spark_catalog.tables.frames import scan_frame, sized_numbers
+from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.tables.planned import plan_scan
+from spark_catalog.tables.reading import BATCH_ROWS
+from spark_catalog.tables.scans import Scan
+from spark_catalog.tables.types import arrow_schema, cast_batch, row_width, spark_schema
 from table_data.batch_operations import TableId, TableState
 
-_BATCH_ROWS = 65_536
+_FILES_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,55 +52,6 @@ class GraphSnapshot:
         return {name: self.tables[name] for name in self.graph.edges}
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedTable:
-    """One version of one table. Pickled into the tasks."""
-
-    uri: str
-    version: int
-    storage_options: Mapping[str, str] = field(default_factory=dict)
-
-    def open(self) -> lance.LanceDataset:
-        """Open the version with pylance."""
-        return lance.dataset(self.uri, version=self.version, storage_options=dict(self.storage_options))
-
-    def frame(
-        self, spark: SparkSession, columns: Sequence[str] | None = None, predicate: str | None = None
-    ) -> DataFrame:
-        """Read rows, one task for each group of fragments.
-
-        Args:
-            spark: Session that runs the tasks.
-            columns: Names of the columns to read, all columns if None.
-            predicate: SQL filter expression of Lance.
-
-        Returns:
-            The rows.
-
-        Raises:
-            InvalidWrite: There is no such column.
-        """
-        dataset = self.open()
-        wanted = list(columns) if columns is not None else dataset.schema.names
-        unknown = [name for name in wanted if name not in dataset.schema.names]
-        if unknown or not wanted:
-            raise InvalidWrite(f"{self.uri}: expected columns among {dataset.schema.names}, found {wanted}")
-        stored = pa.schema([dataset.schema.field(name) for name in wanted])
-        ids = [fragment.fragment_id for fragment in dataset.get_fragments()]
-        shown = from_arrow_schema(_readable(stored))
-        arrow = to_arrow_schema(shown, timezone="UTC")
-
-        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            opened = self.open()
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    fragment = opened.get_fragment(ids[number])
-                    for rows in fragment.to_batches(columns=wanted, filter=predicate, batch_size=_BATCH_ROWS):
-                        yield _cast(rows, arrow)
-
-        return numbers(spark, len(ids)).mapInArrow(read, shown)
-
-
 def read_table(
     spark: SparkSession,
     server: CatalogServer | str,
@@ -104,12 +59,14 @@ def read_table(
     *,
     catalog_version: int | None = None,
     columns: Sequence[str] | None = None,
+    filter: str | None = None,  # noqa: A002 - the word of Lance and of Spark
+    limit: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Read a table as of a catalog version.
 
     The version is resolved by this call. Later commits do not change the DataFrame. Unsigned integers become the next
-    wider signed type, half floats become floats.
+    wider signed type, half floats become floats. Spark knows the size of the rows before the filter.
 
     Example:
         ```python
@@ -121,14 +78,17 @@ def read_table(
         server: Connections to a server, or its URL.
         table_id: Path of the table.
         catalog_version: Catalog version to read, the newest if None.
-        columns: Names of the columns to read, all columns if None.
+        columns: Names of the columns to read, all columns if None. `_rowid`, `_rowaddr`, `_row_created_at_version` and
+            `_row_last_updated_at_version` may be among them.
+        filter: SQL expression of Lance that the rows must match. It is applied where the rows are read.
+        limit: Largest number of rows; which ones is not defined.
         storage_options: Options of Lance for the object store of the table.
 
     Returns:
         The rows.
 
     Raises:
-        InvalidWrite: There is no such table, version or column.
+        InvalidWrite: There is no such table, version or column, or the filter does not fit the table.
         ServerUnreachable: The server does not respond.
     """
     with _connected(server) as catalog:
@@ -136,7 +96,25 @@ def read_table(
     state = pins.tables.get(tuple(table_id))
     if state is None or state.version is None:
         raise InvalidWrite(f"{'$'.join(table_id)}: no version of it in catalog version {pins.version}")
-    return PinnedTable(state.uri, state.version, dict(storage_options or {})).frame(spark, columns)
+    table = PinnedTable(state.uri, state.version, dict(storage_options or {}))
+    return read_pinned(spark, table, columns=columns, filter=filter, limit=limit)
+
+
+def read_pinned(
+    spark: SparkSession,
+    table: PinnedTable,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: str | None = None,  # noqa: A002 - the word of Lance and of Spark
+    limit: int | None = None,
+) -> DataFrame:
+    """Read rows of one version, without a catalog. See `read_table`."""
+    if limit is not None and limit < 0:
+        raise InvalidWrite(f"{table.uri}: limit {limit}: expected a number from 0")
+    if columns is not None and not columns:
+        raise InvalidWrite(f"{table.uri}: expected columns, found none")
+    scan = Scan(tuple(columns) if columns is not None else None, filter, limit)
+    return scan_frame(spark, plan_scan(table, scan))
 
 
 def read_graph(
@@ -145,6 +123,8 @@ def read_graph(
     namespace: Sequence[str],
     *,
     catalog_version: int | None = None,
+    columns: Mapping[str, Sequence[str]] | None = None,
+    filter: Mapping[str, str] | None = None,  # noqa: A002 - the word of Lance and of Spark
     storage_options: Mapping[str, str] | None = None,
 ) -> GraphSnapshot:
     """Read all tables of a namespace as of one catalog version. Tables that are only declared are left out.
@@ -154,16 +134,20 @@ def read_graph(
         server: Connections to a server, or its URL.
         namespace: Path of the namespace.
         catalog_version: Catalog version to read, the newest if None.
+        columns: Names of the columns to read by table; all columns of a table that is left out.
+        filter: SQL expressions of Lance by table; all rows of a table that is left out.
         storage_options: Options of Lance for the object store of the tables.
 
     Returns:
         The tables, with their versions and declarations.
 
     Raises:
-        InvalidWrite: A stored declaration cannot be understood.
+        InvalidWrite: A stored declaration cannot be understood; or `columns` or `filter` do not fit, or name a table
+            that is not there.
         ServerUnreachable: The server does not respond.
     """
     options = dict(storage_options or {})
+    wanted, filters = dict(columns or {}), dict(filter or {})
     nodes: dict[str, Node] = {}
     edges: dict[str, Edge] = {}
     frames: dict[str, DataFrame] = {}
@@ -180,7 +164,11 @@ def read_graph(
             elif declared is not None:
                 edges[name] = declared
             versions[name] = state.version
-            frames[name] = PinnedTable(state.uri, state.version, options).frame(spark)
+            table = PinnedTable(state.uri, state.version, options)
+            frames[name] = read_pinned(spark, table, columns=wanted.get(name), filter=filters.get(name))
+    unknown = sorted({*wanted, *filters} - frames.keys())
+    if unknown:
+        raise InvalidWrite(f"columns or filter of {', '.join(unknown)}: expected tables among {', '.join(frames)}")
     return GraphSnapshot(pins.version, versions, Graph(nodes, edges), frames)
 
 
@@ -197,17 +185,23 @@ def read_data_files(
     paths = [f"{uri}/{file}" for file in files]
     options, wanted = dict(storage_options), list(columns)
     stored = LanceFileReader(paths[0], storage_options=options, columns=wanted).read_range(0, 0).to_table().schema
-    shown = from_arrow_schema(_readable(stored))
-    arrow = to_arrow_schema(shown, timezone="UTC")
+    shown = spark_schema(stored)
+    arrow = arrow_schema(shown)
+
+    def rows_in(path: str) -> int:
+        return int(LanceFileReader(path, storage_options=options).metadata().num_rows)
+
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        size = sum(pool.map(rows_in, paths)) * row_width(stored)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 reader = LanceFileReader(paths[number], storage_options=options, columns=wanted)
-                for rows in reader.read_all(batch_size=_BATCH_ROWS).to_batches():
-                    yield _cast(rows, arrow)
+                for rows in reader.read_all(batch_size=BATCH_ROWS).to_batches():
+                    yield cast_batch(rows, arrow)
 
-    return numbers(spark, len(paths)).mapInArrow(read, shown)
+    return sized_numbers(spark, len(paths), size).mapInArrow(read, shown)
 
 
 @contextmanager
@@ -218,35 +212,3 @@ def _connected(server: CatalogServer | str) -> Iterator[CatalogServer]:
     else:
         with CatalogServer(server) as connection:
             yield connection
-
-
-def _readable(schema: pa.Schema) -> pa.Schema:
-    """The schema with types that Spark does not have replaced by wider ones."""
-    return pa.schema([field.with_type(_readable_type(field.type)).remove_metadata() for field in schema])
-
-
-def _readable_type(kind: pa.DataType) -> pa.DataType:
-    wider = {
-        pa.uint8(): pa.int16(),
-        pa.uint16(): pa.int32(),
-        pa.uint32(): pa.int64(),
-        pa.uint64(): pa.decimal128(20, 0),
-        pa.float16(): pa.float32(),
-        pa.date64(): pa.date32(),
-    }
-    if pa.types.is_struct(kind):
-        return pa.struct([item.with_type(_readable_type(item.type)) for item in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return pa.list_(kind.value_field.with_type(_readable_type(kind.value_type)))
-    return wider.get(kind, kind)
-
-
-def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast a batch to the schema of the DataFrame, which Spark requires exactly."""
-    return pa.RecordBatch.from_arrays(
-        [
-            column if column.type == wanted.type else column.cast(wanted.type)
-            for column, wanted in zip(batch.columns, schema, strict=True)
-        ],
-        schema=schema,
-    )

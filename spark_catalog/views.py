@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_catalog.checks import Columns, TableView
-from spark_catalog.read import PinnedTable, read_data_files
+from spark_catalog.read import read_data_files, read_pinned
 from spark_catalog.table_write import TableWrite
+from spark_catalog.tables.pinned import PinnedTable
 from table_data.batch_operations import TableState
 
 
@@ -20,7 +21,7 @@ def view_table(
     def stored(columns: Columns, predicate: str | None = None) -> DataFrame | None:
         if state is None or state.version is None:
             return None
-        return PinnedTable(state.uri, state.version, options).frame(spark, columns, predicate)
+        return read_pinned(spark, PinnedTable(state.uri, state.version, options), columns=columns, filter=predicate)
 
     def staged(columns: Columns) -> DataFrame | None:
         files = write.new_files if write is not None else ()

@@ -19,10 +19,10 @@ from spark_catalog.checks import Change, Level, check_write
 from spark_catalog.errors import InvalidWrite, ServerUnreachable, WriteRejected
 from spark_catalog.graph import Edge, Graph, Node, parse_properties
 from spark_catalog.jobs import StagingJobs, await_jobs, cancel_jobs
-from spark_catalog.read import PinnedTable
 from spark_catalog.results import GraphTableResult, GraphWriteResult, StagedTable
 from spark_catalog.staging import StageTarget, check_columns, discard_files, stage, stage_deletes, stage_upsert
 from spark_catalog.table_write import Staged, TableWrite
+from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.views import view_table
 from table_data.batch_operations import TableId, TableState
 

@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_catalog.errors import InvalidWrite
-from spark_catalog.read import PinnedTable, read_data_files
+from spark_catalog.read import read_data_files, read_pinned
+from spark_catalog.tables.pinned import PinnedTable
 
 pytestmark = pytest.mark.spark
 
@@ -41,29 +42,29 @@ def test_every_stored_type_has_a_spark_type(
     spark: SparkSession, uri: str, stored: pa.DataType, value: Any, shown: str, seen: Any
 ) -> None:
     lance.write_dataset(pa.table({"x": pa.array([value, None], stored)}), uri)
-    frame = PinnedTable(uri, 1).frame(spark)
+    frame = read_pinned(spark, PinnedTable(uri, 1))
     assert frame.dtypes == [("x", shown)]
     assert frame.toArrow()["x"].to_pylist() == [seen, None]
 
 
 def test_only_the_given_columns_are_read(spark: SparkSession, uri: str) -> None:
     lance.write_dataset(pa.table({"a": [1], "b": [2], "c": [3]}), uri)
-    assert PinnedTable(uri, 1).frame(spark, ["c", "a"]).collect() == [(3, 1)]
+    assert read_pinned(spark, PinnedTable(uri, 1), columns=["c", "a"]).collect() == [(3, 1)]
     with pytest.raises(InvalidWrite, match="expected columns among"):
-        PinnedTable(uri, 1).frame(spark, ["d"])
+        read_pinned(spark, PinnedTable(uri, 1), columns=["d"])
 
 
 def test_filtered_and_deleted_rows_are_left_out(spark: SparkSession, uri: str) -> None:
     lance.write_dataset(pa.table({"a": pa.array([1, 2, 3, None, 5])}), uri, max_rows_per_file=2)
     lance.dataset(uri).delete("a = 2")
-    kept = PinnedTable(uri, 2).frame(spark, ["a"], "(a > 4) IS NOT TRUE")
+    kept = read_pinned(spark, PinnedTable(uri, 2), columns=["a"], filter="(a > 4) IS NOT TRUE")
     assert [row.a for row in kept.orderBy("a").collect()] == [None, 1, 3]
-    assert PinnedTable(uri, 1).frame(spark).count() == 5
+    assert read_pinned(spark, PinnedTable(uri, 1)).count() == 5
 
 
 def test_a_table_without_fragments_is_empty(spark: SparkSession, uri: str) -> None:
     lance.write_dataset(pa.schema([("a", pa.int64())]).empty_table(), uri)
-    assert PinnedTable(uri, 1).frame(spark).collect() == []
+    assert read_pinned(spark, PinnedTable(uri, 1)).collect() == []
 
 
 def test_data_files_are_read_before_they_are_committed(spark: SparkSession, uri: str) -> None:

@@ -1,0 +1,59 @@
+"""`LanceDataSource`: the data source `lance` as Spark calls it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.types import StructType
+
+from spark_catalog.source.options import ReadOptions, read_options, write_options
+from spark_catalog.tables.pinned import PinnedTable
+
+
+class LanceDataSource(DataSource):  # type: ignore[misc] # the base class has no types
+    """Tables of Lance by path, or by name in a catalog.
+
+    A DataFrame reads one version, which is resolved by `load()`; with an explicit schema, by its first execution. Spark
+    makes an instance for each `load()` in a process of its own and passes its state on, so the version is part of the
+    state.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "lance"
+
+    def schema(self) -> StructType:
+        """The schema of the version that is read. Raises what `resolve` raises."""
+        from spark_catalog.source.reader import read_schema
+
+        return read_schema(self._pin(), self._reading())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of the columns of `schema`."""
+        from spark_catalog.source.reader import LanceReader
+
+        return LanceReader(self._pin(), self._reading(), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """A writer that appends rows, or replaces all."""
+        from spark_catalog.source.writer import LanceWriter, plan_write
+
+        return LanceWriter(plan_write(write_options(self.options), schema, overwrite=overwrite))
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._pin()
+        return self.__dict__
+
+    def _pin(self) -> PinnedTable:
+        """The version that is read, resolved once."""
+        from spark_catalog.source.resolving import resolve
+
+        pinned: PinnedTable | None = self.__dict__.get("pinned")
+        if pinned is None:
+            pinned = self.pinned = resolve(self._reading())
+        return pinned
+
+    def _reading(self) -> ReadOptions:
+        return read_options(self.options)

@@ -1,0 +1,260 @@
+"""Options of the data source, checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TypeVar, cast, get_args
+
+from spark_catalog.tables.scans import Scan, TextSearch, VectorSearch
+from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS
+from spark_catalog.tables.types import CREATED_AT, ROW_ADDRESS, ROW_ID, UPDATED_AT
+from table_data.batch_operations import DELIMITER, TableId
+from table_data.errors import InvalidCall
+
+Isolation = Literal["snapshot", "serializable"]
+T = TypeVar("T")
+
+_STORAGE: Final = "storage."
+_PLACE: Final = frozenset({"uri", "path", "server", "table", "token"})
+_READ: Final = _PLACE | {
+    *("catalog_version", "version", "tag", "branch", "timestamp"),
+    *("columns", "filter", "limit", "with_row_id", "with_row_address", "with_row_versions"),
+    *("nearest.column", "nearest.vector", "nearest.k", "nearest.nprobes", "nearest.refine_factor", "nearest.metric"),
+    *("search.query", "search.columns", "split_rows", "split_bytes"),
+}
+_WRITE: Final = _PLACE | {"version", "message", "isolation", "max_rows_per_file", "staged"}
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table is: at a URI, or under a name in the catalog of a server.
+
+    Attributes:
+        uri: Root of the table.
+        server: URL of the catalog server.
+        table: Path of the table in the catalog.
+        token: API key for the server.
+        storage_options: Options of Lance for the object store.
+    """
+
+    uri: str | None = None
+    server: str | None = None
+    table: TableId | None = None
+    token: str | None = field(default=None, repr=False)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The table, for messages."""
+        return DELIMITER.join(self.table) if self.table else str(self.uri)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What is read. At most one of `version`, `tag` and `timestamp` is given, and `tag` without `branch`."""
+
+    place: Place
+    catalog_version: int | None = None
+    version: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+    timestamp: datetime | None = None
+    columns: tuple[str, ...] | None = None
+    extra_columns: tuple[str, ...] = ()
+    filter: str | None = None
+    limit: int | None = None
+    nearest: VectorSearch | None = None
+    text: TextSearch | None = None
+    split_rows: int = MAX_ROWS
+    split_bytes: int = MAX_BYTES
+
+    def scan(self, columns: Iterable[str]) -> Scan:
+        """The scan of the given columns."""
+        return Scan(tuple(columns), self.filter, self.limit, self.nearest, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What is written.
+
+    Attributes:
+        place: The table.
+        version: For a table at a URI: the version that the write is built on, the newest if None.
+        message: Text that is stored with the batch.
+        isolation: Isolation of the batch.
+        max_rows_per_file: Upper bound of the rows in a data file.
+        staged: Path of a file on the driver that gets the staged fragments, in place of a commit.
+    """
+
+    place: Place
+    version: int | None = None
+    message: str | None = None
+    isolation: Isolation = "snapshot"
+    max_rows_per_file: int = 1_048_576
+    staged: str | None = None
+
+
+def read_options(given: Mapping[str, str]) -> ReadOptions:
+    """Parse the options of a read. Raises `InvalidCall` for an unknown option, a wrong value or a contradiction."""
+    options = _Options(given, _READ)
+    versions = [name for name in ("version", "tag", "timestamp") if options.text(name) is not None]
+    if len(versions) > 1:
+        raise InvalidCall(f"options {', '.join(versions)}: expected one of them")
+    if options.text("tag") is not None and options.text("branch") is not None:
+        raise InvalidCall("options tag, branch: expected one of them; a tag names a version of its branch")
+    place = options.place()
+    if options.text("catalog_version") is not None and place.server is None:
+        raise InvalidCall("option catalog_version: expected option server with it")
+    flags = {
+        "with_row_id": (ROW_ID,),
+        "with_row_address": (ROW_ADDRESS,),
+        "with_row_versions": (CREATED_AT, UPDATED_AT),
+    }
+    return ReadOptions(
+        place,
+        options.integer("catalog_version", least=1),
+        options.integer("version", least=1),
+        options.text("tag"),
+        options.text("branch"),
+        options.parsed("timestamp", _timestamp, "an ISO timestamp"),
+        options.parsed("columns", _names, "names, joined by commas or as a JSON list"),
+        tuple(name for flag, names in flags.items() if options.flag(flag) for name in names),
+        options.text("filter"),
+        options.integer("limit", least=0),
+        _vector_search(options),
+        _text_search(options),
+        options.integer("split_rows", least=1) or MAX_ROWS,
+        options.integer("split_bytes", least=1) or MAX_BYTES,
+    )
+
+
+def write_options(given: Mapping[str, str]) -> WriteOptions:
+    """Parse the options of a write. Raises `InvalidCall` for an unknown option, a wrong value or a contradiction."""
+    options = _Options(given, _WRITE)
+    place = options.place(both=options.text("staged") is not None)
+    isolation = options.text("isolation") or "snapshot"
+    if isolation not in get_args(Isolation):
+        raise InvalidCall(f"option isolation: expected {' or '.join(get_args(Isolation))}, found {isolation!r}")
+    version = options.integer("version", least=1)
+    if version is not None and place.uri is None:
+        raise InvalidCall("option version: expected with option uri; a catalog rebases what is written by name")
+    return WriteOptions(
+        place,
+        version,
+        options.text("message"),
+        cast("Isolation", isolation),
+        options.integer("max_rows_per_file", least=1) or 1_048_576,
+        options.text("staged"),
+    )
+
+
+def _vector_search(options: _Options) -> VectorSearch | None:
+    vector = options.parsed("nearest.vector", _vector, "a JSON list of numbers")
+    column = options.text("nearest.column")
+    if vector is None or column is None:
+        given = [name for name in _READ if name.startswith("nearest.") and options.text(name) is not None]
+        if given:
+            raise InvalidCall(
+                f"options {', '.join(sorted(given))}: expected nearest.column and nearest.vector with them"
+            )
+        return None
+    return VectorSearch(
+        column,
+        vector,
+        options.integer("nearest.k", least=1) or 10,
+        options.integer("nearest.nprobes", least=1),
+        options.integer("nearest.refine_factor", least=1),
+        options.text("nearest.metric"),
+    )
+
+
+def _text_search(options: _Options) -> TextSearch | None:
+    query = options.text("search.query")
+    columns = options.parsed("search.columns", _names, "names, joined by commas or as a JSON list")
+    if query is None:
+        if columns is not None:
+            raise InvalidCall("option search.columns: expected search.query with it")
+        return None
+    return TextSearch(query, columns or ())
+
+
+class _Options:
+    """Options by lower-case name. Raises `InvalidCall` for unknown names and wrong values."""
+
+    def __init__(self, given: Mapping[str, str], known: Iterable[str]) -> None:
+        self._given = {name.lower(): value for name, value in given.items()}
+        unknown = sorted(name for name in self._given if name not in known and not name.startswith(_STORAGE))
+        if unknown:
+            raise InvalidCall(f"options {', '.join(unknown)}: expected options among {', '.join(sorted(known))}")
+
+    def text(self, name: str) -> str | None:
+        return self._given.get(name)
+
+    def integer(self, name: str, *, least: int) -> int | None:
+        value = self.parsed(name, int, "a whole number")
+        if value is not None and value < least:
+            raise InvalidCall(f"option {name}: expected a number from {least}, found {value}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        return bool(self.parsed(name, lambda text: _BOOLEANS[text.lower()], "true or false"))
+
+    def parsed(self, name: str, parse: Callable[[str], T], expected: str) -> T | None:
+        text = self._given.get(name)
+        if text is None:
+            return None
+        try:
+            return parse(text)
+        except (ValueError, KeyError, TypeError):
+            raise InvalidCall(f"option {name}: expected {expected}, found {text[:80]!r}") from None
+
+    def place(self, *, both: bool = False) -> Place:
+        uri = self.text("uri") or self.text("path")
+        if self.text("uri") and self.text("path"):
+            raise InvalidCall("options uri, path: expected one of them")
+        server, table = self.text("server"), self.parsed("table", _table_id, "names, joined by $")
+        storage = {
+            name.removeprefix(_STORAGE): value for name, value in self._given.items() if name.startswith(_STORAGE)
+        }
+        if server is not None and (table is None or uri is not None):
+            raise InvalidCall("option server: expected option table with it, and no uri or path")
+        if server is None and uri is None:
+            raise InvalidCall("expected option uri (or a path), or options server and table")
+        if server is None and table is not None and not both:
+            raise InvalidCall("option table: expected option server with it")
+        return Place(uri.rstrip("/") if uri else None, server, table, self.text("token"), storage)
+
+
+def _table_id(text: str) -> TableId:
+    names = tuple(text.split(DELIMITER))
+    if not all(names):
+        raise ValueError(text)
+    return names
+
+
+def _names(text: str) -> tuple[str, ...]:
+    if text.lstrip().startswith("["):
+        names: Any = json.loads(text)
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError(text)
+    else:
+        names = [name.strip() for name in text.split(",")]
+    if not names or not all(names):
+        raise ValueError(text)
+    return tuple(names)
+
+
+def _vector(text: str) -> tuple[float, ...]:
+    vector = tuple(float(number) for number in json.loads(text))
+    if not vector:
+        raise ValueError(text)
+    return vector
+
+
+def _timestamp(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

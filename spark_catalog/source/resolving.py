@@ -1,0 +1,98 @@
+"""From the options of a read to one version of a table. Runs on the driver, once for each DataFrame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import lance
+
+from lance_core.errors import LanceCoreError
+from lance_core.format.naming import BRANCHES_DIRECTORY
+from spark_catalog.source.options import Place, ReadOptions
+from spark_catalog.tables.pinned import PinnedTable
+from table_data.errors import InvalidCall
+from table_data.pylance_errors import plain_text
+
+if TYPE_CHECKING:
+    from lance_core.tables.references import Reference
+    from namespace_client.http import CatalogServer
+
+
+def connect(place: Place) -> CatalogServer:
+    """Connections to the server of a place. Close them."""
+    from namespace_client.http import CatalogServer
+
+    if place.server is None:
+        raise InvalidCall(f"{place.name}: expected option server")
+    headers = {"authorization": f"Bearer {place.token}"} if place.token else {}
+    return CatalogServer(place.server, headers=headers)
+
+
+def resolve(options: ReadOptions) -> PinnedTable:
+    """The version that the options name.
+
+    Raises:
+        InvalidCall: There is no such table, branch, tag or version.
+        CommitRejected: The server refused the request.
+        CatalogUnreachable: The server does not respond.
+    """
+    if options.place.server is not None:
+        return _in_catalog(options)
+    assert options.place.uri is not None
+    return _at_uri(options, options.place.uri)
+
+
+def _at_uri(options: ReadOptions, uri: str) -> PinnedTable:
+    storage = options.place.storage_options
+    if options.version is not None and options.branch is None:
+        return PinnedTable(uri, options.version, storage)
+    reference = _reference(options)
+    if reference is None:
+        try:
+            return PinnedTable(uri, lance.dataset(uri, storage_options=dict(storage) or None).version, storage)
+        except (ValueError, OSError) as error:
+            raise InvalidCall(f"{uri}: expected a table: {plain_text(error)}") from None
+    return _referred(uri, reference, options)
+
+
+def _in_catalog(options: ReadOptions) -> PinnedTable:
+    place = options.place
+    assert place.table is not None
+    with connect(place) as access:
+        at = options.catalog_version or access.state().version
+        state = access.table(place.table, at=at, branch=options.branch)
+    if state is None:
+        raise InvalidCall(f"{place.name}: no such table in catalog version {at}")
+    if state.version is None:
+        raise InvalidCall(f"{place.name}: it is declared and has no version in catalog version {at}")
+    root = state.uri if state.branch is None else f"{state.uri}/{BRANCHES_DIRECTORY}/{state.branch}"
+    if options.tag is not None:
+        return _referred(state.uri, options.tag, options)
+    if options.version is not None and options.version > state.version:
+        raise InvalidCall(
+            f"{place.name}: version {options.version}: expected at most {state.version}, its version in catalog "
+            f"version {at}"
+        )
+    if options.timestamp is not None:
+        found = _referred(state.uri, (options.branch, options.timestamp), options)
+        return PinnedTable(root, min(found.version, state.version), place.storage_options)
+    return PinnedTable(root, options.version or state.version, place.storage_options)
+
+
+def _reference(options: ReadOptions) -> Reference:
+    if options.tag is not None:
+        return options.tag
+    position = options.version if options.version is not None else options.timestamp
+    return position if options.branch is None else (options.branch, position)
+
+
+def _referred(uri: str, reference: Reference, options: ReadOptions) -> PinnedTable:
+    from lance_core.tables.dataset import Dataset
+
+    storage = options.place.storage_options
+    try:
+        found = Dataset.open(uri, reference, storage_options=storage)
+    except LanceCoreError as error:
+        raise InvalidCall(f"{options.place.name}: {error}") from error
+    root = uri if found.branch is None else f"{uri}/{BRANCHES_DIRECTORY}/{found.branch}"
+    return PinnedTable(root, found.version, storage)

@@ -1,0 +1,47 @@
+"""A planned scan as a DataFrame whose size Spark knows.
+
+The plan is a range of numbers whose first one of each partition becomes the split of that number, in `mapInArrow`.
+Spark takes the output of `mapInArrow` to be as large as its input. So the range is made as large, in the eyes of the
+optimizer, as the rows are: by a column of nulls whose type Spark takes for wide, and by numbers that a filter drops
+before they are passed on. Only functions of the public API are used, so that Spark Connect has the sizes, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_catalog.tables.planned import PlannedScan
+from spark_catalog.tables.reading import read_split
+from spark_catalog.tables.types import arrow_schema
+
+_WIDE_FIELDS: Final = 64
+_WIDE_TYPE: Final = "struct<" + ",".join(f"f{number}:binary" for number in range(_WIDE_FIELDS)) + ">"
+_WIDE_BYTES: Final = (8 + 8 + 100 * _WIDE_FIELDS) // 2
+"""What the optimizer takes a number with the wide column for: the 8 bytes of a number, times the ratio of the rows."""
+_MAX_BYTES: Final = 1 << 40
+"""Larger scans are shown as of this size, which no setting broadcasts."""
+
+
+def scan_frame(spark: SparkSession, planned: PlannedScan) -> DataFrame:
+    """The rows of a planned scan, one task for each split. The tasks open the version without a catalog."""
+    table, scan, splits = planned.table, planned.scan, planned.splits
+    schema = arrow_schema(planned.schema)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read_split(table, scan, splits[number], schema)
+
+    return sized_numbers(spark, len(splits), planned.bytes).mapInArrow(read, planned.schema)
+
+
+def sized_numbers(spark: SparkSession, count: int, size: int) -> DataFrame:
+    """A DataFrame of the numbers 0 to `count` - 1, one in each partition, that Spark takes for `size` bytes."""
+    partitions = max(1, count)
+    each = max(1, -(-min(size, _MAX_BYTES) // (partitions * _WIDE_BYTES)))
+    numbers = spark.range(0, count * each, 1, partitions)
+    return numbers.where(f"id % {each} = 0").selectExpr(f"id div {each} AS id", f"CAST(NULL AS {_WIDE_TYPE}) AS wide")

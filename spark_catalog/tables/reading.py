@@ -1,0 +1,94 @@
+"""The batches of a split. Runs in tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+import lance
+import pyarrow as pa
+
+from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.tables.scans import Scan
+from spark_catalog.tables.splits import Piece, Split
+from spark_catalog.tables.types import ROW_ID, cast_batch
+
+BATCH_ROWS: Final = 65_536
+_BATCH_BYTES: Final = 16 << 20
+_READ_AHEAD: Final = 128 << 20
+"""Bytes that a scan reads ahead. Pylance's default is gigabytes, and an executor runs several tasks."""
+
+
+def read_split(table: PinnedTable, scan: Scan, split: Split, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a split.
+
+    Args:
+        table: The table and its version.
+        scan: What is read.
+        split: One split of `plan_scan` for this scan.
+        schema: Schema of the batches, with the columns of the scan in order.
+
+    Yields:
+        Batches of at most `BATCH_ROWS` rows with exactly that schema. Without columns they hold a number of rows only.
+    """
+    if not scan.columns and scan.filter is None and not scan.is_search:
+        yield from _empty_rows(split.rows)
+        return
+    dataset = table.opened()
+    for scanner in _scanners(dataset, scan, split):
+        for batch in scanner.to_batches():
+            if not batch.num_rows:
+                continue
+            if not scan.columns:
+                yield batch.select([])
+            elif batch.schema.names == schema.names:
+                yield cast_batch(batch, schema)
+            else:
+                yield cast_batch(batch.select(schema.names), schema)
+
+
+def scanner_options(scan: Scan) -> dict[str, Any]:
+    """What pylance takes for the columns, filter, limit and search of a scan."""
+    options: dict[str, Any] = {
+        "columns": list(scan.columns or ()) or [ROW_ID],
+        "filter": scan.filter,
+        "limit": scan.limit,
+        "blob_handling": "all_binary",
+    }
+    if scan.is_search:
+        options |= {"prefilter": True, "disable_scoring_autoprojection": True}
+    if scan.nearest is not None:
+        options |= {"nearest": scan.nearest.options(), "limit": None}
+    if scan.text is not None:
+        options["full_text_query"] = scan.text.options()
+    return options
+
+
+def _scanners(dataset: lance.LanceDataset, scan: Scan, split: Split) -> Iterator[lance.LanceScanner]:
+    options = scanner_options(scan) | {
+        "batch_size": BATCH_ROWS,
+        "batch_size_bytes": _BATCH_BYTES,
+        "io_buffer_size": _READ_AHEAD,
+    }
+    if scan.is_search:
+        yield dataset.scanner(**options)
+        return
+    for is_whole, pieces in groupby(split.pieces, key=lambda piece: piece.rows is None):
+        if is_whole:
+            yield dataset.scanner(**options, fragments=_fragments(dataset, list(pieces)))
+            continue
+        for piece in pieces:
+            options |= {"offset": piece.start or None, "limit": piece.rows}
+            yield dataset.scanner(**options, fragments=_fragments(dataset, [piece]))
+
+
+def _fragments(dataset: lance.LanceDataset, pieces: Sequence[Piece]) -> list[lance.LanceFragment]:
+    return [dataset.get_fragment(piece.fragment) for piece in pieces]
+
+
+def _empty_rows(count: int) -> Iterator[pa.RecordBatch]:
+    """Batches without columns that hold `count` rows."""
+    for start in range(0, count, BATCH_ROWS):
+        rows = min(BATCH_ROWS, count - start)
+        yield pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))

@@ -1,0 +1,122 @@
+"""Stored Arrow types as types of Spark, and batches cast to them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import PySparkTypeError
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from table_data.errors import InvalidCall
+
+ROW_ID: Final = "_rowid"
+ROW_ADDRESS: Final = "_rowaddr"
+CREATED_AT: Final = "_row_created_at_version"
+UPDATED_AT: Final = "_row_last_updated_at_version"
+METADATA_COLUMNS: Final = (ROW_ID, ROW_ADDRESS, CREATED_AT, UPDATED_AT)
+"""Columns of a row's identity and history, which a read returns only where they are named."""
+
+_ROW_OVERHEAD: Final = 8
+_VARIABLE_WIDTH: Final = 20
+_ELEMENTS: Final = 4
+_WIDER: Final = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.date64(): pa.date32(),
+}
+_HAS_TIMEZONE: Final = "timezone" in inspect.signature(to_arrow_schema).parameters
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The schema of a DataFrame of stored rows. Unsigned integers become the next wider signed type.
+
+    Raises `InvalidCall` for a type that Spark does not have.
+    """
+    shown = []
+    for item in schema:
+        try:
+            shown.append(item.with_type(_readable(item.type)).remove_metadata())
+            from_arrow_schema(pa.schema([shown[-1]]))
+        except (PySparkTypeError, pa.ArrowInvalid, ValueError) as refusal:
+            raise InvalidCall(f"column {item.name}: {item.type} has no type in Spark: {refusal}") from None
+    return from_arrow_schema(pa.schema(shown))
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The schema that Spark requires of the batches of a DataFrame, exactly."""
+    return to_arrow_schema(schema, timezone="UTC") if _HAS_TIMEZONE else to_arrow_schema(schema)
+
+
+def metadata_fields(names: Sequence[str]) -> list[pa.Field]:
+    """Fields of metadata columns as Spark shows them, in the given order."""
+    return [pa.field(name, pa.int64()) for name in names]
+
+
+def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Cast a batch with the columns of `schema`, in its order, to exactly that schema.
+
+    Digits of a timestamp below a microsecond are dropped. Raises `InvalidCall` for a value without a counterpart.
+    """
+    return pa.RecordBatch.from_arrays(
+        [
+            column if column.type == wanted.type else _cast(column, wanted)
+            for column, wanted in zip(batch.columns, schema, strict=True)
+        ],
+        schema=schema,
+    )
+
+
+def row_width(schema: pa.Schema) -> int:
+    """Estimated bytes of a row in memory, by the widths that Spark assumes."""
+    return _ROW_OVERHEAD + sum(_width(item.type) for item in schema)
+
+
+def _cast(column: pa.Array, wanted: pa.Field) -> pa.Array:
+    if wanted.name in (ROW_ID, ROW_ADDRESS) and pa.types.is_uint64(column.type):
+        return column.view(wanted.type)
+    try:
+        return pc.cast(column, options=pc.CastOptions(wanted.type, allow_time_truncate=True))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
+        raise InvalidCall(f"column {wanted.name}: expected {wanted.type}, found {column.type}: {refusal}") from None
+
+
+def _readable(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _readable(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return _readable(kind.value_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([item.with_type(_readable(item.type)) for item in kind])
+    if pa.types.is_map(kind):
+        key, value = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_readable(key.type)), value.with_type(_readable(value.type)))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_readable(kind.value_type)))
+    if pa.types.is_time(kind):
+        return pa.time64("ns")
+    return _WIDER.get(kind, kind)
+
+
+def _width(kind: pa.DataType) -> int:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _width(kind.storage_type)
+    if pa.types.is_struct(kind):
+        return sum(_width(item.type) for item in kind)
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size) * _width(kind.value_type)
+    if pa.types.is_map(kind):
+        return _ELEMENTS * (_width(kind.key_type) + _width(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _ELEMENTS * _width(kind.value_type)
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return _VARIABLE_WIDTH
