@@ -1,4 +1,7 @@
-"""What pyproject.toml cannot say: `migrations/` lies at the top and is installed inside `namespace_server.store`."""
+"""What pyproject.toml cannot say: `migrations/` lies at the top and is installed inside `namespace_server.store`.
+
+`pyspark_lance` is a module of its own, because Spark finds data sources by modules of that name.
+"""
 
 from setuptools import find_packages, setup
 
@@ -12,6 +15,7 @@ setup(
         "namespace_server.store.migrations",
         "namespace_server.store.migrations.versions",
     ],
+    py_modules=["pyspark_lance"],
     package_dir={
         "lance_namespace_server_client": f"{CLIENT}/lance_namespace_server_client",
         "namespace_server.store.migrations": "migrations",

@@ -86,10 +86,9 @@ class _FilterPushdown:
     its default. It recognises the method of the base class by its function. There filters are applied by Spark.
     """
 
-    __func__ = DataSourceReader.pushFilters
-
     def __init__(self, push: Callable[[list[Filter]], Iterable[Filter]]) -> None:
         self._push = push
+        self.__func__ = DataSourceReader.pushFilters
 
     def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
         return self._push(filters)

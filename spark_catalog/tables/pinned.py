@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import lance
 
+from table_data.pylance_errors import explained
+
 if TYPE_CHECKING:
     from lance.fragment import FragmentMetadata
 
@@ -41,11 +43,17 @@ class PinnedTable:
     content: str = ""
 
     def open(self) -> lance.LanceDataset:
-        """Open the version. Raises `ValueError` or `OSError` of pylance if it cannot be read."""
+        """Open the version.
+
+        Raises:
+            VersionGone: There is no such version, or no table.
+            WorkFailed: The version cannot be read.
+        """
         session = lance.Session(index_cache_size_bytes=_INDEX_CACHE, metadata_cache_size_bytes=_METADATA_CACHE)
-        return lance.dataset(
-            self.uri, version=self.version, storage_options=dict(self.storage_options) or None, session=session
-        )
+        with explained(f"{self.uri}: version {self.version}"):
+            return lance.dataset(
+                self.uri, version=self.version, storage_options=dict(self.storage_options) or None, session=session
+            )
 
     def opened(self) -> lance.LanceDataset:
         """The version, which this process opens once as long as it is one of the last few. Thread-safe.

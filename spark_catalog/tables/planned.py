@@ -65,13 +65,11 @@ def plan_scan(
         The splits, the schema and the size of the result.
 
     Raises:
-        InvalidCall: The version cannot be opened, there is no such column, a type has no counterpart in Spark, or the
-            filter or search does not fit the table.
+        InvalidCall: There is no such column, a type has no counterpart in Spark, or the filter or search does not fit
+            the table.
+        VersionGone: There is no such version.
     """
-    try:
-        dataset = table.open()
-    except (ValueError, OSError) as refusal:
-        raise InvalidCall(f"{table.uri}: version {table.version}: {plain_text(refusal)}") from None
+    dataset = table.open()
     scan = scan or Scan()
     stored = stored_schema(table, dataset.schema, scan)
     scan = replace(scan, columns=tuple(stored.names))
