@@ -1,6 +1,8 @@
 """The Lance namespace catalog server.
 
 directory       the catalog of one directory or bucket
+data            operations on rows of its tables
+credentials     storage options that clients are handed
 rest            the catalog over HTTP: routes, errors, middleware
 store           the external manifest store in a database; the only package that imports SQLAlchemy
 app             the ASGI application

@@ -29,6 +29,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from namespace_server.credentials.vending import LONGEST, ROLE, SHORTEST
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.reading.response_cache import CACHE_BYTES
 from namespace_server.rest.identity import Authenticator, KeyRing
@@ -39,8 +40,9 @@ from namespace_server.serving import ServingOptions
 
 PREFIX: Final = "LANCE_NAMESPACE_"
 """What the names of the environment variables begin with."""
-_MAPS = ("storage", "api_keys")
-_STORAGE = "storage__"
+_MAPS = ("storage", "vended_storage", "api_keys")
+_OPTION = re.compile(r"(storage|vended_storage)__(.+)")
+"""A variable for one option of an object store."""
 
 
 def _split_list(value: object) -> object:
@@ -108,6 +110,36 @@ class Settings(BaseSettings):
         default=None,
         description="Database that decides commits where the object store cannot: `sqlite:///file` or "
         "`postgresql+psycopg://user@host/database`.",
+    )
+    vended_storage: dict[str, str] = Field(
+        default_factory=dict,
+        description="Options of the object store that clients are handed with every table, by Lance's names. Every "
+        "client sees them.",
+    )
+    vended_role_arn: Annotated[str, _matching(ROLE.pattern, "arn:aws:iam::ACCOUNT:role/NAME")] | None = Field(
+        default=None,
+        description="Role that the server assumes for clients of a root on S3. They are handed temporary credentials "
+        "that are limited to the table.",
+    )
+    vended_sts_endpoint: str | None = Field(
+        default=None,
+        min_length=1,
+        description="URL of the token service that assumes `vended_role_arn`; absent: that of AWS in the region.",
+    )
+    vended_azure_sas: bool = Field(
+        default=False,
+        description="Whether clients of a root on Azure are handed shared access signatures that are limited to the "
+        "directory of the table. The account must have a hierarchical namespace, and `storage` its name and key.",
+    )
+    vended_permission: Literal["read", "write"] = Field(
+        default="write", description="What temporary credentials of clients allow in the directory of the table."
+    )
+    vended_seconds: int = Field(
+        default=3600,
+        ge=int(SHORTEST.total_seconds()),
+        le=int(LONGEST.total_seconds()),
+        description="Seconds for which temporary credentials of clients are valid. A client is handed some that are "
+        "valid for half of them at least.",
     )
     allowed_locations: Annotated[list[_Location], _Items] = Field(
         default_factory=list,
@@ -281,12 +313,23 @@ class Settings(BaseSettings):
             if (value := getattr(self, name)) != type(self).model_fields[name].default:
                 properties[name] = str(value)
         properties |= {f"storage.{name}": value for name, value in self.storage.items()}
+        properties |= self._vending()
         if self.manifest_store is not None:
             properties["manifest_store"] = self.manifest_store.get_secret_value()
         if self.allowed_locations:
             properties["allowed_locations"] = json.dumps(self.allowed_locations)
         if self.implicit_namespaces:
             properties["implicit_namespaces"] = "true"
+        return properties
+
+    def _vending(self) -> dict[str, str]:
+        properties = {f"vended.{name}": value for name, value in self.vended_storage.items()}
+        given = {"vended_role_arn": self.vended_role_arn, "vended_sts_endpoint": self.vended_sts_endpoint}
+        properties |= {name: value for name, value in given.items() if value is not None}
+        if self.vended_azure_sas:
+            properties["vended_azure_sas"] = "true"
+        if self.vended_role_arn is not None or self.vended_azure_sas:
+            properties |= {"vended_permission": self.vended_permission, "vended_seconds": str(self.vended_seconds)}
         return properties
 
     @classmethod
@@ -336,19 +379,19 @@ def load_settings(config: Path | None, **given: object) -> Settings:
 
 
 def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The settings in the environment, not validated: texts, and a mapping each for `storage` and `api_keys`.
+    """The settings in the environment, not validated: texts, and mappings for storage options and `api_keys`.
 
     Names of variables are read without regard to case. Raises `SettingsError` for a variable that begins with
     `LANCE_NAMESPACE_` and names no setting, and for a map that is no JSON object.
     """
     found: dict[str, Any] = {}
-    options: dict[str, str] = {}
+    options: dict[str, dict[str, str]] = {}
     for variable, text in environment.items():
         if not variable.upper().startswith(PREFIX):
             continue
         name = variable[len(PREFIX) :].lower()
-        if name.startswith(_STORAGE) and name != _STORAGE:
-            options[name.removeprefix(_STORAGE)] = text
+        if option := _OPTION.fullmatch(name):
+            options.setdefault(option[1], {})[option[2]] = text
         elif name in Settings.model_fields:
             found[name] = text
         else:
@@ -362,8 +405,8 @@ def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
                 found[name] = parse_json(found[name])
             except ValueError as error:
                 raise SettingsError(f"{PREFIX}{name.upper()}: {error}") from None
-    if options:
-        found["storage"] = found.get("storage", {}) | options
+    for name, single in options.items():
+        found[name] = found.get(name, {}) | single
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from namespace_tck.operations import STATUS_OF_CODE, Operation, Success
 
 SHOWN = 1500
 """Characters of a body that a report shows."""
+_VENDED = re.compile(r'("storage_options":\s*)\{[^}]*\}')
+"""Storage options, which may be credentials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class Exchange:
 
 
 def _shown(body: bytes) -> str:
-    text = body.decode("utf-8", "replace")
+    text = _VENDED.sub(r"\1{...}", body.decode("utf-8", "replace"))
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text)} characters)"
 
 

@@ -6,12 +6,13 @@ import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -49,19 +50,25 @@ class Emulator:
 @pytest.fixture(scope="session")
 def moto_server() -> Iterator[Emulator]:
     """S3, by moto, in a thread of this process."""
-    with _moto("catalog") as emulator:
+    with s3_service("catalog") as emulator:
         yield emulator
 
 
 @pytest.fixture(scope="session")
 def unconditional_s3() -> Iterator[Emulator]:
     """A service that speaks S3's protocol and knows no conditional PUT, as not all of them do."""
-    with _moto("plain", refuses_conditions=True) as emulator:
+    with s3_service("plain", refuses_conditions=True) as emulator:
         yield emulator
 
 
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
 @contextmanager
-def _moto(bucket: str, *, refuses_conditions: bool = False) -> Iterator[Emulator]:
+def s3_service(
+    bucket: str, *, refuses_conditions: bool = False, guard: Callable[[Wsgi], Wsgi] = lambda application: application
+) -> Iterator[Emulator]:
+    """A service with one bucket. `guard` stands in front of it."""
     import boto3
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server
@@ -71,9 +78,9 @@ def _moto(bucket: str, *, refuses_conditions: bool = False) -> Iterator[Emulator
             pass
 
     requests: list[tuple[str, str]] = []
-    application = DomainDispatcherApplication(create_backend_app)
+    application = guard(DomainDispatcherApplication(create_backend_app))
 
-    def count(environ: dict[str, str], start_response: Callable[..., object]) -> object:
+    def count(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         requests.append((environ["REQUEST_METHOD"], environ["PATH_INFO"]))
         if refuses_conditions and not {"HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH"}.isdisjoint(environ):
             requests.append(("conditional", environ["PATH_INFO"]))

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from urllib.parse import unquote
 
 from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundError
 
 from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.storage.port import ObjectStore
+from namespace_server.credentials.vending import Vendor
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.committing.committer import CommitLimits, Committer
 from namespace_server.directory.committing.group_attempt import PendingBatch
@@ -62,11 +64,12 @@ class CatalogOptions:
 class Catalog:
     """The catalog below a store's root. Opening does no I/O; nothing is written before the first commit.
 
-    Thread-safe. Several processes may have the same root open.
+    Thread-safe. Several processes may have the same root open. `vendor` answers the storage options for clients.
     """
 
-    def __init__(self, store: ObjectStore, options: CatalogOptions | None = None) -> None:
+    def __init__(self, store: ObjectStore, options: CatalogOptions | None = None, vendor: Vendor | None = None) -> None:
         options = options or CatalogOptions()
+        self.vendor = vendor or Vendor()
         self.store = store
         self.options = options
         # Each part knows only those above it; `foreign_manifests` is the promoter's `NameRepair`.
@@ -111,6 +114,14 @@ class Catalog:
             ),
             options.sweep_interval,
         )
+
+    def storage_options_at(self, uri: str) -> dict[str, str]:
+        """What clients are handed to reach the table at this URI below the root; may ask a token service.
+
+        Raises ServiceUnavailableError (17).
+        """
+        key = unquote(uri.removeprefix(self.store.uri.rstrip("/") + "/"))
+        return self.vendor.options(self.store.object_path(key)) if self.vendor.vends else {}
 
     def start(self) -> None:
         """Begin to sweep in the background (M7). Every read and every commit does so too."""

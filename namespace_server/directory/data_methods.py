@@ -89,6 +89,10 @@ class DataMethods(LanceNamespace):
         """Commit a BatchCommitTables request; its response and the catalog version."""
 
     @abstractmethod
+    def with_storage_options(self, body: Json) -> Json:
+        """The answer about a new table, with what the client is handed to reach it."""
+
+    @abstractmethod
     def tables(self, commit: BatchCommit) -> CatalogTables:
         """The tables for operations on rows, whose batches `commit` commits."""
 
@@ -100,7 +104,8 @@ class DataMethods(LanceNamespace):
     def create_table(self, request: models.CreateTableRequest, request_data: bytes) -> models.CreateTableResponse:
         """Create a table from rows (an Arrow IPC stream or file): all of it in one flip."""
         creation = TableCreation(self.tables(self.commit_request), self.data)
-        return made(models.CreateTableResponse, creation.create(plain(request), request_data).body)
+        body = creation.create(plain(request), request_data).body
+        return made(models.CreateTableResponse, self.with_storage_options(body))
 
     def stage_rows(self, request: Json, request_data: bytes) -> Json:
         """Ours: write rows (an Arrow IPC stream or file) for a batch that commits them.

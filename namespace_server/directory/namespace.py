@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any, ClassVar
 
 import lance_namespace as models
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
-from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
+from lance_core.commit.handlers import ManifestStore
 from lance_core.errors import CorruptFile, StorageError
-from lance_core.storage.opening import open_store
 from namespace_server.directory.adoption import Adoption, adopt_root
-from namespace_server.directory.catalog import Catalog, CatalogOptions
-from namespace_server.directory.committing.probe import check_root, check_writable
+from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.committing.probe import check_writable
 from namespace_server.directory.committing.verifier import key_above
 from namespace_server.directory.data_methods import BatchCommit, CatalogTables, made, plain
 from namespace_server.directory.index_methods import IndexMethods
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.idempotency_key import check_idempotency_key
-from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.requests import PathResolver, Request, RequestRules
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
+from namespace_server.directory.properties import open_catalog, storage_options
 from namespace_server.directory.query_methods import QueryMethods
 from namespace_server.directory.reading.commit_results import answer_call
 from namespace_server.directory.reading.objects import READS
@@ -41,8 +37,6 @@ from namespace_server.directory.references.changes import CHANGES
 from namespace_server.directory.schema_methods import SchemaMethods
 
 logger = logging.getLogger(__name__)
-
-_STORAGE = "storage."
 
 _SINGLE: Mapping[str, Callable[[Request, RequestRules], Operation]] = {
     "create_namespace": requests.create_namespace,
@@ -88,7 +82,9 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
     * `stage_max_age_seconds` (3 days), `record_retention_seconds` (1 day);
     * `allowed_locations`: absolute paths or URIs, separated by commas or as a JSON list. Symbolic links of registered
       tables and base paths of manifests may lead below these, and else below the root alone;
-    * `implicit_namespaces` (`false`): see `CatalogOptions`.
+    * `implicit_namespaces` (`false`): see `CatalogOptions`;
+    * `vended.*`: options of the object store that clients are handed; `vended_role_arn`, `vended_sts_endpoint`,
+      `vended_azure_sas`, `vended_permission`, `vended_seconds`: temporary ones for one table; see `VendingOptions`;
     * `response_cache_bytes` (64 MiB): the memory of cached answers; 0 keeps none;
     * `max_operations` (10,000) of a batch, `max_page_size` (100,000) of a list.
 
@@ -105,7 +101,7 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
         self._manifests: ManifestStore | None = None
         self.storage_options = storage_options(properties)
         if catalog is None:
-            catalog, self._manifests = _open_catalog(properties)
+            catalog, self._manifests = open_catalog(properties)
         self.catalog = catalog
         self._rules = RequestRules(
             PathResolver(self.catalog.store.relative_path, self.catalog.store.uri),
@@ -257,6 +253,23 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
         """The tables for operations on rows, whose batches `commit` commits."""
         return CatalogTables(self.catalog, self._rules, self.storage_options, commit)
 
+    @property
+    def vends(self) -> bool:
+        """Whether clients are handed storage options."""
+        return self.catalog.vendor.vends
+
+    def with_storage_options(self, body: Body) -> Body:
+        """The answer about a new table, with what the client is handed to reach it; may ask a token service.
+
+        The table is there: where its options cannot be had, the answer is without them, and a describe tells why.
+        """
+        try:
+            options = self.catalog.storage_options_at(body["location"])
+        except ServiceUnavailableError as error:
+            logger.warning("a new table is answered without storage options: %s", error)
+            return body
+        return {**body, "storage_options": options} if options else body
+
     def check_writable(self) -> None:
         """Raise ServiceUnavailableError (17) naming root and cause unless the root can be written.
 
@@ -316,7 +329,10 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
 
     def declare_table(self, request: models.DeclareTableRequest) -> models.DeclareTableResponse:
         """Reserve a name and a location."""
-        return made(models.DeclareTableResponse, self._write("declare_table", request))
+        body = self._write("declare_table", request)
+        if requests.flag(plain(request), "vend_credentials", default=True):
+            body = self.with_storage_options(body)
+        return made(models.DeclareTableResponse, body)
 
     def register_table(self, request: models.RegisterTableRequest) -> models.RegisterTableResponse:
         """Put an existing dataset under a name."""
@@ -414,81 +430,3 @@ def _asks_for_head(operation: str, request: Request) -> bool:
     return operation == "list_table_versions" or (
         operation == "describe_table_version" and request.get("version") is None
     )
-
-
-def storage_options(properties: Mapping[str, str]) -> dict[str, str]:
-    """The options of the object store among the properties of a namespace, by Lance's names."""
-    return {name.removeprefix(_STORAGE): str(value) for name, value in properties.items() if name.startswith(_STORAGE)}
-
-
-def _open_catalog(properties: Mapping[str, str]) -> tuple[Catalog, ManifestStore | None]:
-    settings = {key: str(value) for key, value in properties.items()}
-    root = settings.pop("root", None)
-    if not root:
-        raise ValueError("property 'root' is required: the directory or bucket of the catalog")
-    storage = storage_options(settings)
-    for name in storage:
-        del settings[_STORAGE + name]
-    durability = settings.pop("durability", "fsync")
-    if durability not in {"fsync", "none"}:
-        raise ValueError(f"durability: expected fsync or none, found {durability!r}")
-    url = settings.pop("manifest_store", None)
-    options = _options(settings)
-    store = open_store(root, storage, durability="fsync" if durability == "fsync" else "none")
-    check_root(store)
-    if not url:
-        return Catalog(store, options), None
-    from namespace_server.store.manifests import open_manifest_store  # SQL is loaded by those who use it
-
-    manifests = open_manifest_store(url)
-    return Catalog(ExternalManifestHandler(manifests).over(store), options), manifests
-
-
-def _options(settings: dict[str, str]) -> CatalogOptions:
-    unknown = settings.keys() - _OPTIONS.keys()
-    if unknown:
-        raise ValueError(
-            f"unknown properties {', '.join(sorted(unknown))}; known: root, durability, storage.*, "
-            f"manifest_store, {', '.join(_OPTIONS)}"
-        )
-    given: dict[str, Any] = {}
-    for name, value in settings.items():
-        option, read = _OPTIONS[name]
-        try:
-            given[option] = read(value)
-        except ValueError as error:
-            raise ValueError(f"property {name}: {error}") from error
-    limits = {name.removeprefix("limits."): given.pop(name) for name in list(given) if name.startswith("limits.")}
-    return replace(CatalogOptions(), limits=replace(Limits(), **limits), **given)
-
-
-def _seconds(value: str) -> timedelta:
-    return timedelta(seconds=float(value))
-
-
-def _prefixes(value: str) -> tuple[str, ...]:
-    given = json.loads(value) if value.lstrip().startswith("[") else value.split(",")
-    if not all(isinstance(prefix, str) for prefix in given):
-        raise ValueError(f"expected strings, found {value!r}")
-    return tuple(prefix.strip() for prefix in given if prefix.strip())
-
-
-def _boolean(value: str) -> bool:
-    if value.lower() not in {"true", "false"}:
-        raise ValueError(f"expected true or false, found {value!r}")
-    return value.lower() == "true"
-
-
-_OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "sweep_interval_seconds": ("sweep_interval", _seconds),
-    "stage_max_age_seconds": ("stage_max_age", _seconds),
-    "record_retention_seconds": ("record_retention", _seconds),
-    "commit_tries": ("tries", int),
-    "group_limit": ("group_limit", int),
-    "allowed_locations": ("allowed_locations", _prefixes),
-    "implicit_namespaces": ("implicit_namespaces", _boolean),
-    "response_cache_bytes": ("response_cache_bytes", int),
-    "max_operations": ("limits.operations", int),
-    "max_page_size": ("limits.page_size", int),
-}
-"""Properties of `DirectoryNamespace` that are options of its catalog: the option and how its text is read."""

@@ -87,13 +87,14 @@ def _pattern(path: str) -> str:
 class ChangeRoute:
     """A change of the catalog, committed in a group. `model` describes its body.
 
-    A `keyed` one may have an idempotency key.
+    A `keyed` one may have an idempotency key. The answer of one that `vends` has storage options for the new table.
     """
 
     operation: str
     path: str
     model: type[BaseModel]
     keyed: bool = False
+    vends: bool = False
     method: str = "POST"
 
     def endpoint(self, service: CatalogService) -> Endpoint:
@@ -105,6 +106,8 @@ class ChangeRoute:
             key = exchange.idempotency_key if self.keyed else None
             with service.bodies.hold(change.size):
                 committed = await service.commit(self.operation, change, exchange.principal, key)
+            if self.vends and change.request.get("vend_credentials") is not False:
+                committed = await service.with_storage_options(committed)
             await success(service, committed)(scope, receive, send)
 
         return answer

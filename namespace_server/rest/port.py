@@ -98,6 +98,15 @@ class Catalog(Protocol):
         """The tables for operations on rows, whose batches `commit` commits; it may be called by any thread."""
         ...
 
+    @property
+    def vends(self) -> bool:
+        """Whether clients are handed storage options."""
+        ...
+
+    def with_storage_options(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The answer about a new table, with what the client is handed to reach it. Blocking; raises nothing."""
+        ...
+
     def check_writable(self) -> None:
         """Raise `ServiceUnavailableError` naming root and cause unless the root can be written. Blocking."""
         ...

@@ -13,6 +13,7 @@ import orjson
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
+from namespace_server.data.operations import DataAnswer
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
@@ -136,6 +137,13 @@ class CatalogService:
         )
         call = await self.in_thread(prepare) if change.size >= LARGE_BODY else prepare()
         return await self._commits.commit(call)
+
+    async def with_storage_options(self, answer: Answer) -> Answer:
+        """The answer about a new table, with what the client is handed to reach it."""
+        if not self.namespace.vends:
+            return answer
+        body = await self.in_thread(partial(self.namespace.with_storage_options, orjson.loads(answer.json)))
+        return DataAnswer(body, answer.catalog_version)
 
     def _commit_from_thread(self, request: JsonObject) -> tuple[JsonObject, int]:
         """Commit a BatchCommitTables request, for the threads of operations on rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from namespace_tck.registry import CheckList, Promise
@@ -10,6 +11,9 @@ from namespace_tck.trial import Trial
 
 checks = CheckList()
 
+SECRET_WORDS = ("secret", "token", "password", "account_key", "access_key", "sas", "service_account")
+NO_SECRETS = "the server hands out no credentials"
+
 
 def _options(t: Trial, answer: dict[str, Any]) -> dict[str, str]:
     found = answer.get("storage_options")
@@ -17,6 +21,17 @@ def _options(t: Trial, answer: dict[str, Any]) -> dict[str, str]:
     assert found is not None
     options: dict[str, str] = found
     return options
+
+
+def _temporary(t: Trial, answer: dict[str, Any]) -> dict[str, str]:
+    found = _options(t, answer)
+    t.need("expires_at_millis" in found, "the storage options do not expire")
+    return found
+
+
+def _secrets(options: dict[str, str]) -> list[str]:
+    """The names of options that are credentials."""
+    return sorted(name for name in options if any(word in name.lower() for word in SECRET_WORDS))
 
 
 @checks("describe_table", Promise.CREDENTIALS, "DescribeTableRequest.vend_credentials")
@@ -48,9 +63,42 @@ def declares_with_the_options_of_describe(t: Trial) -> None:
 @checks("describe_table", Promise.CREDENTIALS, "DescribeTableResponse.storage_options")
 def tells_when_credentials_end(t: Trial) -> None:
     """Where expires_at_millis is answered, it is a number of milliseconds in the future."""
-    found = _options(t, t.call("describe_table", t.table(), {"vend_credentials": True}).ok())
-    t.need("expires_at_millis" in found, "the storage options do not expire")
-    t.expect(int(found["expires_at_millis"]) > 1_700_000_000_000, "expected milliseconds since 1970")
+    found = _temporary(t, t.call("describe_table", t.table(), {"vend_credentials": True}).ok())
+    end = found["expires_at_millis"]
+    t.expect(end.isdecimal(), f"expires_at_millis: expected milliseconds since 1970, found {end[:40]!r}")
+    t.expect(int(end) > time.time() * 1000, f"expires_at_millis: expected a time in the future, found {end[:40]}")
+
+
+@checks("describe_table", Promise.CREDENTIALS, "DescribeTableRequest.vend_credentials")
+def answers_no_credentials_that_are_not_wanted(t: Trial) -> None:
+    """Where credentials are handed out, a request with vend_credentials false gets none."""
+    made = t.table()
+    t.need(bool(_secrets(_options(t, t.call("describe_table", made, {"vend_credentials": True}).ok()))), NO_SECRETS)
+    answer = t.call("describe_table", made, {"vend_credentials": False}).ok()
+    t.equal(_secrets(answer.get("storage_options") or {}), [], "names of credentials")
+
+
+@checks("declare_table", Promise.CREDENTIALS, "DeclareTableRequest.vend_credentials")
+def declares_without_credentials_that_are_not_wanted(t: Trial) -> None:
+    """Where credentials are handed out, a declaration with vend_credentials false gets none."""
+    given = t.call("declare_table", t.id("a"), {"vend_credentials": True}).ok()
+    t.need(bool(_secrets(_options(t, given))), NO_SECRETS)
+    answer = t.call("declare_table", t.id("b"), {"vend_credentials": False}).ok()
+    t.equal(_secrets(answer.get("storage_options") or {}), [], "names of credentials")
+
+
+@checks("describe_table", Promise.CREDENTIALS, "DescribeTableResponse.storage_options")
+def temporary_credentials_open_no_other_table(t: Trial) -> None:
+    """With temporary credentials of one table, a stock client cannot read another one."""
+    mine, other = (t.call("describe_table", t.table(name), {"vend_credentials": True}).ok() for name in ("t", "t2"))
+    options = _temporary(t, mine)
+    t.need(bool(_secrets(options)), NO_SECRETS)
+    t.stock.open_location(mine["location"], options)
+    try:
+        count = t.stock.open_location(other["location"], options).count_rows()
+    except (OSError, ValueError):
+        return
+    raise t.failure(f"expected no access to another table, found {count} rows of it")
 
 
 @checks("describe_table", Promise.CREDENTIALS, "DescribeTableResponse.storage_options")

@@ -48,6 +48,7 @@ class EchoCatalog:
 
     def __init__(self, *, local: bool = True) -> None:
         self.local = local
+        self.vends = False
         self.failure: Exception | None = None
         self.gate = threading.Event()
         self.gate.set()

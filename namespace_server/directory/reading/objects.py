@@ -88,7 +88,7 @@ def table_exists(context: ReadContext, request: Request) -> Body:
 
 
 def describe_table(context: ReadContext, request: Request) -> Body:
-    """DescribeTableResponse. Nothing of the server's own storage options is given away."""
+    """DescribeTableResponse. Storage options are those that clients are handed, never the server's own."""
     table = table_versions.require_table(context, request)
     uri = context.naming.object_uri(table.location)
     body: Body = {
@@ -104,6 +104,10 @@ def describe_table(context: ReadContext, request: Request) -> Body:
     detailed = requests.flag(request, "load_detailed_metadata")
     if detailed or requests.flag(request, "check_declared"):
         body["is_only_declared"] = not _is_created(context, table.id)
+    if requests.flag(request, "vend_credentials", default=True) and (
+        options := context.storage_options(table.location)
+    ):
+        body["storage_options"] = options
     branch, version = _reference(context, table, request)
     if version is not None or branch is not None or (detailed and not body["is_only_declared"]):
         entry = _require_version(context, table, branch, version)

@@ -52,6 +52,15 @@ class ReadContext:
         bound, wanted = self._catalog.options.limits.page_size, requests.page_size(request)
         return bound if wanted is None else min(wanted, bound)
 
+    def storage_options(self, location: str) -> dict[str, str]:
+        """What a client is handed to reach the files of a table; may ask a token service.
+
+        An answer with temporary credentials is not cached. Raises ServiceUnavailableError (17).
+        """
+        vendor = self._catalog.vendor
+        self.lasting = self.lasting and vendor.lasting
+        return vendor.options(self.naming.object_path(location)) if vendor.vends else {}
+
     @property
     def snapshot(self) -> CatalogSnapshot:
         """The snapshot, for a response that depends on all of it."""

@@ -26,7 +26,8 @@ router = APIRouter()
 @router.post("/v1/table/{id}/create")
 async def create_table(rows: Annotated[RowsRequest, Depends(rows_of(CreateTableQuery))], service: Service) -> Response:
     """Create a table from rows: name, properties and first version in one flip."""
-    return success(service, await service.data.create_table(rows.request, rows.receive))
+    answer = await service.data.create_table(rows.request, rows.receive)
+    return success(service, await service.with_storage_options(answer))
 
 
 @router.post("/v1/table/{id}/stage")

@@ -27,7 +27,7 @@ DIRECT = (
     ReadRoute("list_tables", "GET", "/v1/namespace/{id}/table/list", query=ListTablesQuery),
     ReadRoute("table_exists", "POST", "/v1/table/{id}/exists", TableExistsRequest, silent=True),
     ReadRoute("list_all_tables", "GET", "/v1/table", query=ListTablesQuery),
-    ChangeRoute("declare_table", "/v1/table/{id}/declare", DeclareTableRequest),
+    ChangeRoute("declare_table", "/v1/table/{id}/declare", DeclareTableRequest, vends=True),
 )
 
 router = APIRouter()

@@ -156,6 +156,7 @@ from .update_table_schema_metadata_body import UpdateTableSchemaMetadataBody
 from .update_table_schema_metadata_response_200 import UpdateTableSchemaMetadataResponse200
 from .update_table_tag_request import UpdateTableTagRequest
 from .update_table_tag_response import UpdateTableTagResponse
+from .vended_options import VendedOptions
 from .version_range import VersionRange
 
 __all__ = (
@@ -313,5 +314,6 @@ __all__ = (
     "UpdateTableSchemaMetadataResponse200",
     "UpdateTableTagRequest",
     "UpdateTableTagResponse",
+    "VendedOptions",
     "VersionRange",
 )

@@ -10,6 +10,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.properties import Properties
+    from ..models.vended_options import VendedOptions
 
 
 T = TypeVar("T", bound="CreateTableResponse")
@@ -23,12 +24,16 @@ class CreateTableResponse:
         location (str | Unset): URI of the table.
         version (int | Unset):
         properties (Properties | Unset): Names and values that the catalog keeps.
+        storage_options (VendedOptions | Unset): Options of the object store, by Lance's names, for the client to reach
+            the table; if the server hands out any. Temporary credentials go with `expires_at_millis`, milliseconds since
+            1970.
     """
 
     transaction_id: str | Unset = UNSET
     location: str | Unset = UNSET
     version: int | Unset = UNSET
     properties: Properties | Unset = UNSET
+    storage_options: VendedOptions | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -42,6 +47,10 @@ class CreateTableResponse:
         if not isinstance(self.properties, Unset):
             properties = self.properties.to_dict()
 
+        storage_options: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.storage_options, Unset):
+            storage_options = self.storage_options.to_dict()
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -53,12 +62,15 @@ class CreateTableResponse:
             field_dict["version"] = version
         if properties is not UNSET:
             field_dict["properties"] = properties
+        if storage_options is not UNSET:
+            field_dict["storage_options"] = storage_options
 
         return field_dict
 
     @classmethod
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         from ..models.properties import Properties
+        from ..models.vended_options import VendedOptions
 
         d = dict(src_dict)
         transaction_id = d.pop("transaction_id", UNSET)
@@ -74,11 +86,19 @@ class CreateTableResponse:
         else:
             properties = Properties.from_dict(_properties)
 
+        _storage_options = d.pop("storage_options", UNSET)
+        storage_options: VendedOptions | Unset
+        if isinstance(_storage_options, Unset):
+            storage_options = UNSET
+        else:
+            storage_options = VendedOptions.from_dict(_storage_options)
+
         create_table_response = cls(
             transaction_id=transaction_id,
             location=location,
             version=version,
             properties=properties,
+            storage_options=storage_options,
         )
 
         create_table_response.additional_properties = d

@@ -25,7 +25,7 @@ class DeclareTableRequest:
         context (Context | Unset): Free entries that accompany a request.
         id (list[str] | Unset): A path of names, outermost first; empty is the root.
         location (str | Unset): Only the location that the server would choose is accepted.
-        vend_credentials (bool | Unset):
+        vend_credentials (bool | Unset): Whether `storage_options` are wanted. Absent is true.
         properties (Properties | Unset): Names and values that the catalog keeps.
     """
 

@@ -10,6 +10,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.properties import Properties
+    from ..models.vended_options import VendedOptions
 
 
 T = TypeVar("T", bound="DeclareTableResponse")
@@ -22,12 +23,16 @@ class DeclareTableResponse:
         transaction_id (str | Unset):
         location (str | Unset): URI of the table.
         properties (Properties | Unset): Names and values that the catalog keeps.
+        storage_options (VendedOptions | Unset): Options of the object store, by Lance's names, for the client to reach
+            the table; if the server hands out any. Temporary credentials go with `expires_at_millis`, milliseconds since
+            1970.
         managed_versioning (bool | Unset): True if versions are committed through this server.
     """
 
     transaction_id: str | Unset = UNSET
     location: str | Unset = UNSET
     properties: Properties | Unset = UNSET
+    storage_options: VendedOptions | Unset = UNSET
     managed_versioning: bool | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -40,6 +45,10 @@ class DeclareTableResponse:
         if not isinstance(self.properties, Unset):
             properties = self.properties.to_dict()
 
+        storage_options: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.storage_options, Unset):
+            storage_options = self.storage_options.to_dict()
+
         managed_versioning = self.managed_versioning
 
         field_dict: dict[str, Any] = {}
@@ -51,6 +60,8 @@ class DeclareTableResponse:
             field_dict["location"] = location
         if properties is not UNSET:
             field_dict["properties"] = properties
+        if storage_options is not UNSET:
+            field_dict["storage_options"] = storage_options
         if managed_versioning is not UNSET:
             field_dict["managed_versioning"] = managed_versioning
 
@@ -59,6 +70,7 @@ class DeclareTableResponse:
     @classmethod
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         from ..models.properties import Properties
+        from ..models.vended_options import VendedOptions
 
         d = dict(src_dict)
         transaction_id = d.pop("transaction_id", UNSET)
@@ -72,12 +84,20 @@ class DeclareTableResponse:
         else:
             properties = Properties.from_dict(_properties)
 
+        _storage_options = d.pop("storage_options", UNSET)
+        storage_options: VendedOptions | Unset
+        if isinstance(_storage_options, Unset):
+            storage_options = UNSET
+        else:
+            storage_options = VendedOptions.from_dict(_storage_options)
+
         managed_versioning = d.pop("managed_versioning", UNSET)
 
         declare_table_response = cls(
             transaction_id=transaction_id,
             location=location,
             properties=properties,
+            storage_options=storage_options,
             managed_versioning=managed_versioning,
         )
 

@@ -29,7 +29,7 @@ class DescribeTableRequest:
         with_table_uri (bool | Unset):
         load_detailed_metadata (bool | Unset):
         check_declared (bool | Unset):
-        vend_credentials (bool | Unset):
+        vend_credentials (bool | Unset): Whether `storage_options` are wanted. Absent is true.
     """
 
     identity: Identity | Unset = UNSET

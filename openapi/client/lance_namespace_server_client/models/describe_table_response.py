@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..models.json_arrow_schema import JsonArrowSchema
     from ..models.properties import Properties
     from ..models.table_basic_stats import TableBasicStats
+    from ..models.vended_options import VendedOptions
 
 
 T = TypeVar("T", bound="DescribeTableResponse")
@@ -31,6 +32,9 @@ class DescribeTableResponse:
         stats (TableBasicStats | Unset):
         metadata (DescribeTableResponseMetadata | Unset): Metadata kept in the table itself.
         properties (Properties | Unset): Names and values that the catalog keeps.
+        storage_options (VendedOptions | Unset): Options of the object store, by Lance's names, for the client to reach
+            the table; if the server hands out any. Temporary credentials go with `expires_at_millis`, milliseconds since
+            1970.
         managed_versioning (bool | Unset): True if versions are committed through this server.
         is_only_declared (bool | Unset): True if the table has no version yet.
     """
@@ -44,6 +48,7 @@ class DescribeTableResponse:
     stats: TableBasicStats | Unset = UNSET
     metadata: DescribeTableResponseMetadata | Unset = UNSET
     properties: Properties | Unset = UNSET
+    storage_options: VendedOptions | Unset = UNSET
     managed_versioning: bool | Unset = UNSET
     is_only_declared: bool | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -77,6 +82,10 @@ class DescribeTableResponse:
         if not isinstance(self.properties, Unset):
             properties = self.properties.to_dict()
 
+        storage_options: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.storage_options, Unset):
+            storage_options = self.storage_options.to_dict()
+
         managed_versioning = self.managed_versioning
 
         is_only_declared = self.is_only_declared
@@ -102,6 +111,8 @@ class DescribeTableResponse:
             field_dict["metadata"] = metadata
         if properties is not UNSET:
             field_dict["properties"] = properties
+        if storage_options is not UNSET:
+            field_dict["storage_options"] = storage_options
         if managed_versioning is not UNSET:
             field_dict["managed_versioning"] = managed_versioning
         if is_only_declared is not UNSET:
@@ -115,6 +126,7 @@ class DescribeTableResponse:
         from ..models.json_arrow_schema import JsonArrowSchema
         from ..models.properties import Properties
         from ..models.table_basic_stats import TableBasicStats
+        from ..models.vended_options import VendedOptions
 
         d = dict(src_dict)
         table = d.pop("table", UNSET)
@@ -155,6 +167,13 @@ class DescribeTableResponse:
         else:
             properties = Properties.from_dict(_properties)
 
+        _storage_options = d.pop("storage_options", UNSET)
+        storage_options: VendedOptions | Unset
+        if isinstance(_storage_options, Unset):
+            storage_options = UNSET
+        else:
+            storage_options = VendedOptions.from_dict(_storage_options)
+
         managed_versioning = d.pop("managed_versioning", UNSET)
 
         is_only_declared = d.pop("is_only_declared", UNSET)
@@ -169,6 +188,7 @@ class DescribeTableResponse:
             stats=stats,
             metadata=metadata,
             properties=properties,
+            storage_options=storage_options,
             managed_versioning=managed_versioning,
             is_only_declared=is_only_declared,
         )

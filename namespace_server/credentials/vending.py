@@ -1,0 +1,112 @@
+"""What clients are handed with a table: options that are the same for all, and credentials that are made for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from namespace_server.credentials.temporary import Issuer, TemporaryCredentials
+
+Permission = Literal["read", "write"]
+
+ROLE: Final = re.compile(r"arn:[a-z0-9-]+:iam::[0-9]{12}:role/[\w+=,.@/-]+")
+SHORTEST: Final = timedelta(minutes=15)
+LONGEST: Final = timedelta(hours=12)
+
+
+@dataclass(frozen=True, slots=True)
+class VendingOptions:
+    """What is handed to clients; by default nothing.
+
+    Attributes:
+        static: Options by Lance's names, the same for every table.
+        role_arn: Role whose temporary credentials are handed out for tables on S3, limited to the table.
+        sts_endpoint: Where the role is assumed; absent: where AWS does it in the region.
+        azure_sas: Whether signatures of the account key are handed out for tables on Azure, limited to the table.
+        permission: What temporary credentials allow.
+        duration: How long they are valid.
+    """
+
+    static: Mapping[str, str] = field(default_factory=dict, repr=False)
+    role_arn: str | None = None
+    sts_endpoint: str | None = None
+    azure_sas: bool = False
+    permission: Permission = "write"
+    duration: timedelta = timedelta(hours=1)
+
+
+class Vendor:
+    """Answers the storage options for a table. Thread-safe."""
+
+    def __init__(self, static: Mapping[str, str] | None = None, temporary: TemporaryCredentials | None = None) -> None:
+        self._static = dict(static or {})
+        self._temporary = temporary
+
+    @property
+    def vends(self) -> bool:
+        """Whether there is anything to hand out."""
+        return bool(self._static) or self._temporary is not None
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the options of a table never change."""
+        return self._temporary is None
+
+    def options(self, path: str) -> dict[str, str]:
+        """The options for the table whose files lie below `path` in the bucket; may ask a token service.
+
+        Temporary credentials are valid for half their duration at least, and go with `expires_at_millis`. Raises
+        ServiceUnavailableError (17).
+        """
+        if self._temporary is None:
+            return dict(self._static)
+        issued = self._temporary.get(path)
+        return {**self._static, **issued.options, "expires_at_millis": str(int(issued.expires_at * 1000))}
+
+
+def open_vendor(root: str, storage: Mapping[str, str], options: VendingOptions) -> Vendor:
+    """The vendor for the tables below a root. Makes no request.
+
+    Args:
+        root: URI or path of the root.
+        storage: The server's own options of the object store, by Lance's names.
+        options: What is handed out.
+
+    Raises:
+        ValueError: The options do not fit each other or the root.
+    """
+    if not SHORTEST <= options.duration <= LONGEST:
+        raise ValueError(f"vended_seconds: expected 900 to 43200, found {options.duration.total_seconds():g}")
+    if options.permission not in {"read", "write"}:
+        raise ValueError(f"vended_permission: expected read or write, found {options.permission!r}")
+    issuer = _issuer(root, storage, options)
+    return Vendor(options.static, None if issuer is None else TemporaryCredentials(issuer))
+
+
+def _issuer(root: str, storage: Mapping[str, str], options: VendingOptions) -> Issuer | None:
+    parts = urlsplit(root)
+    bucket, _, host = parts.netloc.partition("@")
+    if options.role_arn is not None:
+        if parts.scheme != "s3":
+            raise ValueError("vended_role_arn: expected a root on S3, found another one")
+        if ROLE.fullmatch(options.role_arn) is None:
+            raise ValueError(f"vended_role_arn: expected arn:aws:iam::ACCOUNT:role/NAME, found {options.role_arn!r}")
+        from namespace_server.credentials.s3 import AssumedRole  # loaded where it is used
+
+        return AssumedRole(
+            bucket, storage, options.role_arn, options.permission, options.duration, options.sts_endpoint
+        )
+    if options.sts_endpoint is not None:
+        raise ValueError("vended_sts_endpoint: expected vended_role_arn with it, found none")
+    if options.azure_sas:
+        if parts.scheme not in {"az", "abfs", "abfss"}:
+            raise ValueError("vended_azure_sas: expected a root on Azure, found another one")
+        from namespace_server.credentials.azure import DirectorySignature
+
+        account = host.partition(".")[0] or None
+        return DirectorySignature(bucket, account, storage, options.permission, options.duration)
+    return None

@@ -1,0 +1,123 @@
+"""The properties of a `DirectoryNamespace`, and the catalog that they describe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
+from lance_core.storage.opening import open_store
+from namespace_server.credentials.vending import VendingOptions, open_vendor
+from namespace_server.directory.catalog import Catalog, CatalogOptions
+from namespace_server.directory.committing.probe import check_root
+from namespace_server.directory.model.limits import Limits
+
+_STORAGE = "storage."
+_VENDED = "vended."
+
+
+def storage_options(properties: Mapping[str, str]) -> dict[str, str]:
+    """The options of the object store among the properties of a namespace, by Lance's names."""
+    return {name.removeprefix(_STORAGE): str(value) for name, value in properties.items() if name.startswith(_STORAGE)}
+
+
+def open_catalog(properties: Mapping[str, str]) -> tuple[Catalog, ManifestStore | None]:
+    """The catalog that the properties describe, and its manifest store, if it has one.
+
+    Reads and writes nothing below the root. Raises `ValueError`, `StorageError`.
+    """
+    settings = {key: str(value) for key, value in properties.items()}
+    root = settings.pop("root", None)
+    if not root:
+        raise ValueError("property 'root' is required: the directory or bucket of the catalog")
+    storage = storage_options(settings)
+    for name in storage:
+        del settings[_STORAGE + name]
+    vendor = open_vendor(root, storage, _vending(settings))
+    durability = settings.pop("durability", "fsync")
+    if durability not in {"fsync", "none"}:
+        raise ValueError(f"durability: expected fsync or none, found {durability!r}")
+    url = settings.pop("manifest_store", None)
+    options = _options(settings)
+    store = open_store(root, storage, durability="fsync" if durability == "fsync" else "none")
+    check_root(store)
+    if not url:
+        return Catalog(store, options, vendor), None
+    from namespace_server.store.manifests import open_manifest_store  # SQL is loaded by those who use it
+
+    manifests = open_manifest_store(url)
+    return Catalog(ExternalManifestHandler(manifests).over(store), options, vendor), manifests
+
+
+def _vending(settings: dict[str, str]) -> VendingOptions:
+    """What clients are handed, by the properties that say so; they are taken out. Raises `ValueError`."""
+    static = {name.removeprefix(_VENDED): settings.pop(name) for name in list(settings) if name.startswith(_VENDED)}
+    given = {name: settings.pop(name) for name in _VENDING if name in settings}
+    return replace(VendingOptions(static=static), **_read(given, _VENDING))
+
+
+def _options(settings: dict[str, str]) -> CatalogOptions:
+    unknown = settings.keys() - _OPTIONS.keys()
+    if unknown:
+        raise ValueError(
+            f"unknown properties {', '.join(sorted(unknown))}; known: root, durability, storage.*, "
+            f"manifest_store, vended.*, {', '.join((*_VENDING, *_OPTIONS))}"
+        )
+    given = _read(settings, _OPTIONS)
+    limits = {name.removeprefix("limits."): given.pop(name) for name in list(given) if name.startswith("limits.")}
+    return replace(CatalogOptions(), limits=replace(Limits(), **limits), **given)
+
+
+def _read(settings: Mapping[str, str], known: Mapping[str, tuple[str, Callable[[str], Any]]]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for name, value in settings.items():
+        option, read = known[name]
+        try:
+            given[option] = read(value)
+        except ValueError as error:
+            raise ValueError(f"property {name}: {error}") from error
+    return given
+
+
+def _seconds(value: str) -> timedelta:
+    return timedelta(seconds=float(value))
+
+
+def _prefixes(value: str) -> tuple[str, ...]:
+    given = json.loads(value) if value.lstrip().startswith("[") else value.split(",")
+    if not all(isinstance(prefix, str) for prefix in given):
+        raise ValueError(f"expected strings, found {value!r}")
+    return tuple(prefix.strip() for prefix in given if prefix.strip())
+
+
+def _boolean(value: str) -> bool:
+    if value.lower() not in {"true", "false"}:
+        raise ValueError(f"expected true or false, found {value!r}")
+    return value.lower() == "true"
+
+
+_VENDING: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
+    "vended_role_arn": ("role_arn", str),
+    "vended_sts_endpoint": ("sts_endpoint", str),
+    "vended_azure_sas": ("azure_sas", _boolean),
+    "vended_permission": ("permission", str),
+    "vended_seconds": ("duration", _seconds),
+}
+"""Properties of `DirectoryNamespace` that are `VendingOptions`: the option and how its text is read."""
+
+_OPTIONS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
+    "sweep_interval_seconds": ("sweep_interval", _seconds),
+    "stage_max_age_seconds": ("stage_max_age", _seconds),
+    "record_retention_seconds": ("record_retention", _seconds),
+    "commit_tries": ("tries", int),
+    "group_limit": ("group_limit", int),
+    "allowed_locations": ("allowed_locations", _prefixes),
+    "implicit_namespaces": ("implicit_namespaces", _boolean),
+    "response_cache_bytes": ("response_cache_bytes", int),
+    "max_operations": ("limits.operations", int),
+    "max_page_size": ("limits.page_size", int),
+}
+"""Properties of `DirectoryNamespace` that are options of its catalog: the option and how its text is read."""
