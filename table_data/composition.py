@@ -13,8 +13,9 @@ must be relative to the base version, the version at the begin, since the catalo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from lance_core.format.manifest import ManifestFile, encode_manifest_file, parse_manifest_file
 from lance_core.proto import lance_table_pb2 as pb
@@ -35,19 +36,39 @@ from lance_core.transaction.row_ids import row_ids
 MESSAGE_PROPERTY = "__lance_commit_message"
 
 
-@dataclass(frozen=True, slots=True)
 class Step:
-    """One call: its operation, the version that it was applied to (None: no version yet) and the version after it.
+    """One call: its operation, relative to the version that it is applied to (0: no version yet).
 
-    `guard` is the reason why the batch must assert the base version, if the transaction cannot say it.
+    `guard` is the reason why the batch must assert the base version, if the transaction cannot say it. The versions
+    before and after it are manifests that are read and built on first use.
     """
 
-    call: str
-    operation: Operation
-    transaction: pb.Transaction
-    before: ManifestFile | None
-    after: ManifestFile
-    guard: str | None = None
+    def __init__(
+        self,
+        call: str,
+        operation: Operation,
+        transaction: pb.Transaction,
+        *,
+        before: Callable[[], ManifestFile | None],
+        apply: Callable[[ManifestFile | None, pb.Transaction], ManifestFile],
+        guard: str | None = None,
+    ) -> None:
+        self.call = call
+        self.operation = operation
+        self.transaction = transaction
+        self.guard = guard
+        self._before = before
+        self._apply = apply
+
+    @cached_property
+    def before(self) -> ManifestFile | None:
+        """The version that the operation is applied to; None: no version yet."""
+        return self._before()
+
+    @cached_property
+    def after(self) -> ManifestFile:
+        """The version after it. Raises `InvalidTransaction` or `UnsupportedFeature` if the operation does not fit."""
+        return self._apply(self.before, self.transaction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +81,32 @@ class Composition:
 
 def take_step(
     call: str,
-    before: ManifestFile | None,
     operation: Operation,
     *,
+    read_version: int,
+    before: Callable[[], ManifestFile | None],
     now_ns: int,
     message: str | None = None,
     source: ManifestFile | None = None,
     guard: str | None = None,
     stable_row_ids: bool = False,
 ) -> Step:
-    """Apply an operation to a version as the catalog does without concurrent commits.
+    """An operation on a version, which is applied as the catalog does without concurrent commits.
 
-    `source` is the version that a Restore restores. `stable_row_ids` is for a first version. Raises
-    `InvalidTransaction` or `UnsupportedFeature` where the catalog would refuse the transaction for the same reason.
+    `before` reads the version with the number `read_version` (None for 0). `source` is the version that a Restore
+    restores. `stable_row_ids` is for a first version.
     """
-    version = 0 if before is None else before.version
-    transaction = transaction_message(operation, version, message)
-    built = apply_transaction(
-        before, transaction, version=version + 1, now_ns=now_ns, stable_row_ids=stable_row_ids, source=source
-    )
-    data = encode_manifest_file(built.manifest, transaction, built.indices)
-    after = parse_manifest_file(data, expected_version=version + 1)
-    return Step(call, operation, transaction, before, after, guard)
+    transaction = transaction_message(operation, read_version, message)
+
+    def apply(found: ManifestFile | None, transaction: pb.Transaction) -> ManifestFile:
+        number = read_version + 1
+        built = apply_transaction(
+            found, transaction, version=number, now_ns=now_ns, stable_row_ids=stable_row_ids, source=source
+        )
+        data = encode_manifest_file(built.manifest, transaction, built.indices)
+        return parse_manifest_file(data, expected_version=number)
+
+    return Step(call, operation, transaction, before=before, apply=apply, guard=guard)
 
 
 def transaction_message(operation: Operation, read_version: int, message: str | None) -> pb.Transaction:
@@ -96,8 +121,7 @@ def compose(steps: Sequence[Step], message: str | None = None) -> Composition:
     if not rest:
         return Composition(())
     guard = next((step.guard for step in rest if step.guard is not None), None)
-    base = steps[0].before
-    version = 0 if base is None else base.version
+    version = steps[0].transaction.read_version
     if len(rest) == 1:
         return Composition((transaction_message(rest[0].operation, version, message),), guard)
     composed: Operation | str | None

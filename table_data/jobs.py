@@ -34,9 +34,11 @@ class Staged:
     `operations` are those of a batch that commits it, none if nothing changes; `result` holds what the operation
     answers beside the version, such as row counts. A change that is `repeatable` may be staged again on a newer
     version, if the batch conflicts with another commit; one that is `independent`, also if it conflicts irreconcilably.
+    One that only `appends` rows conflicts with no other of its kind.
     """
 
     operations: tuple[Json, ...]
     result: Json
     repeatable: bool
     independent: bool = False
+    appends: bool = False

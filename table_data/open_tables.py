@@ -10,22 +10,15 @@ import lance
 
 from table_data.batch_operations import TableState
 from table_data.errors import InvalidCall
-from table_data.staging.handles import ReadOnlyTable
 from table_data.table_changes import TableChanges
 
 MAX_OPEN: Final = 64
-_INDEX_CACHE: Final = 192 << 20
-_METADATA_CACHE: Final = 64 << 20
 
 
 class OpenTables:
-    """The datasets that were read last, and one bounded cache of indices and metadata for all of them.
-
-    Not thread-safe.
-    """
+    """The datasets that were read last. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._session = lance.Session(index_cache_size_bytes=_INDEX_CACHE, metadata_cache_size_bytes=_METADATA_CACHE)
         self._open: OrderedDict[tuple[str, int], lance.LanceDataset] = OrderedDict()
 
     def open(self, table: TableState, options: Mapping[str, str]) -> lance.LanceDataset:
@@ -36,9 +29,7 @@ class OpenTables:
         key = (changes.uri, table.version)
         found = self._open.pop(key, None)
         if found is None:
-            found = ReadOnlyTable(
-                changes.uri, version=table.version, storage_options=dict(options) or None, session=self._session
-            )
+            found = changes.dataset()
         self._open[key] = found
         if len(self._open) > MAX_OPEN:
             self._open.popitem(last=False)

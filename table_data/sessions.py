@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 
 from table_data.arrow_body import ArrowBody
-from table_data.batch_operations import BatchOperation, TableState, operation_json
+from table_data.batch_operations import BatchOperation, TableState, TransactionCommit, operation_json
 from table_data.discarding import remove_staged_files
 from table_data.jobs import Job, Staged
 from table_data.operations import CHANGES
@@ -35,7 +35,7 @@ class ChangeSession:
         """
         del timeout
         self._staged = None
-        changes = TableChanges(table, self._job.options, new=self._job.new)
+        changes = TableChanges(table, self._job.options, new=self._job.new, checked=False)
         with explained(f"{self._job.operation} of {changes.name}"):
             try:
                 result = self._change.stage(changes, self._job.request, self._rows)
@@ -47,7 +47,8 @@ class ChangeSession:
         self._staged = changes, operations
         encoded = tuple(operation_json(operation) for operation in (*checks, *operations))
         repeatable = self._change.repeatable and (self._rows is None or self._rows.is_repeatable)
-        return Staged(encoded, result, repeatable, self._change.independent)
+        appends = bool(operations) and all(_is_append(operation) for operation in (*checks, *operations))
+        return Staged(encoded, result, repeatable, self._change.independent, appends)
 
     def discard(self) -> None:
         """Remove the files that were staged last. Only after their batch was rejected."""
@@ -55,3 +56,7 @@ class ChangeSession:
             changes, operations = self._staged
             self._staged = None
             remove_staged_files(changes, operations)
+
+
+def _is_append(operation: BatchOperation) -> bool:
+    return isinstance(operation, TransactionCommit) and operation.transaction.HasField("append")

@@ -35,12 +35,16 @@ if TYPE_CHECKING:
 class TableChanges:
     """The steps of one table, each applied to the version that the step before it left. Not thread-safe.
 
-    A `new` table is not in the catalog. Manifests are read on first use.
+    A `new` table is not in the catalog. Manifests are read on first use. With `checked`, an operation that does not fit
+    the version is refused when it is taken, else when the batch is committed.
     """
 
-    def __init__(self, state: TableState, options: Mapping[str, str], *, new: bool = False) -> None:
+    def __init__(
+        self, state: TableState, options: Mapping[str, str], *, new: bool = False, checked: bool = True
+    ) -> None:
         self.state = state
         self.new = new
+        self._checked = checked
         self.steps: list[Step] = []
         self.was_read = False
         self.stable_row_ids = False
@@ -50,7 +54,8 @@ class TableChanges:
         self.options = options
         self._read_before_reset = False
         self._base: ManifestFile | None = None
-        self._open: tuple[ManifestFile | None, lance.LanceDataset] | None = None
+        self._published: lance.LanceDataset | None = None
+        self._local: tuple[ManifestFile, lance.LanceDataset] | None = None
 
     @property
     def name(self) -> str:
@@ -113,14 +118,14 @@ class TableChanges:
 
     def dataset(self) -> lance.LanceDataset:
         """A read-only dataset of the base version with the steps applied."""
+        if not self.steps and self.state.version is not None:
+            if self._published is None:
+                self._published = staging.open_version(self.uri, self.state.version, self.options)
+            return self._published
         head = self.require_head()
-        if self._open is None or self._open[0] is not head:
-            if self.steps:
-                handle = staging.open_local(self.uri, head, self.options)
-            else:
-                handle = staging.open_version(self.uri, head.version, self.options)
-            self._open = (head, handle)
-        return self._open[1]
+        if self._local is None or self._local[0] is not head:
+            self._local = (head, staging.open_local(self.uri, head, self.options))
+        return self._local[1]
 
     def dataset_at(self, version: int, branch: str | None) -> lance.LanceDataset:
         """A read-only dataset of a published version."""
@@ -150,23 +155,25 @@ class TableChanges:
         """Apply one more operation locally.
 
         `guard` is the reason why the batch must assert the table's version, if the transaction itself cannot say it.
-        Raises `InvalidTransaction` or `UnsupportedFeature` if the operation does not fit the version.
+        Raises `InvalidTransaction` or `UnsupportedFeature` if that is checked and the operation does not fit.
         """
         if guard is None and isinstance(operation, (Overwrite, Restore)) and self._read_before_reset:
             guard = f"the transaction read the table before {call}, which replaces its rows"
-        now = time.time_ns()
-        self.steps.append(
-            take_step(
-                call,
-                self.head,
-                operation,
-                now_ns=now,
-                message=message,
-                source=source,
-                guard=guard,
-                stable_row_ids=self.stable_row_ids,
-            )
+        last = self.steps[-1] if self.steps else None
+        step = take_step(
+            call,
+            operation,
+            read_version=(self.state.version or 0) if last is None else last.transaction.read_version + 1,
+            before=lambda: self.base if last is None else last.after,
+            now_ns=time.time_ns(),
+            message=message,
+            source=source,
+            guard=guard,
+            stable_row_ids=self.stable_row_ids,
         )
+        if self._checked:
+            _ = step.after
+        self.steps.append(step)
 
     def compact(self, options: CompactionOptions | None, *, message: str | None) -> PreparedCompaction | None:
         """Rewrite fragments and their index segments; None if there was nothing to do.

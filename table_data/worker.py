@@ -2,11 +2,13 @@
 
 The parent holds the other end of the control connection. It sends one of
 
-    ("change", job, has_rows)     then the descriptor of the rows; then ("stage", table) and, if that was rejected,
-                                  ("discard",) any number of times; ("end",)
-    ("read", job, table)          then the descriptor of the answer's rows
+    ("change", number, job, has_rows)    then the descriptor of the rows
+    ("stage", number, table)             of a change that began; any number of times
+    ("discard", number)                  what was staged last, which was rejected
+    ("end", number)                      of a change; others may begin before it
+    ("read", job, table)                 then the descriptor of the answer's rows
 
-and gets for each stage and read one of
+and gets for each stage, discard and read one of
 
     ("staged", staged)            ("value", json)           ("discarded",)
     ("rows",)                     the answer's rows follow through their descriptor; at their end ("done",)
@@ -49,6 +51,7 @@ class Worker:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._tables = OpenTables()
+        self._changes: dict[int, tuple[ChangeSession, FrameReader | None]] = {}
 
     def run(self) -> None:
         """Do jobs until the parent closes the connection."""
@@ -57,28 +60,30 @@ class Worker:
                 message = self._connection.recv()
             except EOFError:
                 return
-            if message[0] == "change":
-                self._change(message[1], has_rows=message[2])
-            else:
-                self._read(message[1], message[2])
+            match message:
+                case ("change", number, job, has_rows):
+                    rows = FrameReader(recv_handle(self._connection)) if has_rows else None
+                    self._changes[number] = ChangeSession(job, rows), rows
+                case ("end", number):
+                    _, rows = self._changes.pop(number)
+                    if rows is not None:
+                        rows.close()
+                case ("read", job, table):
+                    self._read(job, table)
+                case _:
+                    self._change(message)
 
-    def _change(self, job: Job, *, has_rows: bool) -> None:
-        source = FrameReader(recv_handle(self._connection)) if has_rows else None
+    def _change(self, message: tuple[Any, ...]) -> None:
         try:
-            session = ChangeSession(job, source)
-            while (message := self._connection.recv())[0] != "end":
-                try:
-                    if message[0] == "stage":
-                        reply: tuple[Any, ...] = ("staged", session.stage(message[1]))
-                    else:
-                        session.discard()
-                        reply = ("discarded",)
-                    self._connection.send(reply)
-                except Exception as error:  # noqa: BLE001 - the parent needs an answer, and the worker goes on
-                    self._connection.send(("error", portable(error)))
-        finally:
-            if source is not None:
-                source.close()
+            session, _ = self._changes[message[1]]
+            if message[0] == "stage":
+                reply: tuple[Any, ...] = ("staged", session.stage(message[2]))
+            else:
+                session.discard()
+                reply = ("discarded",)
+        except Exception as error:  # noqa: BLE001 - the parent needs an answer, and the worker goes on
+            reply = ("error", portable(error))
+        self._connection.send(reply)
 
     def _read(self, job: Job, table: TableState) -> None:
         sink = os.fdopen(recv_handle(self._connection), "wb", buffering=1 << 20)

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -47,26 +47,20 @@ class WorkerPool:
     def __init__(self, size: int, *, timeout: float = 3600.0, memory: int = 0) -> None:
         self._timeout = timeout
         self._memory = memory
-        self._free: list[_Worker | None] = [None] * size
+        self._free: list[Worker | None] = [None] * size
         self._freed = threading.Condition()
         self._lock = threading.Lock()
-        self._started: set[_Worker] = set()
+        self._started: set[Worker] = set()
         self._closed = False
 
     @contextmanager
     def change(self, job: Job, rows: PipeEnd | None = None) -> Iterator[_RemoteChange]:
         """Begin a change. `rows` is a pipe with frames of an Arrow IPC stream or file; it is closed here."""
-        with self._worker() as worker:
-            worker.send(("change", job, rows is not None))
-            if rows is not None:
-                worker.send_descriptor(rows.fileno())
-                rows.close()
-            try:
-                yield _RemoteChange(worker)
-            finally:
-                if not worker.owes_answer:
-                    with suppress(WorkFailed):  # the process ended; the answer says so
-                        worker.send(("end",))
+        change = _RemoteChange(self, job, rows)
+        try:
+            yield change
+        finally:
+            change.end()
 
     def value(self, job: Job, table: TableState) -> Any:
         """Do a read whose answer is a JSON value. Raises `ClientError`."""
@@ -97,35 +91,65 @@ class WorkerPool:
             for worker in self._started:
                 worker.wait()
 
-    @contextmanager
-    def _worker(self, table: str | None = None) -> Iterator[_Worker]:
-        worker = self._take(table)
-        try:
-            if worker is None or not worker.is_alive():
-                worker = self._start()
-            if table is not None:
-                worker.note(table)
-            yield worker
-        finally:
-            if worker is not None and worker.owes_answer:
-                worker.kill()
-            with self._freed:
-                self._free.append(worker)
-                self._freed.notify()
-
-    def _take(self, table: str | None) -> _Worker | None:
-        """A free worker that has the table open, else the one that was freed last."""
+    def hold(self, table: str | None = None) -> Worker:
+        """Wait for a free worker and take it; one that has the table open, if there is one. `release` it afterwards."""
         with self._freed:
             self._freed.wait_for(lambda: self._free)
             having = [at for at, worker in enumerate(self._free) if worker is not None and table in worker.tables]
-            return self._free.pop(having[-1] if having else -1)
+            worker = self._free.pop(having[-1] if having else -1)
+        if worker is not None and worker.is_alive():
+            return worker
+        try:
+            return self._start()
+        except BaseException:
+            self._put_back(None)
+            raise
 
-    def _start(self) -> _Worker:
+    def hold_again(self, worker: Worker) -> None:
+        """Wait for this worker and take it. Raises `WorkFailed` if its process has ended."""
+        with self._freed:
+            self._freed.wait_for(lambda: worker in self._free or not worker.is_alive())
+            if worker.is_alive():
+                self._free.remove(worker)
+                return
+        raise WorkFailed("work on rows: expected the process that began it, found its end; nothing was changed")
+
+    def release(self, worker: Worker) -> None:
+        """Give a worker back. One that owes an answer is ended."""
+        if worker.owes_answer:
+            worker.kill()
+        worker.end_changes()
+        self._put_back(worker)
+
+    def end_change(self, worker: Worker, number: int) -> None:
+        """Let a worker that is not held forget a change, now or before it is given back."""
+        worker.ended.append(number)
+        with self._freed:
+            if worker not in self._free:
+                return
+            self._free.remove(worker)
+        self.release(worker)
+
+    @contextmanager
+    def _worker(self, table: str) -> Iterator[Worker]:
+        worker = self.hold(table)
+        try:
+            worker.note(table)
+            yield worker
+        finally:
+            self.release(worker)
+
+    def _put_back(self, worker: Worker | None) -> None:
+        with self._freed:
+            self._free.append(worker)
+            self._freed.notify_all()
+
+    def _start(self) -> Worker:
         with self._lock:
             if self._closed:
                 raise ServiceUnavailableError("the server is shutting down; nothing was done")
             self._started = {worker for worker in self._started if worker.is_alive()}
-            worker = _Worker(self._timeout, self._memory)
+            worker = Worker(self._timeout, self._memory)
             self._started.add(worker)
             return worker
 
@@ -142,7 +166,7 @@ def open_pipe() -> tuple[PipeEnd, PipeEnd]:
     return PipeEnd(source, "rb"), PipeEnd(sink, "wb")
 
 
-class _Worker:
+class Worker:
     """One process and the connection to it."""
 
     def __init__(self, timeout: float, memory: int) -> None:
@@ -158,7 +182,25 @@ class _Worker:
         self._connection = Connection(ours.detach())
         self.owes_answer = False
         self.tables: OrderedDict[str, None] = OrderedDict()
+        self.ended: deque[int] = deque()
+        """Changes that the process may forget; it is told when it has time."""
+        self._changes = 0
         self._was_interrupted = False
+
+    def begin_change(self, job: Job, rows: PipeEnd | None) -> int:
+        """Begin a change, whose rows are closed here. Returns its number."""
+        self._changes += 1
+        self.send(("change", self._changes, job, rows is not None))
+        if rows is not None:
+            self.send_descriptor(rows.fileno())
+            rows.close()
+        return self._changes
+
+    def end_changes(self) -> None:
+        """Tell the process which changes it may forget."""
+        with suppress(WorkFailed):  # it ends just now
+            while self.ended and self.is_alive():
+                self.send(("end", self.ended.popleft()))
 
     def note(self, table: str) -> None:
         """Remember that the process has a table open."""
@@ -172,7 +214,7 @@ class _Worker:
         return self._process.poll() is None
 
     def send(self, message: tuple[Any, ...]) -> None:
-        """Tell the worker something; all but an end is answered."""
+        """Tell the worker something; stages, discards and reads are answered."""
         self.owes_answer = message[0] in {"stage", "discard", "read"}
         try:
             self._connection.send(message)
@@ -235,28 +277,67 @@ class _Worker:
 
 
 class _RemoteChange:
-    """A change under way in a worker."""
+    """A change under way in a worker.
 
-    def __init__(self, worker: _Worker) -> None:
-        self._worker = worker
+    A change that only appends rows is committed while the worker does other jobs: several of them can then share a
+    flip. Any other keeps its worker until it ends: what another change of the table staged meanwhile would conflict.
+    """
+
+    def __init__(self, pool: WorkerPool, job: Job, rows: PipeEnd | None) -> None:
+        self._pool = pool
+        self._job = job
+        self._rows = rows
+        self._worker: Worker | None = None
+        self._number = 0
+        self._held = False
+        self._keeps = False
 
     def stage(self, table: TableState, *, timeout: float | None = None) -> Staged:
         """Stage it on a version. Raises `ClientError`, `WorkTimeout`."""
-        self._worker.send(("stage", table))
-        staged: Staged = self._worker.answer(timeout)[1]
+        with self._turn() as worker:
+            worker.send(("stage", self._number, table))
+            staged: Staged = worker.answer(timeout)[1]
+            self._keeps = not staged.appends
         return staged
 
     def discard(self) -> None:
         """Remove the files that were staged last; what a worker leaves is collected later."""
-        with suppress(ClientError, WorkTimeout):
-            self._worker.send(("discard",))
-            self._worker.answer()
+        with suppress(ClientError, WorkTimeout), self._turn() as worker:
+            worker.send(("discard", self._number))
+            worker.answer()
+
+    def end(self) -> None:
+        """Let the worker forget the change."""
+        if self._worker is None:
+            return
+        if self._held:
+            self._worker.ended.append(self._number)
+            self._pool.release(self._worker)
+        else:
+            self._pool.end_change(self._worker, self._number)
+
+    @contextmanager
+    def _turn(self) -> Iterator[Worker]:
+        """Hold the worker, the same each time."""
+        if self._worker is None:
+            self._worker = self._pool.hold()
+            self._held = True
+            self._number = self._worker.begin_change(self._job, self._rows)
+        elif not self._held:
+            self._pool.hold_again(self._worker)
+            self._held = True
+        try:
+            yield self._worker
+        finally:
+            if not self._keeps:
+                self._held = False
+                self._pool.release(self._worker)
 
 
 class RowStream:
     """The bytes of rows as an Arrow IPC file, as a worker writes them; or the value that it answered instead."""
 
-    def __init__(self, worker: _Worker, pipe: PipeEnd, reply: tuple[Any, ...]) -> None:
+    def __init__(self, worker: Worker, pipe: PipeEnd, reply: tuple[Any, ...]) -> None:
         self._worker = worker
         self._pipe = pipe
         self.value: tuple[Any] | None = (reply[1],) if reply[0] == "value" else None

@@ -27,6 +27,9 @@ from table_data.frames import END, frame_head
 
 T = TypeVar("T")
 
+_COMMITTING = 32
+"""Threads for changes that are staged and wait for their commit, while workers stage others."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowStream:
@@ -50,8 +53,9 @@ class DataService:
         self._operations: DataOperations[PipeEnd] = DataOperations(catalog, self._workers)
         self._creation = TableCreation(catalog, self._operations)
         self._uploads = StagedUploads(catalog, self._operations)
-        self._changes = _Lane("change-rows", limits.change_workers, limits.waiting)
-        self._reads = _Lane("read-rows", limits.read_workers, limits.waiting)
+        width = limits.change_workers + min(limits.waiting, _COMMITTING)
+        self._changes = _Lane("change-rows", width, limits.change_workers + limits.waiting)
+        self._reads = _Lane("read-rows", limits.read_workers, limits.read_workers + limits.waiting)
 
     async def change(self, operation: str, request: Json, receive: Receive | None = None) -> DataAnswer:
         """Commit a change. With `receive` the body of the request is its rows, which are passed on as they come.
@@ -163,9 +167,9 @@ class _Workers:
 class _Lane:
     """Threads that wait for workers, and a bound on what waits for the threads."""
 
-    def __init__(self, name: str, width: int, waiting: int) -> None:
+    def __init__(self, name: str, width: int, capacity: int) -> None:
         self._executor = ThreadPoolExecutor(width, thread_name_prefix=name)
-        self._capacity = width + waiting
+        self._capacity = capacity
         self._admitted = 0
 
     async def run(self, work: Callable[[], T]) -> T:

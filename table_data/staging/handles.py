@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 import lance
 
@@ -39,9 +40,19 @@ for _name in _COMMITTING:
     setattr(ReadOnlyTable, _name, property(_refusing(_name)) if _name == "optimize" else _refusing(_name))
 
 
+_INDEX_CACHE: Final = 192 << 20
+_METADATA_CACHE: Final = 64 << 20
+
+
+@cache
+def _session() -> lance.Session:
+    """One bounded cache of indices and metadata for all handles of this process."""
+    return lance.Session(index_cache_size_bytes=_INDEX_CACHE, metadata_cache_size_bytes=_METADATA_CACHE)
+
+
 def open_version(uri: str, version: int, options: Mapping[str, str]) -> lance.LanceDataset:
     """A read-only handle on a published version. `uri` is the root of the table or of the branch."""
-    return ReadOnlyTable(uri, version=version, storage_options=dict(options) or None)
+    return ReadOnlyTable(uri, version=version, storage_options=dict(options) or None, session=_session())
 
 
 def open_local(uri: str, file: ManifestFile, options: Mapping[str, str]) -> lance.LanceDataset:

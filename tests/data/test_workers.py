@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
 
-from namespace_server.data.workers import WorkerPool, WorkTimeout
+from namespace_server.data.workers import PipeEnd, WorkerPool, WorkTimeout, open_pipe
 from table_data.batch_operations import TableState
 from table_data.errors import ColumnNotFound, InvalidCall, WorkFailed
+from table_data.frames import END, frame_head
 from table_data.jobs import Job
 
 pytestmark = pytest.mark.slow
@@ -87,6 +90,77 @@ def test_a_change_that_needs_rows_and_has_none(pool: WorkerPool, table: TableSta
     with pytest.raises(InvalidCall, match="expected rows"), pool.change(Job("insert_into_table", {})) as change:
         change.stage(table)
     assert pool.value(COUNT, table) == 10
+
+
+def rows_of(*values: int) -> PipeEnd:
+    """A pipe with rows of the table, to its end."""
+    rows = pa.table({"a": values})
+    body = io.BytesIO()
+    with pa.ipc.new_stream(body, rows.schema) as writer:
+        writer.write_table(rows)
+    source, sink = open_pipe()
+    with sink:
+        sink.write(frame_head(len(body.getvalue())) + body.getvalue() + END)
+    return source
+
+
+def data_files(table: TableState) -> set[str]:
+    return {path.name for path in (Path(table.uri) / "data").iterdir()}
+
+
+class TestAppends:
+    """A change that only appends leaves its worker to others while it is committed."""
+
+    INSERT = Job("insert_into_table", {"mode": "append"})
+
+    def test_others_are_staged_before_it_ends(self, pool: WorkerPool, table: TableState) -> None:
+        with pool.change(self.INSERT, rows_of(1, 2)) as first, pool.change(self.INSERT, rows_of(3)) as second:
+            assert first.stage(table).result == {"num_inserted_rows": 2}
+            assert second.stage(table).result == {"num_inserted_rows": 1}
+            assert pool.value(COUNT, table) == 10
+
+    def test_it_can_be_staged_again_and_discarded(self, pool: WorkerPool, table: TableState) -> None:
+        before = data_files(table)
+        with pool.change(self.INSERT, rows_of(1, 2)) as first, pool.change(self.INSERT, rows_of(3)) as second:
+            one = first.stage(table)
+            kept = data_files(table) - before
+            second.stage(table)
+            second.discard()
+            assert data_files(table) - before == kept
+            first.discard()
+            again = first.stage(table)
+            assert again.result == one.result == {"num_inserted_rows": 2}
+            assert again.operations != one.operations
+            first.discard()
+        assert data_files(table) == before
+
+    def test_the_worker_forgets_it_at_its_end(self, pool: WorkerPool, table: TableState) -> None:
+        with pool.change(self.INSERT, rows_of(1)) as first:
+            first.stage(table)
+            with pool.change(self.INSERT, rows_of(2)) as second:
+                second.stage(table)
+        [worker] = pool._started
+        assert not worker.ended
+        worker.send(("stage", 1, table))
+        with pytest.raises(WorkFailed, match="KeyError"):
+            worker.answer()
+
+    def test_it_cannot_be_staged_again_by_another_process(self, pool: WorkerPool, table: TableState) -> None:
+        with pool.change(self.INSERT, rows_of(1)) as first:
+            first.stage(table)
+            os.kill(process_of(pool), signal.SIGKILL)
+            [worker] = pool._started
+            worker.wait()
+            with pytest.raises(WorkFailed, match="found its end"):
+                first.stage(table)
+        assert pool.value(COUNT, table) == 10
+
+    def test_any_other_change_keeps_its_worker_until_it_ends(self, pool: WorkerPool, table: TableState) -> None:
+        with pool.change(Job("delete_from_table", {"predicate": "a = 1"})) as change:
+            assert change.stage(table).operations
+            assert pool._free == []
+            change.discard()
+        assert len(pool._free) == 1
 
 
 def test_a_worker_ends_with_its_parent(table: TableState) -> None:
