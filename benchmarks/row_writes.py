@@ -6,7 +6,6 @@ import io
 import statistics
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import httpx
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.load import Request, drive
 from benchmarks.report import Report, Table, count, milliseconds, ratio
 from benchmarks.servers import Server, serve_ours, serve_peer
 
@@ -38,7 +38,7 @@ def run(directory: Path) -> Report:
         with serve(directory / who) as server:
             server.call("POST", f"/v1/namespace/{NAMESPACE}/create", {"id": [NAMESPACE]})
             times[who] = _measure_times(server, None if who == "ours" else PEER_BODY)
-            rates[who] = _measure_rate(server)
+            rates[who] = _measure_rate(server, directory)
     table = Table("One client", ("request", "ours ms", "peer ms", "ours against peer"))
     for kind, ours in times["ours"].items():
         peer = times["peer"].get(kind)
@@ -92,26 +92,14 @@ def _measure_times(server: Server, most: int | None) -> dict[str, float]:
     return found
 
 
-def _measure_rate(server: Server) -> tuple[float, int]:
+def _measure_rate(server: Server, directory: Path) -> tuple[float, int]:
     """Committed inserts per second, and the number of those that were refused."""
-    url, route = f"http://127.0.0.1:{server.port}", f"/v1/table/{NAMESPACE}$together"
-    with httpx.Client(base_url=url, timeout=600) as client:
+    route = f"/v1/table/{NAMESPACE}$together"
+    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=600) as client:
         _send(client, f"{route}/create", _rows(10))
-    body, end = _rows(100), time.monotonic() + SECONDS
-
-    def insert(_: int) -> tuple[int, int]:
-        committed = refused = 0
-        with httpx.Client(base_url=url, timeout=600) as client:
-            while time.monotonic() < end:
-                answer = client.post(f"{route}/insert", content=body, headers=ARROW)
-                committed, refused = committed + answer.is_success, refused + (not answer.is_success)
-        return committed, refused
-
-    began = time.monotonic()
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        outcomes = list(pool.map(insert, range(CLIENTS)))
-    committed, refused = (sum(column) for column in zip(*outcomes, strict=True))
-    return committed / (time.monotonic() - began), refused
+    inserts = [Request(number, "POST", f"{route}/insert", _rows(100, 100 * number)) for number in range(CLIENTS)]
+    load = drive(server.port, CLIENTS, inserts, directory, SECONDS, may_fail=True)
+    return (load.requests - load.failed) / load.seconds, load.failed
 
 
 def _median(repeats: int, request: Callable[[int], None]) -> float:
