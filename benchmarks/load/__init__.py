@@ -78,10 +78,13 @@ def drive(
 
 def encode_request(request: Request) -> bytes:
     """The bytes of an HTTP/1.1 request that keeps the connection open."""
-    rows = isinstance(request.body, bytes)
-    body = (
-        b"" if request.body is None else request.body if isinstance(request.body, bytes) else orjson.dumps(request.body)
-    )
+    match request.body:
+        case None:
+            body, kind = b"", ""
+        case bytes():
+            body, kind = request.body, "application/vnd.apache.arrow.stream"
+        case _:
+            body, kind = orjson.dumps(request.body), "application/json"
     lines = [f"{request.method} {request.path} HTTP/1.1", "host: 127.0.0.1", f"content-length: {len(body)}"]
     if body:
         lines.append(f"content-type: {kind}")
