@@ -25,7 +25,7 @@ __all__ = [
 TESTS = Path(__file__).parent
 SERVICES = {"azurite", "cluster", "fake_gcs", "guarded_s3", "moto_server", "unconditional_s3"}
 """Fixtures that start an emulator or a database server."""
-SLOW = {"clients", "data", "tck", "hostile", "machine", "server"}
+SLOW = {"buckets", "clients", "data", "tck", "hostile", "machine", "server"}
 """Directories whose tests take their time: many processes, many tables, many generated or damaged inputs."""
 SLOW_WORDS = {"cli", "crash", "differential", "held", "kill", "large", "processes", "race", "races", "wheel"}
 """Words in the names of modules and tests of which the same is true."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -41,10 +41,11 @@ MORE = ROWS.slice(0, 3).set_column(0, "id", pa.array([10, 11, 12], pa.int64()))
 
 @dataclass(frozen=True)
 class Subject:
-    """A namespace client, and the id of a table of this test in the namespace `w`."""
+    """A namespace client, the id of a table of this test in the namespace `w`, and what it takes to open the table."""
 
     ns: Any
     id: list[str]
+    storage_options: Mapping[str, str] | None = None
 
     @property
     def missing(self) -> list[str]:
@@ -64,7 +65,8 @@ class Subject:
         return sorted(self.query(columns={"column_names": ["id", "x", "s"]}).to_pylist(), key=lambda row: row["id"])
 
     def open(self) -> lance.LanceDataset:
-        return lance.dataset(self.ns.describe_table(m.DescribeTableRequest(id=self.id)).location)
+        location = self.ns.describe_table(m.DescribeTableRequest(id=self.id)).location
+        return lance.dataset(location, storage_options=self.storage_options)
 
 
 def has(call: Callable[[Subject], Any], *fields: str) -> Step:

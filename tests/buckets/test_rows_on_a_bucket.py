@@ -1,0 +1,114 @@
+"""Operations on rows where the tables are in a bucket: over HTTP, by clients that cannot reach the bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import lance_namespace as m
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pytest
+from lance.namespace import DirectoryNamespace as StockNamespace
+
+from tests.buckets.conftest import OnABucket, environment_of, start
+from tests.clients.outcomes import differences
+from tests.clients.test_rest_namespace import CASES, MORE, ROWS, Subject
+from tests.data.arrow import ARROW, stream
+from tests.emulators import Emulator
+
+pytestmark = pytest.mark.services
+
+LOCAL = {"namespace_id", "retrieve_ops_metrics", "reset_ops_metrics"}
+"""Methods that send nothing."""
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> StockNamespace:
+    """pylance's own catalog, in a directory."""
+    made = StockNamespace(root=str(tmp_path_factory.mktemp("stock")))
+    made.create_namespace(m.CreateNamespaceRequest(id=["w"]))
+    return made
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - LOCAL))
+def test_a_method_does_what_it_does_on_a_local_catalog(
+    on_a_bucket: OnABucket, stock: StockNamespace, name: str
+) -> None:
+    table_id = ["w", f"{name}_{on_a_bucket.emulator.scheme}"]
+    ours = Subject(on_a_bucket.client(), table_id, on_a_bucket.emulator.storage_options)
+    theirs = Subject(stock, table_id)
+    for subject in (ours, theirs):
+        subject.create()
+    assert differences(CASES[name], ours, theirs) == []
+
+
+def test_keys_that_are_in_the_environment_of_the_server_only(emulator: Emulator, tmp_path: Path) -> None:
+    running = start(emulator, environment_of(emulator), tmp_path / "log")
+    table = Subject(running.client(), ["w", "t"])
+    table.create()
+    table.ns.insert_into_table(m.InsertIntoTableRequest(id=table.id, mode="append"), stream(MORE))
+    table.ns.create_table_scalar_index(m.CreateTableIndexRequest(id=table.id, column="id", index_type="BTREE"))
+    table.ns.delete_from_table(m.DeleteFromTableRequest(id=table.id, predicate="id < 3"))
+    assert [row["id"] for row in table.rows()] == [*range(3, 11), 10, 11, 11, 12]
+    described = table.ns.describe_table(m.DescribeTableRequest(id=table.id))
+    assert described.storage_options is None
+    running.server.stop()
+
+
+def _large(megabytes: int) -> pa.Table:
+    """Random numbers, which no encoding makes shorter."""
+    count = megabytes * 65_536
+    return pa.table({"id": np.arange(count), "x": np.random.default_rng(1).random(count)})
+
+
+def _insert(running: OnABucket, table: str, content: bytes | Iterator[bytes]) -> httpx.Response:
+    return httpx.post(f"{running.server.url}/v1/table/w${table}/insert", content=content, headers=ARROW, timeout=300)
+
+
+def test_a_large_insert(on_a_bucket: OnABucket) -> None:
+    large = _large(200)
+    table = Subject(on_a_bucket.client(), ["w", "large"])
+    table.create(rows=large.slice(0, 1))
+    answer = _insert(on_a_bucket, "large", stream(large.slice(1)))
+    assert (answer.status_code, answer.json()["num_inserted_rows"]) == (200, large.num_rows - 1), answer.text
+    assert table.ns.count_table_rows(m.CountTableRowsRequest(id=table.id)).count == large.num_rows
+    found = table.query(filter="id % 1000003 = 7", columns={"column_names": ["id", "x"]}).sort_by("id")
+    assert found.equals(large.filter(pyarrow.compute.equal(_remainder(large["id"]), 7)))
+
+
+def _remainder(ids: pa.ChunkedArray) -> pa.Array:
+    return pa.array(ids.to_numpy() % 1_000_003)
+
+
+@pytest.mark.parametrize("megabytes", [1, 24], ids=["one part", "several parts"])
+def test_a_client_that_goes_away_leaves_nothing_in_the_bucket(on_a_bucket: OnABucket, megabytes: int) -> None:
+    name = f"gone{megabytes}"
+    table = Subject(on_a_bucket.client(), ["w", name])
+    location = table.create().location
+    before = on_a_bucket.objects(location)
+    body = stream(pa.table(_columns(megabytes)))
+
+    def broken() -> Iterator[bytes]:
+        for place in range(0, len(body) * 9 // 10, 1 << 20):
+            yield body[place : place + (1 << 20)]
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        _insert(on_a_bucket, name, broken())
+    assert _insert(on_a_bucket, name, stream(MORE)).json()["version"] == 2  # the worker that was left is done
+    added = on_a_bucket.objects(location) - before
+    kinds = sorted(path.partition("/")[0] for path in added if "latest_version_hint" not in path)
+    assert kinds == ["_transactions", "_versions", "data"], added
+    assert on_a_bucket.uploads() == []
+    assert table.ns.count_table_rows(m.CountTableRowsRequest(id=table.id)).count == ROWS.num_rows + MORE.num_rows
+
+
+def _columns(megabytes: int) -> dict[str, pa.Array]:
+    count = megabytes << 13
+    random = np.random.default_rng(2)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(random.random(4 * count), pa.float32()), 4)
+    texts = [random.bytes(50).hex() for _ in range(count)]
+    return {"id": np.arange(count), "x": random.random(count), "s": texts, "v": vectors}
