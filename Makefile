@@ -13,7 +13,7 @@ WORKERS ?= 2
 # Hundreds of processes that tests start import the project: it is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-fast check generate docs serve bench tck-report clean
+.PHONY: help setup demo test test-fast fuzz check generate docs serve bench tck-report clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -34,6 +34,9 @@ test: $(STAMP) ## all tests, in WORKERS processes (2)
 
 test-fast: $(STAMP) ## some minutes of tests: without Java, emulators, PostgreSQL and what takes long
 	@$(PYTHON_) -m pytest -n $(WORKERS) -m "not services and not slow and not spark"
+
+fuzz: $(STAMP) ## 50,000 requests generated from the OpenAPI document, to a server over HTTP; an hour
+	@LANCE_FUZZ_EXAMPLES=900 $(PYTHON_) -m pytest tests/fuzz -s --timeout 0
 
 check: $(STAMP) ## style, types, dependency directions, generated files, documentation
 	$(VENV)/bin/ruff check .

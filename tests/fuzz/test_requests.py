@@ -1,0 +1,206 @@
+"""Requests that are generated from our OpenAPI document: no 5xx, and no status, type or shape that it does not name.
+
+The requests are the same in every run. To try more of them for each operation:
+
+    LANCE_FUZZ_EXAMPLES=900 python -m pytest tests/fuzz --timeout 0
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from schemathesis import Case
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from namespace_server.app import create_app
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.rest.identity import Authenticator
+from namespace_server.serving import Server, ServingOptions
+from tests.data.arrow import ARROW, stream
+
+EXAMPLES = int(os.environ.get("LANCE_FUZZ_EXAMPLES", "12"))
+DOCUMENT = Path(__file__).parents[2] / "openapi" / "lance-namespace.yaml"
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+ROWS = pa.table(
+    {
+        "a": pa.array(range(300), pa.int64()),
+        "s": [f"word{number % 7} text" for number in range(300)],
+        "v": pa.FixedSizeListArray.from_arrays(pa.array([float(n % 11) for n in range(1200)], pa.float32()), 4),
+    }
+)
+BODIES = [
+    stream(ROWS),
+    stream(ROWS.slice(0, 0)),
+    stream(ROWS.drop_columns(["v"])),
+    stream(pa.table({"z": ["1", None]})),
+]
+REMOVING = {"DropTable", "DeregisterTable", "RenameTable", "DropNamespace"}
+"""Operations after which the object of the request is gone: each gets one of its own."""
+MAKING = {"DeclareTable", "CreateTable", "CreateNamespace", "StageRows"}
+
+WORDS: dict[str, list[Any]] = {
+    "id": [["w", "t"]],
+    "column": ["a", "s", "v", "a"],
+    "columns": [["a"], ["s"], ["v"]],
+    "vector_column": ["v"],
+    "predicate": ["a < 3", "s = 'word1 text'", "a / 0 > 1", "nope = 1", "true"],
+    "filter": ["a < 9", "s IS NULL", "a IN (1, 2)"],
+    "updates": [[["a", "a + 1"]], [["s", "upper(s)"]]],
+    "tag": ["one", "two", "three"],
+    "branch": ["side", None],
+    "version": [1, 2, 3],
+    "name": ["one", "a_idx", "extra"],
+    "index_type": ["BTREE", "FTS", "BITMAP", "IVF_FLAT"],
+    "index_name": ["a_idx", "s_idx"],
+    "distance_type": ["l2", "cosine"],
+    "single_vector": [[0.5, 1.0, 2.0, 3.0]],
+    "vector": [{"single_vector": [1.0, 1.0, 2.0, 3.0]}, {}],
+    "k": [0, 1, 10],
+    "path": ["a", "s"],
+    "rename": ["a", "b"],
+    "expression": ["a * 2", "length(s)"],
+    "mode": ["append", "overwrite", "create", "exist_ok"],
+    "on": ["a", "s"],
+    "query": [{"k": 3, "vector": {}}, {"k": 3, "vector": {"single_vector": [1.0, 1.0, 2.0, 3.0]}}],
+    "operations": [
+        [{"assert_table_version": {"id": ["w", "t"], "version": 2}}],
+        [{"declare_table": {"id": ["w", "made"]}}],
+        [{"set_table_properties": {"id": ["w", "t"], "set": {"a": "b"}}}],
+    ],
+    "limit": [1, 3],
+    "page_token": [""],
+    "properties": [{"owner": "x"}, {}],
+    "delimiter": ["$"],
+}
+"""Values that mean something for the table, by the names of fields and parameters."""
+
+schemathesis.openapi.media_type(ARROW["content-type"], st.sampled_from(BODIES) | st.binary(max_size=64))
+schema = schemathesis.openapi.from_path(str(DOCUMENT))
+answered: dict[str, Counter[int]] = {}
+"""How often each operation was answered with each status."""
+
+
+@schemathesis.serializer(ARROW["content-type"])
+def send_rows(_context: schemathesis.SerializationContext, value: Any) -> bytes:
+    return value if isinstance(value, bytes) else repr(value).encode()
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Our server, with a table that has versions, tags, a branch and indices."""
+    namespace = DirectoryNamespace(root=str(tmp_path_factory.mktemp("root")), durability="none")
+    server = Server(create_app(namespace, Authenticator({})), ServingOptions(port=0))
+    started = threading.Event()
+    thread = threading.Thread(target=server.run, args=(started.set,))
+    thread.start()
+    assert started.wait(30)
+    with httpx.Client(base_url=server.url, timeout=60) as http:
+        http.post("/v1/namespace/w/create", json={}).raise_for_status()
+        make_table(http, "w$t")
+    yield server.url
+    server.stop()
+    thread.join()
+
+
+def make_table(http: httpx.Client, name: str) -> None:
+    route = f"/v1/table/{name}"
+    http.post(f"{route}/create", content=stream(ROWS), headers=ARROW).raise_for_status()
+    http.post(f"{route}/insert", content=stream(ROWS), headers=ARROW).raise_for_status()
+    http.post(f"{route}/tags/create", json={"tag": "one", "version": 1}).raise_for_status()
+    http.post(f"{route}/branches/create", json={"name": "side"}).raise_for_status()
+    http.post(f"{route}/create_scalar_index", json={"column": "a", "index_type": "BTREE"}).raise_for_status()
+    http.post(f"{route}/create_scalar_index", json={"column": "s", "index_type": "FTS"}).raise_for_status()
+
+
+def sensible(value: Any, number: int) -> Any:
+    """The value with its known fields replaced by values that mean something."""
+    if isinstance(value, list):
+        return [sensible(item, number) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: WORDS[name][(number + place) % len(WORDS[name])] if name in WORDS else sensible(item, number)
+        for place, (name, item) in enumerate(value.items())
+    }
+
+
+def steer(case: Case, url: str, number: int) -> None:
+    """Let three of four requests name something that exists, and half of them mean something."""
+    if number % 2:
+        case.body = sensible(case.body, number // 2)
+        if isinstance(case.query, dict):
+            case.query = sensible(case.query, number // 2)
+    if not number % 4 or not case.path_parameters:
+        return
+    operation = case.operation.definition.raw["operationId"]
+    if "index_name" in case.path_parameters:
+        case.path_parameters["index_name"] = "a_idx"
+    if "id" not in case.path_parameters or "/transaction/" in case.operation.path:
+        return
+    named = "w" if "/namespace/" in case.operation.path else "w$t"
+    if operation in REMOVING or operation in MAKING:
+        named = f"w${operation}{number}"
+    if operation in REMOVING:
+        with httpx.Client(base_url=url, timeout=60) as http:
+            if operation == "DropNamespace":
+                http.post(f"/v1/namespace/{named}/create", json={})
+            else:
+                http.post(f"/v1/table/{named}/declare", json={})
+    case.path_parameters["id"] = named
+    if isinstance(case.query, dict):
+        case.query.pop("delimiter", None)
+    if isinstance(case.body, dict):
+        case.body.pop("id", None)
+
+
+@schema.parametrize()
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_answers_are_those_of_the_document(case: Case, url: str) -> None:
+    counts = answered.setdefault(case.operation.definition.raw["operationId"], Counter())
+    steer(case, url, zlib.crc32(repr((case.body, case.query)).encode()))
+    response = case.call(base_url=url, timeout=120)
+    counts[response.status_code] += 1
+    case.validate_response(response, checks=CHECKS)
+
+
+def test_most_operations_had_successes(url: str) -> None:
+    """After all the others: requests that are refused show little."""
+    total = Counter[int]()
+    for counts in answered.values():
+        total.update(counts)
+    print(f"\n{total.total()} requests: {dict(sorted(total.items()))}")
+    failed = sorted(name for name, counts in answered.items() if not any(200 <= status < 300 for status in counts))
+    print(f"never successful: {failed}")
+    assert httpx.get(f"{url}/health/ready").is_success
+    assert len(failed) <= 12, failed
