@@ -22,6 +22,7 @@ NAMES = (
     "under_load",
     "row_writes",
     "beside_rows",
+    "mixed_load",
     "engine",
 )
 PROJECT = Path(__file__).resolve().parent.parent
