@@ -15,6 +15,8 @@ _PLACE = re.compile(r"[^\s'\"`(]*/[^\s'\"`]*/[^\s'\"`]*")
 """Also paths without a slash at the begin, as object stores have them."""
 _VALUES = re.compile(r"Divide by zero|Cast error|Overflow happened|Arithmetic overflow|non-null|Invalid user input")
 """What is wrong with values or expressions, whatever exception it comes as."""
+_LOST = re.compile(r"Not found: \S*/\S+\.\w+")
+"""A file that is gone, in the course of whatever."""
 _SHOWN = 600
 _READ = 4000
 """Characters of an error that are looked at: it may repeat a whole request."""
@@ -36,6 +38,7 @@ _COLUMN = tuple(
     re.compile(pattern)
     for pattern in (
         "No field named",
+        "Field '.*' not found",
         "Column .* does not exist",
         "not found in schema",
         "field path .* does not exist",
@@ -96,6 +99,8 @@ def _kind(error: Exception) -> type[ClientError]:
         return ColumnNotFound
     if "different schema" in text or "contained null values" in text or "schema mismatch" in text.lower():
         return SchemaMismatch
+    if _LOST.search(text):
+        return VersionGone
     if text.startswith(_WRONG_CALL):
         return InvalidCall
     if "Not found" in text or "NotFound" in text or "No such file" in text:
