@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from namespace_client.http import CatalogServer
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.graph import Edge, Graph, Node, parse_properties
-from spark_catalog.tables.frames import scan_frame, sized_numbers
+from spark_catalog.tables.frames import parallelism, scan_frame, sized_numbers
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.planned import plan_scan
 from spark_catalog.tables.reading import BATCH_ROWS
@@ -114,7 +114,7 @@ def read_pinned(
     if columns is not None and not columns:
         raise InvalidWrite(f"{table.uri}: expected columns, found none")
     scan = Scan(tuple(columns) if columns is not None else None, filter, limit)
-    return scan_frame(spark, plan_scan(table, scan))
+    return scan_frame(spark, plan_scan(table, scan, tasks=parallelism(spark)))
 
 
 def read_graph(

@@ -43,7 +43,6 @@ def configure(
     builder = (
         builder.config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .config("spark.sql.python.filterPushdown.enabled", "true")
         .config("spark.ui.enabled", str(ui).lower())
         .config("spark.ui.showConsoleProgress", str(ui).lower())
     )

@@ -3,7 +3,6 @@
 data_source  `LanceDataSource`: what Spark calls
 options      options of reads and writes
 resolving    from options to one version of a table
-filters      filters of Spark as SQL of Lance
 reader       splits and rows of a read
 writer       staging in tasks, commit or abort on the driver
 """

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
-from spark_catalog.source.options import ReadOptions, read_options, write_options
-from spark_catalog.tables.pinned import PinnedTable
+if TYPE_CHECKING:
+    from spark_catalog.source.options import ReadOptions
+    from spark_catalog.tables.pinned import PinnedTable
 
 
 class LanceDataSource(DataSource):  # type: ignore[misc] # the base class has no types
@@ -16,7 +17,7 @@ class LanceDataSource(DataSource):  # type: ignore[misc] # the base class has no
 
     A DataFrame reads one version, which is resolved by `load()`; with an explicit schema, by its first execution. Spark
     makes an instance for each `load()` in a process of its own and passes its state on, so the version is part of the
-    state.
+    state. Modules are imported where they are needed: Spark imports this one to find the data sources on the path.
     """
 
     @classmethod
@@ -38,6 +39,7 @@ class LanceDataSource(DataSource):  # type: ignore[misc] # the base class has no
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer that appends rows, or replaces all."""
+        from spark_catalog.source.options import write_options
         from spark_catalog.source.writer import LanceWriter, plan_write
 
         return LanceWriter(plan_write(write_options(self.options), schema, overwrite=overwrite))
@@ -56,4 +58,6 @@ class LanceDataSource(DataSource):  # type: ignore[misc] # the base class has no
         return pinned
 
     def _reading(self) -> ReadOptions:
+        from spark_catalog.source.options import read_options
+
         return read_options(self.options)

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar, cast, get_args
 
-from spark_catalog.tables.scans import Scan, TextSearch, VectorSearch
+from spark_catalog.tables.scans import CREATED_AT, ROW_ADDRESS, ROW_ID, UPDATED_AT, Scan, TextSearch, VectorSearch
 from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS
-from spark_catalog.tables.types import CREATED_AT, ROW_ADDRESS, ROW_ID, UPDATED_AT
 from table_data.batch_operations import DELIMITER, TableId
 from table_data.errors import InvalidCall
 

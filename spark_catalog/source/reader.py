@@ -1,16 +1,19 @@
-"""Reader of the data source: filters and splits on the driver, rows in tasks."""
+"""Reader of the data source: splits on the driver, rows in tasks.
+
+It does not implement `pushFilters`. Spark 4.3 keeps the reader of the last query with pushed filters for all queries of
+a DataFrame: `frame.where("id > 5").count()` and then `frame.count()` count the same rows, and two sides of a self-join
+read with one filter. The option `filter` is part of the DataFrame and has no such trap.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from spark_catalog.source.filters import lance_filter
 from spark_catalog.source.options import ReadOptions
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.planned import plan_scan
@@ -30,7 +33,7 @@ class LancePartition(InputPartition):  # type: ignore[misc] # the base class has
 
 
 class LanceReader(DataSourceReader):  # type: ignore[misc] # the base class has no types
-    """Reads one version of a table. Made anew for each execution of a plan, always for the same version.
+    """Reads one version of a table. Made when a DataFrame is executed first, for the version that `load()` resolved.
 
     Args:
         table: The table and its version.
@@ -44,7 +47,6 @@ class LanceReader(DataSourceReader):  # type: ignore[misc] # the base class has 
         self._schema = schema
         self._scan = options.scan(schema.names)
         self._arrow = arrow_schema(schema)
-        self.pushFilters: Any = _FilterPushdown(self._push)
 
     def partitions(self) -> list[InputPartition]:
         """Divide the scan into splits, from the manifest alone.
@@ -62,36 +64,6 @@ class LanceReader(DataSourceReader):  # type: ignore[misc] # the base class has 
         assert isinstance(partition, LancePartition)
         table = replace(self._table, content=partition.content)
         return read_split(table, self._scan, partition.split, self._arrow)
-
-    def _push(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take the filters that Lance applies as Spark does, and return the others.
-
-        With a limit or a search all filters are left to Spark, since they apply to its result.
-        """
-        if self._scan.limit is not None or self._scan.is_search:
-            return filters
-        stored = self._table.open().schema
-        pushed = [(given, lance_filter(given, stored)) for given in filters]
-        taken = [text for _, text in pushed if text is not None]
-        if taken:
-            conditions = [f"({text})" for text in (self._scan.filter, *taken) if text is not None]
-            self._scan = replace(self._scan, filter=" AND ".join(conditions))
-        return [given for given, text in pushed if text is None]
-
-
-class _FilterPushdown:
-    """`pushFilters` of a reader that also works in a session without filter push-down.
-
-    Spark refuses a reader that overrides the method where `spark.sql.python.filterPushdown.enabled` is false, which is
-    its default. It recognises the method of the base class by its function. There filters are applied by Spark.
-    """
-
-    def __init__(self, push: Callable[[list[Filter]], Iterable[Filter]]) -> None:
-        self._push = push
-        self.__func__ = DataSourceReader.pushFilters
-
-    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
-        return self._push(filters)
 
 
 def _check_types(wanted: StructType, found: StructType) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
+from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_catalog.tables.planned import PlannedScan
@@ -37,6 +38,14 @@ def scan_frame(spark: SparkSession, planned: PlannedScan) -> DataFrame:
                 yield from read_split(table, scan, splits[number], schema)
 
     return sized_numbers(spark, len(splits), planned.bytes).mapInArrow(read, planned.schema)
+
+
+def parallelism(spark: SparkSession) -> int:
+    """The number of tasks that a session runs at the same time, as far as it can tell; 1 on Spark Connect."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except PySparkAttributeError:
+        return int(spark.conf.get("spark.default.parallelism", "") or 1)
 
 
 def sized_numbers(spark: SparkSession, count: int, size: int) -> DataFrame:

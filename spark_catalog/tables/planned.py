@@ -12,9 +12,9 @@ from pyspark.sql.types import StructType
 
 from spark_catalog.tables.pinned import PinnedTable, content_digest
 from spark_catalog.tables.reading import scanner_options
-from spark_catalog.tables.scans import SCORE_COLUMNS, Scan
-from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS, FragmentSize, Split, plan_splits
-from spark_catalog.tables.types import METADATA_COLUMNS, row_width, spark_schema
+from spark_catalog.tables.scans import METADATA_COLUMNS, SCORE_COLUMNS, Scan
+from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS, MIN_ROWS, FragmentSize, Split, plan_splits
+from spark_catalog.tables.types import row_width, spark_schema
 from table_data.errors import InvalidCall
 from table_data.pylance_errors import plain_text
 
@@ -49,6 +49,7 @@ def plan_scan(
     *,
     max_rows: int = MAX_ROWS,
     max_bytes: int = MAX_BYTES,
+    tasks: int = 1,
 ) -> PlannedScan:
     """Divide a scan into splits. Reads the manifest and no data.
 
@@ -60,6 +61,7 @@ def plan_scan(
         scan: What is read; all columns and rows if None.
         max_rows: Rows of a split.
         max_bytes: Bytes of a split.
+        tasks: Number of tasks that run at the same time. Splits are made smaller for them, down to `MIN_ROWS`.
 
     Returns:
         The splits, the schema and the size of the result.
@@ -77,7 +79,8 @@ def plan_scan(
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     share = row_width(stored) / max(1, row_width(dataset.schema))
     sizes = [_size(fragment, share, dataset.schema) for fragment in fragments]
-    splits = _splits(scan, sizes, max_rows, max_bytes)
+    evenly = -(-sum(size.rows for size in sizes) // max(1, tasks))
+    splits = _splits(scan, sizes, min(max_rows, max(evenly, MIN_ROWS)), max_bytes)
     rows = sum(split.rows for split in splits)
     if scan.limit is not None:
         rows = min(rows, scan.limit)

@@ -10,9 +10,9 @@ import lance
 import pyarrow as pa
 
 from spark_catalog.tables.pinned import PinnedTable
-from spark_catalog.tables.scans import Scan
+from spark_catalog.tables.scans import ROW_ID, Scan
 from spark_catalog.tables.splits import Piece, Split
-from spark_catalog.tables.types import ROW_ID, cast_batch
+from spark_catalog.tables.types import cast_batch
 
 BATCH_ROWS: Final = 65_536
 _BATCH_BYTES: Final = 16 << 20
@@ -90,5 +90,4 @@ def _fragments(dataset: lance.LanceDataset, pieces: Sequence[Piece]) -> list[lan
 def _empty_rows(count: int) -> Iterator[pa.RecordBatch]:
     """Batches without columns that hold `count` rows."""
     for start in range(0, count, BATCH_ROWS):
-        rows = min(BATCH_ROWS, count - start)
-        yield pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+        yield pa.record_batch([pa.nulls(min(BATCH_ROWS, count - start))], names=["rows"]).select([])

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+ROW_ID: Final = "_rowid"
+ROW_ADDRESS: Final = "_rowaddr"
+CREATED_AT: Final = "_row_created_at_version"
+UPDATED_AT: Final = "_row_last_updated_at_version"
+METADATA_COLUMNS: Final = (ROW_ID, ROW_ADDRESS, CREATED_AT, UPDATED_AT)
+"""Columns of a row's identity and history, which a read returns only where they are named."""
+
 SCORE_COLUMNS: Final = ("_distance", "_score")
+"""Columns of a vector search and of a full-text search, which a read returns only where they are named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from typing import Final
 
 MAX_ROWS: Final = 1_048_576
 MAX_BYTES: Final = 64 << 20
+MIN_ROWS: Final = 131_072
+"""A task of fewer rows costs more than it reads: its start takes as long as to read this number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -12,14 +11,8 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from spark_catalog.tables.scans import ROW_ADDRESS, ROW_ID
 from table_data.errors import InvalidCall
-
-ROW_ID: Final = "_rowid"
-ROW_ADDRESS: Final = "_rowaddr"
-CREATED_AT: Final = "_row_created_at_version"
-UPDATED_AT: Final = "_row_last_updated_at_version"
-METADATA_COLUMNS: Final = (ROW_ID, ROW_ADDRESS, CREATED_AT, UPDATED_AT)
-"""Columns of a row's identity and history, which a read returns only where they are named."""
 
 _ROW_OVERHEAD: Final = 8
 _VARIABLE_WIDTH: Final = 20
@@ -44,7 +37,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
     for item in schema:
         try:
             shown.append(item.with_type(_readable(item.type)).remove_metadata())
-            from_arrow_schema(pa.schema([shown[-1]]))
+            arrow_schema(from_arrow_schema(pa.schema([shown[-1]])))
         except (PySparkTypeError, pa.ArrowInvalid, ValueError) as refusal:
             raise InvalidCall(f"column {item.name}: {item.type} has no type in Spark: {refusal}") from None
     return from_arrow_schema(pa.schema(shown))
@@ -53,11 +46,6 @@ def spark_schema(schema: pa.Schema) -> StructType:
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The schema that Spark requires of the batches of a DataFrame, exactly."""
     return to_arrow_schema(schema, timezone="UTC") if _HAS_TIMEZONE else to_arrow_schema(schema)
-
-
-def metadata_fields(names: Sequence[str]) -> list[pa.Field]:
-    """Fields of metadata columns as Spark shows them, in the given order."""
-    return [pa.field(name, pa.int64()) for name in names]
 
 
 def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
