@@ -168,7 +168,7 @@ def served(
     tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[], DirectoryNamespace]]:
     """Opens processes on a root that has no exclusive writes; the database decides."""
-    monkeypatch.setattr("namespace_server.directory.namespace.open_store", lambda root, *_, **__: plain(Path(root)))
+    monkeypatch.setattr("namespace_server.directory.properties.open_store", lambda root, *_, **__: plain(Path(root)))
     opened: list[DirectoryNamespace] = []
 
     def open_namespace() -> DirectoryNamespace:

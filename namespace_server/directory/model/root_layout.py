@@ -1,7 +1,7 @@
 """The catalog's own keys below its root: nothing else of the catalog names a file there.
 
 __manifest/                                       the dataset of the catalog
-_staging/<batch uuid>/<attempt uuid>/<file>       manifests that this server builds, before they are promoted (N5)
+_staging/<batch uuid>.<attempt uuid>.<number>     manifests that this server builds, before they are promoted (N5)
 _staging/foreign/<uuid>/<former key>              foreign files that were set aside (M6)
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
 _staging/newest.json                              the newest catalog version that was seen (F7)
@@ -24,8 +24,11 @@ RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING})
 
 
 def staged_manifest_key(batch_uuid: str, attempt: str, operation_index: int, version: int) -> str:
-    """Where one attempt at a batch stages the manifest that it builds for an operation; never used twice (N5)."""
-    return f"{STAGING}/{batch_uuid}/{attempt}/{operation_index}-{version}"
+    """Where one attempt at a batch stages the manifest that it builds for an operation; never used twice (N5).
+
+    No directory of its own: to make and remove one takes a local file system longer than to write the manifest.
+    """
+    return f"{STAGING}/{batch_uuid}.{attempt}.{operation_index}-{version}"
 
 
 def probe_key(name: str) -> str:
