@@ -21,6 +21,15 @@ def listen(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
         def do_GET(self) -> None:
             answer(self)
 
+        def do_PUT(self) -> None:
+            answer(self)
+
+        def do_HEAD(self) -> None:
+            answer(self)
+
+        def do_DELETE(self) -> None:
+            answer(self)
+
         def log_message(self, *_: object) -> None:
             return
 

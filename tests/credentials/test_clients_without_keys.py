@@ -134,31 +134,31 @@ def test_permission_to_read_is_no_permission_to_write(serve: Serve, guarded_s3: 
 
 
 def test_an_open_table_renews_its_credentials(serve: Serve, guarded_s3: GuardedS3) -> None:
-    guarded_s3.guard.lifetime = 4.0
+    guarded_s3.guard.lifetime = lifetime = 8.0
     server = serve(VENDED_STORAGE__REFRESH_OFFSET_MILLIS="1000")
     namespace = RestNamespace(uri=server.url)
     lance.write_dataset(rows(0, 3), namespace_client=namespace, table_id=T, mode="create")
     dataset = lance.dataset(namespace_client=namespace, table_id=T)
     db = lancedb.connect_namespace("rest", {"uri": server.url}).open_table("t", namespace_path=["w"])
-    for start in range(3, 6):
+    for start in range(3, 5):
         assert _ids(dataset) == list(range(start))
         assert db.count_rows() == 3
-        time.sleep(4.0)  # until what was handed out has expired
+        time.sleep(lifetime)  # until what was handed out has expired
         dataset.insert(rows(start, start + 1))
     assert guarded_s3.guard.denied == []
-    assert len(set(guarded_s3.guard.used)) >= 4
+    assert len(set(guarded_s3.guard.used)) >= 3
 
 
 def test_answers_share_credentials_until_half_of_their_time_is_over(serve: Serve, guarded_s3: GuardedS3) -> None:
-    guarded_s3.guard.lifetime = 3.0
+    guarded_s3.guard.lifetime = 12.0
     namespace = RestNamespace(uri=serve().url)
     namespace.declare_table(DeclareTableRequest(id=T))
     found = {_options(namespace, T)["aws_access_key_id"] for _ in range(5)}
     assert len(found) == guarded_s3.guard.issued == 1
-    time.sleep(1.6)
+    time.sleep(6.1)
     renewed = _options(namespace, T)
     assert renewed["aws_access_key_id"] not in found
-    assert int(renewed["expires_at_millis"]) / 1000 > time.time() + 1.5
+    assert int(renewed["expires_at_millis"]) / 1000 > time.time() + 6
 
 
 def test_what_is_declared_is_handed_out_too(serve: Serve) -> None:
