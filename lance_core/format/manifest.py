@@ -208,14 +208,18 @@ def encode_manifest_file(
 def build_manifest_file(
     manifest: AnyManifest, transaction: pb.Transaction, indices: pb.IndexSection | None = None
 ) -> tuple[bytes, ManifestFile]:
-    """The bytes of `encode_manifest_file`, and the result of parsing them.
+    """The bytes of `encode_manifest_file`, and the result of parsing them lazily.
 
-    Takes ownership of `manifest` and sets its section offsets in place.
+    Takes ownership of `manifest` and sets its section offsets in place. The file that is returned has encoded fragments
+    even if those of `manifest` are decoded: what is built on it would otherwise decode all of them for good.
     """
     data = _frame(manifest, transaction, indices)
     written = indices if indices is not None and indices.indices else None
-    file = ManifestFile(data, manifest, deepcopy(transaction), written)
-    return data, file.decode_fully() if isinstance(manifest, pb.Manifest) else file
+    outline = manifest
+    if isinstance(manifest, pb.Manifest):
+        limit = len(data) - _FOOTER.size
+        outline = _parse_section(data, "manifest", _parse_footer(data), limit, pb.ManifestOutline, exact=True)
+    return data, ManifestFile(data, outline, deepcopy(transaction), written)
 
 
 def _frame(framed: AnyManifest, transaction: pb.Transaction | None, indices: pb.IndexSection | None) -> bytes:
