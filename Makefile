@@ -24,13 +24,17 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV)
 	@touch $@
 
+.PHONY: jar
+jar: $(STAMP) ## compile the SQL catalog of Spark; needs a JDK, which is installed where we may
+	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME && $(PYTHON_) scripts/build_jar.py
+
 demo: $(STAMP) ## publish a real graph atomically, then read it back
 	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) examples/nyc_flights.py
 
 test: $(STAMP) ## all tests, in WORKERS processes (2)
 	@scripts/azurite.sh >/dev/null || [ -z "$$CI" ]
 	@scripts/postgres.sh >/dev/null || [ -z "$$CI" ]
-	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -n $(WORKERS) --durations=15
+	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -n $(WORKERS) --durations=15
 
 test-fast: $(STAMP) ## some minutes of tests: without Java, emulators, PostgreSQL and what takes long
 	@$(PYTHON_) -m pytest -n $(WORKERS) -m "not services and not slow and not spark"

@@ -1,14 +1,40 @@
 """What pyproject.toml cannot say: `migrations/` lies at the top and is installed inside `namespace_server.store`.
 
-`pyspark_lance` is a module of its own, because Spark finds data sources by modules of that name.
+`pyspark_lance` is a module of its own, because Spark finds data sources by modules of that name. The jar of the SQL
+catalog is compiled where pyspark and a Java compiler are installed (with `--no-build-isolation`). Without them a jar
+that was built before is packed, or none.
 """
 
-from setuptools import find_packages, setup
+import sys
+from pathlib import Path
 
+from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
 FOUND = ("lance_core*", "namespace_client*", "namespace_server*", "namespace_tck*", "spark_catalog*", "table_data*")
 CLIENT = "openapi/client"
 
+
+class BuildWithJar(build_py):
+    """Build the jar before the packages are copied."""
+
+    def run(self) -> None:
+        """Build the jar, then copy."""
+        sys.path.insert(0, str(ROOT))
+        from scripts.build_jar import build
+
+        try:
+            build()
+        except FileNotFoundError as error:
+            self.announce(f"the jar of the SQL catalog was not built: {error}", level=3)
+        finally:
+            sys.path.remove(str(ROOT))
+        super().run()
+
+
 setup(
+    cmdclass={"build_py": BuildWithJar},
     packages=[
         *find_packages(include=FOUND),
         *find_packages(CLIENT),

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# Prints the home of a Java runtime, version 17 or newer. Installs openjdk-17-jre-headless (or the distribution's default
-# runtime) where there is none and we may; otherwise says what to install and fails.
+# Prints the home of a Java runtime, version 17 or newer; with --jdk, of one that has a compiler. Installs
+# openjdk-17-jre-headless or openjdk-17-jdk-headless (or the distribution's default) where there is none and we may;
+# otherwise says what to install and fails.
 set -euo pipefail
+needed=jre
+[ "${1:-}" = --jdk ] && needed=jdk
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -15,6 +18,7 @@ find_java() {
     for candidate in "${JAVA_HOME:+$JAVA_HOME/bin/java}" "$(command -v java || true)" /usr/lib/jvm/*/bin/java; do
         [ -n "$candidate" ] && [ -x "$candidate" ] || continue
         binary="$(readlink -f "$candidate")"
+        [ "$needed" = jre ] || [ -x "$(dirname "$binary")/javac" ] || continue
         version="$(major_version "$binary")"
         if [ -n "$version" ] && [ "$version" -ge 17 ]; then
             dirname "$(dirname "$binary")"
@@ -27,16 +31,16 @@ find_java() {
 find_java && exit 0
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    say "no Java 17 or newer found: installing it with apt-get"
+    say "no Java 17 or newer ($needed) found: installing it with apt-get"
     apt-get update -q >&2
-    for package in openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless; do
+    for package in "openjdk-17-$needed-headless" "openjdk-21-$needed-headless" "default-$needed-headless"; do
         if DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$package" >&2; then
             find_java && exit 0
         fi
     done
 fi
 
-say "Spark needs Java 17 or newer and none was found."
-say "Debian or Ubuntu: sudo apt-get install openjdk-17-jre-headless"
-say "elsewhere: install any JRE >= 17 and set JAVA_HOME to its directory"
+say "Spark needs Java 17 or newer ($needed) and none was found."
+say "Debian or Ubuntu: sudo apt-get install openjdk-17-$needed-headless"
+say "elsewhere: install any ${needed^^} >= 17 and set JAVA_HOME to its directory"
 exit 1

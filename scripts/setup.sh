@@ -58,3 +58,10 @@ if ! {
     say "installation failed"
     exit 1
 fi
+# Spark's SQL catalog is compiled against the jars of pyspark. Without a JDK everything else works.
+if JAVA_HOME="$(scripts/java.sh --jdk)"; then
+    export JAVA_HOME
+    "$venv/bin/python" scripts/build_jar.py >&2
+else
+    say "without a JDK the SQL catalog of Spark is not built: install one and run make jar"
+fi

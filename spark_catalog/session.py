@@ -39,7 +39,7 @@ def configure(
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    _add_to_worker_path()
+    add_to_worker_path()
     builder = (
         builder.config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
@@ -79,7 +79,7 @@ def start(builder: SparkSession.Builder, *, log_level: str = "WARN") -> SparkSes
     return session
 
 
-def _add_to_worker_path() -> None:
+def add_to_worker_path() -> None:
     """Add this package to the path of the workers, since staging functions are pickled by reference."""
     home = str(Path(__file__).resolve().parent.parent)
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)

@@ -68,7 +68,15 @@ class VersionAssertion:
     location: str | None = None
 
 
-BatchOperation = TableDeclaration | TransactionCommit | VersionAssertion
+@dataclass(frozen=True, slots=True)
+class PropertiesReplacement:
+    """Operation of a batch: replace all properties that the catalog stores with a table."""
+
+    id: TableId
+    properties: Mapping[str, str]
+
+
+BatchOperation = TableDeclaration | TransactionCommit | VersionAssertion | PropertiesReplacement
 
 
 def operation_json(operation: BatchOperation) -> Json:
@@ -87,6 +95,8 @@ def operation_json(operation: BatchOperation) -> Json:
             return {"commit_transaction": commit | _place(branch, location)}
         case VersionAssertion(table_id, version, branch, location):
             return {"assert_table_version": {"id": list(table_id), "version": version} | _place(branch, location)}
+        case PropertiesReplacement(table_id, properties):
+            return {"set_table_properties": {"id": list(table_id), "properties": dict(properties)}}
 
 
 def _place(branch: str | None, location: str | None) -> Json:

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from namespace_client.http import CatalogServer
+from scripts.build_jar import JAR, build
 from spark_catalog.session import configure, start
 from tests.emulators import Emulator
 from tests.lossy_proxy import LossyProxy, serve_lossily
@@ -27,11 +28,19 @@ def java() -> str:
 
 
 @pytest.fixture(scope="session")
-def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def jar() -> str:
+    """Path of the jar of the SQL catalog, built if it is not current."""
+    build()
+    return str(JAR)
+
+
+@pytest.fixture(scope="session")
+def spark(java: str, jar: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     builder = configure(
         SparkSession.builder.master("local[2]"), shuffle_partitions=2, driver_memory="1g", quick_start=True
     )
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+    builder = builder.config("spark.jars", jar).config("spark.sql.catalogImplementation", "in-memory")
     session = start(builder, log_level="OFF")
     yield session
     session.stop()

@@ -1,0 +1,107 @@
+package org.lancenamespace.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Calls of one catalog, and of one statement of it, to the Python process.
+ *
+ * <p>{@code session} names the catalog of one Spark session: a transaction of several statements belongs to it.
+ * {@code statement} names the statement whose snapshot the calls read and whose changes they add to; null for calls
+ * that stand alone.
+ */
+record Calls(Settings settings, String session, String statement, AtomicBoolean inTransaction) {
+
+  /** Operations that only read, and so are sent again to another process if theirs has ended. */
+  private static final Set<String> READS = Set.of("list_namespaces", "namespace_exists", "describe_namespace",
+      "list_tables", "table_exists", "load_table", "procedures");
+
+  static Calls of(Settings settings) {
+    return new Calls(settings, UUID.randomUUID().toString(), null, new AtomicBoolean());
+  }
+
+  Calls in(String statement) {
+    return new Calls(settings, session, statement, inTransaction);
+  }
+
+  ObjectNode arguments() {
+    ObjectNode arguments = PythonProcess.JSON.createObjectNode();
+    return arguments.put("session", session).put("statement", statement);
+  }
+
+  ObjectNode arguments(Identifier table) {
+    ObjectNode arguments = arguments();
+    ArrayNode path = arguments.putArray("table");
+    for (String name : table.namespace()) {
+      path.add(name);
+    }
+    path.add(table.name());
+    return arguments;
+  }
+
+  ObjectNode arguments(String[] namespace) {
+    ObjectNode arguments = arguments();
+    arguments.set("namespace", strings(namespace));
+    return arguments;
+  }
+
+  JsonNode call(String operation, ObjectNode arguments) {
+    arguments.put("in_transaction", inTransaction.get());
+    JsonNode answer;
+    try {
+      answer = PythonProcess.of(settings).call(operation, arguments);
+    } catch (PythonProcess.Ended error) {
+      if (!READS.contains(operation)) {
+        throw new CatalogException("ProcessEnded", operation + ": " + error.getMessage());
+      }
+      answer = PythonProcess.of(settings).call(operation, arguments);
+    }
+    inTransaction.set(answer.get("in_transaction").asBoolean());
+    JsonNode error = answer.get("error");
+    if (error != null) {
+      throw new CatalogException(error.get("kind").asText(), error.get("message").asText());
+    }
+    return answer.get("result");
+  }
+
+  static ArrayNode strings(String[] values) {
+    ArrayNode array = PythonProcess.JSON.createArrayNode();
+    for (String value : values) {
+      array.add(value);
+    }
+    return array;
+  }
+
+  static ObjectNode strings(Map<String, String> values) {
+    ObjectNode object = PythonProcess.JSON.createObjectNode();
+    values.forEach(object::put);
+    return object;
+  }
+
+  static Map<String, String> map(JsonNode object) {
+    Map<String, String> values = new LinkedHashMap<>();
+    object.properties().forEach(entry -> values.put(entry.getKey(), entry.getValue().asText()));
+    return values;
+  }
+
+  static StructType schema(JsonNode json) {
+    return (StructType) DataType.fromJson(json.toString());
+  }
+
+  static JsonNode json(StructType schema) {
+    try {
+      return PythonProcess.JSON.readTree(schema.json());
+    } catch (com.fasterxml.jackson.core.JsonProcessingException error) {
+      throw new IllegalStateException(error);
+    }
+  }
+}

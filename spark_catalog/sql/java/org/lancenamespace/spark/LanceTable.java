@@ -1,0 +1,162 @@
+package org.lancenamespace.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** One version of a table, or the version that a transaction has made of it so far. */
+class LanceTable
+    implements SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations, SupportsMetadataColumns {
+  static final String ROW_ADDRESS = "_rowaddr";
+  static final String ROW_ID = "_rowid";
+
+  private final Calls calls;
+  private final Identifier table;
+  private final JsonNode found;
+  private final StructType schema;
+
+  LanceTable(Calls calls, Identifier table, JsonNode found) {
+    this.calls = calls;
+    this.table = table;
+    this.found = found;
+    this.schema = Calls.schema(found.get("schema"));
+  }
+
+  Calls calls() {
+    return calls;
+  }
+
+  Identifier identifier() {
+    return table;
+  }
+
+  /** Names the version for the Python process. */
+  JsonNode ref() {
+    return found.get("ref");
+  }
+
+  long catalogVersion() {
+    return found.get("catalog_version").asLong();
+  }
+
+  boolean hasStableRowIds() {
+    return found.get("stable_row_ids").asBoolean();
+  }
+
+  @Override
+  public String name() {
+    return table.toString();
+  }
+
+  StructType type() {
+    return schema;
+  }
+
+  @Override
+  public Column[] columns() {
+    return RowsTable.columns(schema);
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    return Calls.map(found.get("properties"));
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    if (found.get("read_only").asBoolean()) {
+      return EnumSet.of(TableCapability.BATCH_READ);
+    }
+    return EnumSet.of(TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE,
+        TableCapability.OVERWRITE_BY_FILTER);
+  }
+
+  @Override
+  public MetadataColumn[] metadataColumns() {
+    return new MetadataColumn[] {
+        new RowColumn(ROW_ADDRESS, "fragment and offset of the row"),
+        new RowColumn(ROW_ID, "id of the row, which is stable if the table has stable row ids")};
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new LanceScanBuilder(this);
+  }
+
+  @Override
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return new LanceWriteBuilder(this, info);
+  }
+
+  @Override
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    requireWritable();
+    return () -> new RowChanges(this, info.command());
+  }
+
+  @Override
+  public boolean canDeleteWhere(Predicate[] predicates) {
+    return FilterSql.all(schema, predicates).isPresent();
+  }
+
+  @Override
+  public void deleteWhere(Predicate[] predicates) {
+    requireWritable();
+    Optional<String> where = FilterSql.all(schema, predicates);
+    delete(where.orElseThrow(() -> new IllegalArgumentException(table + ": cannot delete by this filter")));
+  }
+
+  @Override
+  public boolean truncateTable() {
+    requireWritable();
+    delete("true");
+    return true;
+  }
+
+  private void delete(String where) {
+    ObjectNode arguments = calls.arguments(table).put("where", where);
+    arguments.set("ref", ref());
+    calls.call("delete", arguments);
+  }
+
+  private void requireWritable() {
+    if (found.get("read_only").asBoolean()) {
+      throw new UnsupportedOperationException(table + ": an earlier version of a table cannot be changed");
+    }
+  }
+
+  /** A metadata column of 64 bits. */
+  private record RowColumn(String name, String comment) implements MetadataColumn {
+    @Override
+    public DataType dataType() {
+      return DataTypes.LongType;
+    }
+
+    @Override
+    public boolean isNullable() {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,54 @@
+package org.lancenamespace.spark;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Settings of a catalog: the options below {@code spark.sql.catalog.NAME.}
+ *
+ * @param uri address of the server
+ * @param token bearer token of all requests, or null
+ * @param python the Python interpreter of the driver
+ * @param workerPython the Python interpreter of the executors
+ * @param pythonVersion major and minor version of both
+ * @param isolation isolation of statements outside of transactions: {@code snapshot} or {@code serializable}
+ * @param storage options of Lance for the object store of the tables
+ */
+record Settings(
+    String uri,
+    String token,
+    String python,
+    String workerPython,
+    String pythonVersion,
+    String isolation,
+    Map<String, String> storage) {
+
+  private static final String STORAGE = "storage.";
+
+  static Settings of(String catalog, CaseInsensitiveStringMap options) {
+    String uri = options.get("uri");
+    if (uri == null) {
+      throw new IllegalArgumentException(
+          "spark.sql.catalog." + catalog + ".uri: expected the address of a catalog server, found none");
+    }
+    String python = options.getOrDefault("python", "python3");
+    Map<String, String> storage = new TreeMap<>();
+    options.asCaseSensitiveMap().forEach((key, value) -> {
+      if (key.startsWith(STORAGE)) {
+        storage.put(key.substring(STORAGE.length()), value);
+      }
+    });
+    return new Settings(uri, options.get("token"), python, options.getOrDefault("worker-python", python),
+        options.getOrDefault("python-version", "3.11"), options.getOrDefault("isolation", "snapshot"), storage);
+  }
+
+  ObjectNode forPython() {
+    ObjectNode json = PythonProcess.JSON.createObjectNode();
+    json.put("uri", uri).put("token", token).put("isolation", isolation);
+    ObjectNode options = json.putObject("storage_options");
+    storage.forEach(options::put);
+    return json;
+  }
+}

@@ -1,0 +1,73 @@
+package org.lancenamespace.spark;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** Changes of ALTER TABLE as JSON. Those that a Lance table cannot have are refused by name. */
+final class TableChanges {
+  private TableChanges() {}
+
+  static ArrayNode json(Identifier table, TableChange... changes) {
+    ArrayNode list = PythonProcess.JSON.createArrayNode();
+    for (TableChange change : changes) {
+      list.add(json(table, change));
+    }
+    return list;
+  }
+
+  private static ObjectNode json(Identifier table, TableChange change) {
+    ObjectNode json = PythonProcess.JSON.createObjectNode();
+    if (change instanceof TableChange.SetProperty set) {
+      return json.put("change", "set_property").put("property", set.property()).put("value", set.value());
+    }
+    if (change instanceof TableChange.RemoveProperty remove) {
+      return json.put("change", "remove_property").put("property", remove.property());
+    }
+    if (change instanceof TableChange.AddColumn add) {
+      if (add.position() != null) {
+        throw new UnsupportedOperationException(table + ": ADD COLUMN with FIRST or AFTER: columns are added at the end");
+      }
+      if (add.defaultValue() != null) {
+        throw new UnsupportedOperationException(table + ": ADD COLUMN with DEFAULT is not supported");
+      }
+      StructType schema = new StructType(new StructField[] {
+          new StructField(leaf(add.fieldNames()), add.dataType(), add.isNullable(),
+              org.apache.spark.sql.types.Metadata.empty())});
+      json.put("change", "add_column").put("comment", add.comment()).set("schema", Calls.json(schema));
+      return json.set("column", Calls.strings(add.fieldNames()));
+    }
+    if (change instanceof TableChange.RenameColumn rename) {
+      json.put("change", "rename_column").put("name", rename.newName());
+      return json.set("column", Calls.strings(rename.fieldNames()));
+    }
+    if (change instanceof TableChange.DeleteColumn delete) {
+      json.put("change", "drop_column").put("if_exists", Boolean.TRUE.equals(delete.ifExists()));
+      return json.set("column", Calls.strings(delete.fieldNames()));
+    }
+    if (change instanceof TableChange.UpdateColumnComment comment) {
+      json.put("change", "comment_column").put("comment", comment.newComment());
+      return json.set("column", Calls.strings(comment.fieldNames()));
+    }
+    if (change instanceof TableChange.UpdateColumnNullability nullability) {
+      json.put("change", "nullability").put("nullable", nullability.nullable());
+      return json.set("column", Calls.strings(nullability.fieldNames()));
+    }
+    if (change instanceof TableChange.UpdateColumnType type) {
+      StructType schema = new StructType(new StructField[] {
+          new StructField(leaf(type.fieldNames()), type.newDataType(), true,
+              org.apache.spark.sql.types.Metadata.empty())});
+      json.put("change", "cast_column").set("schema", Calls.json(schema));
+      return json.set("column", Calls.strings(type.fieldNames()));
+    }
+    throw new UnsupportedOperationException(
+        table + ": ALTER TABLE with " + change.getClass().getSimpleName() + " is not supported");
+  }
+
+  private static String leaf(String[] names) {
+    return names[names.length - 1];
+  }
+}

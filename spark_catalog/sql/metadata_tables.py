@@ -1,0 +1,79 @@
+"""Metadata tables: `t.history`, `t.versions`, `t.tags`, `t.branches` and `t.fragments`, as rows of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from spark_catalog.sql.tables import resolve
+from spark_catalog.sql.transactions import SqlTransaction
+from table_data.batch_operations import Json, TableId
+
+if TYPE_CHECKING:
+    from spark_catalog.sql.service import CatalogService
+
+NAMES = frozenset({"history", "versions", "tags", "branches", "fragments"})
+
+_MICROSECONDS = 1000
+_LONG, _TEXT, _TIME = LongType(), StringType(), TimestampType()
+_SCHEMAS = {
+    "history": [("version", _LONG), ("timestamp", _TIME), ("operation", _TEXT), ("read_version", _LONG),
+                ("message", _TEXT), ("transaction_id", _TEXT)],
+    "versions": [("version", _LONG), ("timestamp", _TIME)],
+    "tags": [("tag", _TEXT), ("version", _LONG), ("branch", _TEXT)],
+    "branches": [("branch", _TEXT), ("parent_branch", _TEXT), ("parent_version", _LONG)],
+    "fragments": [("fragment", _LONG), ("rows", _LONG), ("deleted_rows", _LONG), ("files", _LONG), ("bytes", _LONG)],
+}  # fmt: skip
+
+
+def load(service: CatalogService, transaction: SqlTransaction | None, table: Json, name: str) -> Json:
+    """The rows of a metadata table of a table that was loaded. `tags` and `branches` are those of now."""
+    ref = table["ref"]
+    path: TableId = tuple(ref["table"])
+    rows: Iterator[list[Any]]
+    if name == "fragments":
+        rows = _fragments(service, transaction, ref)
+    elif name == "tags":
+        rows = ([tag, found["version"], found.get("branch")] for tag, found in service.requests.tags(path).items())
+    elif name == "branches":
+        rows = (
+            [branch, found.get("parentBranch"), found.get("parentVersion")]
+            for branch, found in service.requests.branches(path).items()
+        )
+    elif transaction is not None and transaction.require(path).new:
+        rows = iter(())
+    elif name == "versions":
+        rows = ([found["version"], _time(found)] for found in service.requests.versions(path, at=ref["at"]))
+    else:
+        rows = _history(service, path, ref["at"])
+    schema = StructType([StructField(column, kind) for column, kind in _SCHEMAS[name]])
+    return {"schema": schema.jsonValue(), "rows": list(rows)}
+
+
+def _history(service: CatalogService, path: TableId, at: int) -> Iterator[list[Any]]:
+    for version in service.requests.versions(path, at=at):
+        made = service.requests.transaction(path, int(version["version"]))
+        read = made.get("read_version")
+        yield [
+            version["version"],
+            _time(version),
+            made.get("operation"),
+            None if read is None else int(read),
+            made.get("__lance_commit_message"),
+            made.get("uuid"),
+        ]
+
+
+def _fragments(service: CatalogService, transaction: SqlTransaction | None, ref: Json) -> Iterator[list[Any]]:
+    _, file = resolve(service.versions, transaction, ref)
+    for fragment in file.manifest.fragments:
+        deleted = int(fragment.deletion_file.num_deleted_rows) if fragment.HasField("deletion_file") else 0
+        stored = sum(int(data.file_size_bytes) for data in fragment.files)
+        rows = int(fragment.physical_rows) - deleted
+        yield [int(fragment.id), rows, deleted, len(fragment.files), stored]
+
+
+def _time(version: Json) -> int:
+    return int(version["timestamp_millis"]) * _MICROSECONDS

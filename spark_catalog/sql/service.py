@@ -1,0 +1,303 @@
+"""Operations that Java calls, by name. Each takes the arguments of the call and returns JSON."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from namespace_client.http import CatalogServer
+from namespace_client.staged_transaction import Isolation
+from spark_catalog.sql import alterations, creation, metadata_tables, procedures, scanning, travel, writing
+from spark_catalog.sql.errors import InvalidStatement, NoSuchNamespace, NoSuchTable, TransactionLost, Unsupported
+from spark_catalog.sql.server import ServerRequests
+from spark_catalog.sql.sessions import Session, Sessions, Statement, discard
+from spark_catalog.sql.tables import Versions, describe, describe_changes, transaction_of
+from spark_catalog.sql.transactions import SqlTransaction
+from table_data.batch_operations import DELIMITER, Json, TableId
+
+Operation = Callable[..., Any]
+
+
+class CatalogService:
+    """The catalog of one server, for all sessions of a driver. Thread-safe.
+
+    Args:
+        uri: Address of the server.
+        token: Bearer token of all requests, or None.
+        isolation: Isolation of statements outside of transactions.
+        storage_options: Options of Lance for the object store of the tables.
+    """
+
+    def __init__(
+        self, uri: str, *, token: str | None, isolation: Isolation, storage_options: Mapping[str, str]
+    ) -> None:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self.server = CatalogServer(uri, headers=headers)
+        self.requests = ServerRequests(uri, headers=headers)
+        self.sessions = Sessions(self.server, isolation, storage_options)
+        self.versions = Versions(storage_options)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.server.close()
+        self.requests.close()
+
+    def call(self, operation: str, arguments: Json) -> Any:
+        """Run an operation. Raises `InvalidStatement` for an unknown one, and what the operation raises."""
+        method = _OPERATIONS.get(operation)
+        if method is None:
+            raise InvalidStatement(f"no operation {operation!r}")
+        given = dict(arguments)
+        session = self.sessions.get(given.pop("session"))
+        statement = given.pop("statement", None)
+        expected = given.pop("in_transaction", False)
+        with session.lock:
+            if expected and session.open is None and operation != "procedures":
+                raise TransactionLost(
+                    f"{operation}: the process that held the transaction of this session has ended: "
+                    "nothing of it was committed; begin it again"
+                )
+            return method(self, session, statement, **given)
+
+    def in_transaction(self, session: str) -> bool:
+        """Whether a transaction of several statements is open."""
+        return self.sessions.get(session).open is not None
+
+    # -- namespaces
+
+    def list_namespaces(self, _session: Session, _statement: str | None, namespace: list[str]) -> list[str]:
+        """Names of the child namespaces."""
+        return self.requests.namespaces(tuple(namespace))
+
+    def namespace_exists(self, _session: Session, _statement: str | None, namespace: list[str]) -> bool:
+        """Whether the namespace exists."""
+        try:
+            self.requests.namespace(tuple(namespace))
+        except NoSuchNamespace:
+            return False
+        return True
+
+    def describe_namespace(self, _session: Session, _statement: str | None, namespace: list[str]) -> dict[str, str]:
+        """Properties of a namespace."""
+        return self.requests.namespace(tuple(namespace))
+
+    def create_namespace(
+        self, session: Session, _statement: str | None, namespace: list[str], properties: Mapping[str, str]
+    ) -> None:
+        """Create a namespace."""
+        self.sessions.refuse_inside(session, f"CREATE NAMESPACE {'.'.join(namespace)}")
+        kept = {key: value for key, value in properties.items() if key != "owner"}
+        if "location" in kept:
+            raise Unsupported(f"CREATE NAMESPACE {'.'.join(namespace)}: LOCATION: a namespace has no location")
+        self.requests.create_namespace(tuple(namespace), kept)
+
+    def drop_namespace(self, session: Session, _statement: str | None, namespace: list[str], cascade: bool) -> bool:
+        """Drop a namespace."""
+        self.sessions.refuse_inside(session, f"DROP NAMESPACE {'.'.join(namespace)}")
+        self.requests.drop_namespace(tuple(namespace), cascade=cascade)
+        return True
+
+    # -- tables
+
+    def list_tables(self, session: Session, statement: str | None, namespace: list[str]) -> list[str]:
+        """Names of the tables of a namespace, with those that the open transaction creates."""
+        names = set(self.requests.tables(tuple(namespace)))
+        transaction = transaction_of(session, statement)
+        if transaction is not None:
+            names |= set(transaction.new_names(tuple(namespace)))
+        return sorted(names)
+
+    def table_exists(self, session: Session, statement: str | None, table: list[str]) -> bool:
+        """Whether the table exists."""
+        if len(table) < 2:
+            return False
+        try:
+            self.load_table(session, statement, table)
+        except NoSuchTable:
+            return False
+        except InvalidStatement:  # declared only
+            return True
+        return True
+
+    def load_table(
+        self,
+        session: Session,
+        statement: str | None,
+        table: list[str],
+        catalog_version: int | None = None,
+        version: str | None = None,
+        timestamp: int | None = None,
+    ) -> Json:
+        """A table at the version that the statement reads, at one of its own versions, or a metadata table."""
+        path = tuple(table)
+        transaction = transaction_of(session, statement)
+        if version is not None or timestamp is not None:
+            return travel.load(self, transaction, path, version, timestamp)
+        found = self._load(transaction, path, catalog_version)
+        if found is not None:
+            return found
+        if path[-1].lower() in metadata_tables.NAMES and len(path) > 2:
+            parent = self._load(transaction, path[:-1], catalog_version)
+            if parent is not None:
+                return metadata_tables.load(self, transaction, parent, path[-1].lower())
+        raise NoSuchTable(f"{DELIMITER.join(path)}: no such table")
+
+    def _load(self, transaction: SqlTransaction | None, path: TableId, at: int | None) -> Json | None:
+        if len(path) < 2:
+            return None
+        if transaction is not None:
+            changes = transaction.find(path)
+            return None if changes is None else describe_changes(transaction, changes)
+        head = self.server.state().version if at is None else at
+        state = self.server.table(path, at=head) if head else None
+        if state is None:
+            return None
+        if state.version is None:
+            raise InvalidStatement(f"{DELIMITER.join(path)} is declared and has no version yet")
+        file = self.versions.manifest(state.uri, None, state.version)
+        return describe(state, file, at=head, steps=0, properties=state.properties)
+
+    def drop_table(self, session: Session, _statement: str | None, table: list[str], purge: bool = False) -> bool:
+        """Drop a table; the server removes its files later, at once counts for the name only."""
+        name = ".".join(table)
+        self.sessions.refuse_inside(session, f"DROP TABLE {name}{' PURGE' if purge else ''}")
+        try:
+            self.requests.drop_table(tuple(table))
+        except NoSuchTable:
+            return False
+        return True
+
+    def rename_table(self, session: Session, _statement: str | None, table: list[str], target: list[str]) -> None:
+        """Rename a table."""
+        self.sessions.refuse_inside(session, f"ALTER TABLE {'.'.join(table)} RENAME")
+        self.requests.rename_table(tuple(table), tuple(target))
+
+    # -- statements and what they stage
+
+    def begin_statement(self, session: Session, _statement: str | None, query: str) -> Json:
+        """Begin the transaction of a writing query."""
+        del query
+        begun = self.sessions.begin_statement(session)
+        return {"statement": begun.id, "catalog_version": begun.transaction.catalog_version}
+
+    def commit_statement(self, session: Session, statement: str) -> Json | None:
+        """Commit the transaction of a writing query."""
+        if statement in session.finished:  # by the table that CREATE or REPLACE made
+            return None
+        result = self.sessions.commit_statement(session, self.sessions.statement(session, statement))
+        return None if result is None else {"catalog_version": result.catalog_version}
+
+    def abort_statement(self, session: Session, statement: str) -> None:
+        """Take back what a writing query has staged."""
+        found = session.statements.get(statement)
+        if found is not None:
+            self.sessions.abort_statement(session, found)
+
+    @contextmanager
+    def writing(self, session: Session, statement: str | None, *, at: int | None = None) -> Iterator[Statement]:
+        """The statement of a call. A call without one is a statement of its own, which the block commits."""
+        if statement is not None:
+            yield self.sessions.statement(session, statement)
+            return
+        own = self.sessions.begin_statement(session, at=at)
+        try:
+            yield own
+        except BaseException:
+            self.sessions.abort_statement(session, own)
+            raise
+        self.sessions.commit_statement(session, own)
+
+    def plan_scan(self, session: Session, statement: str | None, ref: Json, **arguments: Any) -> Json:
+        """Function, partitions and size of a scan."""
+        transaction = self._note_read(session, statement, ref)
+        return scanning.plan_scan(self.versions, transaction, ref=ref, **arguments)
+
+    def count_rows(self, session: Session, statement: str | None, table: list[str], ref: Json) -> int:
+        """Number of rows of a version."""
+        del table
+        transaction = self._note_read(session, statement, ref)
+        return scanning.count_rows(self.versions, transaction, ref)
+
+    def _note_read(self, session: Session, statement: str | None, ref: Json) -> SqlTransaction | None:
+        """Record a read. Spark registers the scans of some writing queries only, so all that are planned count."""
+        transaction = transaction_of(session, statement)
+        if transaction is None or ref["branch"] is not None:
+            return transaction
+        table = tuple(ref["table"])
+        if statement is not None and statement in session.statements:
+            session.statements[statement].read.add(table)
+        if not ref["steps"]:
+            transaction.note_read(table, int(ref["version"]))
+        return transaction
+
+    def plan_write(self, session: Session, statement: str | None, **arguments: Any) -> Json:
+        """Function of the tasks of a write."""
+        return writing.plan_write(self.versions, transaction_of(session, statement), **arguments)
+
+    def stage_rows(self, session: Session, statement: str | None, ref: Json, **arguments: Any) -> None:
+        """Stage what the tasks of a write reported."""
+        with self.writing(session, statement, at=ref["at"] or None) as running:
+            writing.stage_rows(running, self.versions.storage_options, ref=ref, **arguments)
+
+    def discard_rows(self, session: Session, statement: str | None, ref: Json, **arguments: Any) -> None:
+        """Delete what the tasks of an aborted write reported."""
+        del session, statement
+        discard(writing.reported_files(ref, arguments["reports"], self.versions.storage_options))
+
+    def delete(self, session: Session, statement: str | None, table: list[str], ref: Json, where: str) -> None:
+        """Delete the rows that match a filter of Lance."""
+        del ref
+        with self.writing(session, statement) as running:
+            writing.delete(running, tuple(table), where)
+
+    def create_table(self, session: Session, statement: str | None, table: list[str], **arguments: Any) -> None:
+        """Create a table without rows."""
+        self._require_parent(tuple(table))
+        with self.writing(session, statement) as running:
+            creation.create_table(running, tuple(table), **arguments)
+
+    def stage_table(
+        self, session: Session, statement: str | None, table: list[str], mode: str, **arguments: Any
+    ) -> Json:
+        """Begin CREATE or REPLACE with rows. The answer is the table that the rows are written to."""
+        self._require_parent(tuple(table))
+        running = (
+            self.sessions.statement(session, statement)
+            if statement is not None
+            else self.sessions.begin_statement(session)
+        )
+        try:
+            described = creation.stage_table(running, tuple(table), mode, **arguments)
+        except BaseException:
+            if statement is None:
+                self.sessions.abort_statement(session, running)
+            raise
+        return {**described, "statement": running.id}
+
+    def _require_parent(self, table: TableId) -> None:
+        """Without this check the catalog would refuse the batch, after the rows were written."""
+        self.requests.namespace(table[:-1])
+
+    def alter_table(self, session: Session, statement: str | None, table: list[str], changes: list[Json]) -> None:
+        """Change columns, properties and comments, in one batch."""
+        with self.writing(session, statement) as running:
+            alterations.alter(running, tuple(table), changes)
+
+    # -- procedures
+
+    def procedures(self, _session: Session, _statement: str | None) -> list[Json]:
+        """Descriptions of all procedures."""
+        return procedures.descriptions()
+
+    def call_procedure(self, session: Session, _statement: str | None, procedure: str, values: Json) -> Json:
+        """Run a procedure."""
+        return procedures.call(self, session, procedure, values)
+
+
+_OPERATIONS: Mapping[str, Operation] = {
+    name: method
+    for name, method in inspect.getmembers(CatalogService, inspect.isfunction)
+    if not name.startswith("_") and name not in {"call", "close", "in_transaction", "writing"}
+}

@@ -1,0 +1,140 @@
+"""Tables as Java holds them: their description, and the reference that names the version."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from lance_core.data import arrow_schema
+from lance_core.format.manifest import ManifestFile, serialized_manifest
+from lance_core.transaction.features import has_stable_row_ids
+from spark_catalog.sql.errors import InvalidStatement, Unsupported
+from spark_catalog.sql.schemas import shown_schema
+from spark_catalog.sql.sessions import Session
+from spark_catalog.sql.tasks import TableVersion
+from spark_catalog.sql.transactions import SqlTransaction
+from table_data.batch_operations import DELIMITER, Json, TableId, TableState
+from table_data.table_changes import TableChanges
+
+PROVIDER = "lance"
+STABLE_ROW_IDS = "lance.stable_row_ids"
+_MAX_MANIFESTS = 64
+
+
+class Versions:
+    """Manifests of published versions, of which the last few that were used are kept. Thread-safe."""
+
+    def __init__(self, storage_options: Mapping[str, str]) -> None:
+        self.storage_options = dict(storage_options)
+        self._read: OrderedDict[tuple[str, str | None, int], ManifestFile] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def manifest(self, uri: str, branch: str | None, version: int) -> ManifestFile:
+        """The manifest of a version. Versions of one location never change."""
+        key = (uri, branch, version)
+        with self._lock:
+            found = self._read.get(key)
+        if found is None:
+            found = self.changes(uri, branch, version).version(version)
+        with self._lock:
+            self._read[key] = found
+            self._read.move_to_end(key)
+            while len(self._read) > _MAX_MANIFESTS:
+                self._read.popitem(last=False)
+        return found
+
+    def changes(self, uri: str, branch: str | None, version: int, table: TableId = ("table",)) -> TableChanges:
+        """A published version without changes."""
+        return TableChanges(TableState(table, uri, version, {}, branch), self.storage_options)
+
+
+def describe(
+    state: TableState,
+    file: ManifestFile,
+    *,
+    at: int,
+    steps: int,
+    properties: Mapping[str, str],
+    read_only: bool = False,
+) -> Json:
+    """A table as Java gets it. `steps` counts the steps of a transaction that led to the version."""
+    name = ".".join(state.id)
+    ref = {
+        "table": list(state.id),
+        "uri": state.uri,
+        "branch": state.branch,
+        "version": file.version,
+        "steps": steps,
+        "at": at,
+    }
+    shown = {**properties, "provider": PROVIDER, "location": state.uri}
+    return {
+        "ref": ref,
+        "schema": shown_schema(arrow_schema(file.manifest.fields), name).jsonValue(),
+        "properties": shown,
+        "catalog_version": at,
+        "stable_row_ids": has_stable_row_ids(file.manifest),
+        "read_only": read_only,
+    }
+
+
+def describe_changes(transaction: SqlTransaction, changes: TableChanges) -> Json:
+    """A table as a transaction sees it. Raises `InvalidStatement` for a table without a version."""
+    file = changes.head
+    if file is None:
+        raise InvalidStatement(f"{changes.name} is declared and has no version yet: drop it, or create it anew")
+    return describe(
+        changes.state,
+        file,
+        at=transaction.catalog_version,
+        steps=len(changes.steps),
+        properties=transaction.properties(changes),
+    )
+
+
+def resolve(versions: Versions, transaction: SqlTransaction | None, ref: Json) -> tuple[TableVersion, ManifestFile]:
+    """The version that a reference names. Raises `InvalidStatement` if it was of a transaction that is over."""
+    uri = _branch_uri(ref)
+    steps = int(ref["steps"])
+    if not steps:
+        file = versions.manifest(ref["uri"], ref["branch"], int(ref["version"]))
+        return TableVersion(uri, file.version, versions.storage_options), file
+    changes = None if transaction is None else transaction.find(tuple(ref["table"]))
+    if changes is None or len(changes.steps) < steps or changes.state.uri != ref["uri"]:
+        raise InvalidStatement(
+            f"{DELIMITER.join(ref['table'])}: this DataFrame shows changes of a transaction that is over; load it again"
+        )
+    file = changes.steps[steps - 1].after
+    return TableVersion(uri, file.version, versions.storage_options, serialized_manifest(file)), file
+
+
+def checked_properties(name: str, given: Mapping[str, str]) -> tuple[dict[str, str], bool]:
+    """The properties that are stored with a new table, and whether its rows have stable ids.
+
+    Raises `Unsupported` for a provider or a location.
+    """
+    properties = dict(given)
+    provider = properties.pop("provider", PROVIDER)
+    if provider.lower() != PROVIDER:
+        raise Unsupported(f"{name}: USING {provider}: expected {PROVIDER}; DataFrames: writeTo, not saveAsTable")
+    for reserved, reason in (("location", "LOCATION"), ("external", "EXTERNAL")):
+        if properties.pop(reserved, None) not in (None, "false"):
+            raise Unsupported(f"{name}: {reason}: the catalog chooses the location of a table")
+    properties.pop("owner", None)
+    stable = properties.get(STABLE_ROW_IDS, "false").lower()
+    if stable not in {"true", "false"}:
+        raise InvalidStatement(f"{name}: property {STABLE_ROW_IDS}: expected true or false, found {stable}")
+    return properties, stable == "true"
+
+
+def transaction_of(session: Session, statement: str | None) -> SqlTransaction | None:
+    """The transaction of a statement, else the open one of the session, else None."""
+    if statement is not None and statement in session.statements:
+        return session.statements[statement].transaction
+    return session.open
+
+
+def _branch_uri(ref: Json) -> Any:
+    return ref["uri"] if ref["branch"] is None else f"{ref['uri']}/tree/{ref['branch']}"

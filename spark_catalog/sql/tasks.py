@@ -1,0 +1,284 @@
+"""What tasks run: reads of one version, and writes of rows or of changed rows. Nothing here asks the catalog.
+
+Spark passes the functions as pickled bytes. `pyspark.cloudpickle` pickles the inner functions of this module by value,
+and what they call by reference: executors import this package.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.fragment import write_fragments
+from pyroaring import BitMap64
+from pyspark import cloudpickle
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from lance_core.data import DATA_STORAGE_VERSION
+from spark_catalog.staging import StageTarget, fit_batch
+from spark_catalog.tables.splits import Piece
+from spark_catalog.tables.types import ROW_ADDRESS, ROW_ID, arrow_schema, cast_batch
+
+ADDRESS, IDENTITY, HAS_ROW = "__address", "__id", "__has_row"
+_OLD_COLUMNS = 3
+_BATCH_ROWS = 65_536
+_REPORT = StructType([StructField("message", BinaryType())])
+
+_Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """A published version, or with `manifest` one that only a transaction has. `uri` is that of the branch."""
+
+    uri: str
+    version: int
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    manifest: bytes | None = None
+
+    def open(self) -> lance.LanceDataset:
+        """Open the version. Raises `ValueError` or `OSError` of pylance if it cannot be read."""
+        options = dict(self.storage_options) or None
+        if self.manifest is not None:
+            return lance.LanceDataset(self.uri, serialized_manifest=self.manifest, storage_options=options)
+        return lance.dataset(self.uri, version=self.version, storage_options=options)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A scan of one version. `limit` holds for each task."""
+
+    table: TableVersion
+    shown: StructType
+    filter: str | None
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Rows that become new fragments.
+
+    Attributes:
+        name: Name of the table, for messages.
+        uri: Root of the table.
+        schema: Schema of the table.
+        base: Version that the rows are added to; None for rows that are the whole table.
+        replaces: Whether the table has versions although `base` is None.
+        storage_options: Options of Lance for the object store.
+        stable_row_ids: Whether rows that are updated keep their ids.
+    """
+
+    name: str
+    uri: str
+    schema: pa.Schema
+    base: TableVersion | None
+    replaces: bool = False
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    stable_row_ids: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one task wrote.
+
+    Attributes:
+        inserted: New fragments, as JSON of pylance.
+        updated: New fragments of updated rows that keep their ids.
+        ids: Ids of these rows, in order, as bytes of unsigned 64-bit integers.
+        addresses: Addresses of the rows that are deleted or moved, as a serialised bitmap.
+        inserted_rows: Number of rows that are new.
+        changed_rows: Number of rows that are deleted or moved.
+    """
+
+    inserted: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    ids: bytes = b""
+    addresses: bytes = b""
+    inserted_rows: int = 0
+    changed_rows: int = 0
+
+    def encode(self) -> bytes:
+        """The report as JSON, for Spark."""
+        binary = {name: base64.b64encode(getattr(self, name)).decode() for name in ("ids", "addresses")}
+        return json.dumps(asdict(self) | binary).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Report:
+        """The report from JSON."""
+        found = json.loads(data)
+        return cls(
+            inserted=tuple(found["inserted"]),
+            updated=tuple(found["updated"]),
+            ids=base64.b64decode(found["ids"]),
+            addresses=base64.b64decode(found["addresses"]),
+            inserted_rows=found["inserted_rows"],
+            changed_rows=found["changed_rows"],
+        )
+
+
+def read_function(read: Read) -> bytes:
+    """The function that reads one partition, for Spark."""
+
+    def run(batches: _Batches) -> _Batches:
+        for batch in batches:
+            for encoded in batch.column(0).to_pylist():
+                yield from read_pieces(read, [Piece(**piece) for piece in json.loads(encoded)])
+
+    return _command(run, read.shown)
+
+
+def partition_bytes(pieces: Sequence[Piece]) -> bytes:
+    """A partition, for Spark."""
+    return json.dumps([asdict(piece) for piece in pieces]).encode()
+
+
+def write_function(write: Write, *, changes: bool) -> bytes:
+    """The function that writes one partition, for Spark; `changes` for rows of `ChangedRows`."""
+
+    def run(batches: _Batches) -> _Batches:
+        report = write_changes(write, batches) if changes else write_rows(write, batches)
+        yield pa.record_batch([pa.array([report.encode()], pa.binary())], names=["message"])
+
+    return _command(run, _REPORT)
+
+
+def _command(run: Callable[[_Batches], _Batches], result: StructType) -> bytes:
+    pickled: bytes = cloudpickle.dumps((run, result))
+    return pickled
+
+
+def read_pieces(read: Read, pieces: Sequence[Piece]) -> _Batches:
+    """The rows of some fragments, in the types of Spark."""
+    dataset = read.table.open()
+    wanted = arrow_schema(read.shown)
+    columns = [name for name in wanted.names if name not in (ROW_ADDRESS, ROW_ID)]
+    left = read.limit
+    for piece in pieces:
+        if left is not None and left <= 0:
+            return
+        scanner = dataset.scanner(
+            columns=columns,
+            filter=read.filter,
+            fragments=[dataset.get_fragment(piece.fragment)],
+            with_row_address=ROW_ADDRESS in wanted.names,
+            with_row_id=ROW_ID in wanted.names,
+            offset=piece.start or None,
+            limit=piece.rows if left is None else min(left, piece.rows or left),
+            batch_size=_BATCH_ROWS,
+        )
+        for batch in scanner.to_batches():
+            if left is not None:
+                left -= batch.num_rows
+            yield cast_batch(batch.select(wanted.names), wanted)
+
+
+def write_rows(write: Write, batches: _Batches) -> Report:
+    """Write all rows as new fragments."""
+    inserted = _written(write, (_fitted(write, batch) for batch in batches))
+    return Report(inserted=tuple(map(_json, inserted)), inserted_rows=_rows(inserted))
+
+
+def write_changes(write: Write, batches: _Batches) -> Report:
+    """Write the new rows of updates and insertions, and collect the addresses of the old ones.
+
+    Updated rows that keep their ids are written apart from inserted ones, which get new ids.
+    """
+    addresses = BitMap64()
+    ids: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
+    inserted_later: list[pa.RecordBatch] = []
+
+    def moved() -> _Batches:
+        for batch in batches:
+            old = batch.column(ADDRESS)
+            addresses.update(old.drop_null().to_numpy().view(np.uint64).tolist())
+            if batch.num_columns == _OLD_COLUMNS:  # a DELETE, which has no new rows
+                continue
+            new = batch.filter(batch.column(HAS_ROW))
+            if not write.stable_row_ids:
+                yield _fitted(write, new.drop_columns([ADDRESS, IDENTITY, HAS_ROW]))
+                continue
+            is_update = pc.is_valid(new.column(IDENTITY))
+            inserted_later.append(new.filter(pc.invert(is_update)))
+            kept = new.filter(is_update)
+            ids.append(kept.column(IDENTITY).to_numpy().view(np.uint64))
+            yield _fitted(write, kept.drop_columns([ADDRESS, IDENTITY, HAS_ROW]))
+
+    first = _written(write, moved())
+    if not write.stable_row_ids:
+        return _changed(addresses, inserted=first)
+    rest = (_fitted(write, batch.drop_columns([ADDRESS, IDENTITY, HAS_ROW])) for batch in inserted_later)
+    second = _written(write, rest)
+    kept_ids = np.concatenate(ids).tobytes() if ids else b""
+    return _changed(addresses, inserted=second, updated=first, ids=kept_ids)
+
+
+def _changed(addresses: BitMap64, *, inserted: list[Any], updated: Sequence[Any] = (), ids: bytes = b"") -> Report:
+    new = _rows(inserted) + _rows(updated)
+    return Report(
+        inserted=tuple(map(_json, inserted)),
+        updated=tuple(map(_json, updated)),
+        ids=ids,
+        addresses=addresses.serialize(),
+        inserted_rows=new,
+        changed_rows=len(addresses),
+    )
+
+
+def _fitted(write: Write, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch in the types of the table. Columns are matched by place, since Spark has resolved their names."""
+    named = pa.RecordBatch.from_arrays(batch.columns, names=write.schema.names)
+    return fit_batch(named, StageTarget(write.name, write.uri, write.schema))
+
+
+def _written(write: Write, batches: _Batches) -> list[Any]:
+    """New fragments; none for no rows, since pylance would write an empty file."""
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return []
+
+    def all_rows() -> _Batches:
+        yield first
+        yield from batches
+
+    refusals: list[Exception] = []
+
+    def watched() -> _Batches:
+        try:
+            yield from all_rows()
+        except Exception as error:
+            refusals.append(error)
+            raise
+
+    reader = pa.RecordBatchReader.from_batches(write.schema, watched())
+    try:
+        if write.base is not None:
+            return list(write_fragments(reader, write.base.open(), mode="append"))
+        return list(
+            write_fragments(
+                reader,
+                write.uri,
+                schema=write.schema,
+                mode="overwrite" if write.replaces else "create",
+                data_storage_version=DATA_STORAGE_VERSION,
+                storage_options=dict(write.storage_options) or None,
+            )
+        )
+    except Exception:
+        if refusals:  # pylance would hide its kind
+            raise refusals[0] from None
+        raise
+
+
+def _json(fragment: Any) -> str:
+    return json.dumps(fragment.to_json())
+
+
+def _rows(fragments: Sequence[Any]) -> int:
+    return sum(int(fragment.physical_rows) for fragment in fragments)

@@ -1,0 +1,85 @@
+"""Options of a session, and what is refused before a session starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from scripts.build_jar import JAR, build
+from spark_catalog.errors import InvalidWrite, ServerUnreachable
+from spark_catalog.sql import settings
+from spark_catalog.sql.settings import catalog_options, check_java, check_pyspark, check_server
+
+
+def test_the_jar_is_built_once(tmp_path: Path, jar: str) -> None:
+    assert jar == str(JAR)
+    other = tmp_path / "other.jar"
+    assert build(other)
+    assert not build(other)
+    assert other.read_bytes() == JAR.read_bytes()
+    with zipfile.ZipFile(other) as archive:
+        assert "org/lancenamespace/spark/LanceTransactionalCatalog.class" in archive.namelist()
+
+
+def test_options_of_a_catalog() -> None:
+    options = catalog_options("http://x", token="secret", name="c", storage_options={"region": "r"})
+    assert options["spark.sql.catalog.c.uri"] == "http://x"
+    assert options["spark.sql.catalog.c.token"] == "secret"
+    assert options["spark.sql.catalog.c.storage.region"] == "r"
+    assert options["spark.sql.catalog.c.python"] == sys.executable
+
+
+def test_a_server_that_does_not_answer_is_named() -> None:
+    with pytest.raises(ServerUnreachable, match="http://127.0.0.1:9: expected a catalog server, found ConnectError"):
+        check_server("http://127.0.0.1:9", None)
+    with pytest.raises(ServerUnreachable, match="expected a catalog server"):
+        check_server("no address", None)
+
+
+def test_a_server_of_another_kind_is_named(server_url: str) -> None:
+    with pytest.raises(ServerUnreachable, match="found status 404"):
+        check_server(f"{server_url}/somewhere", None)
+
+
+def test_a_missing_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(InvalidWrite, match="Java: expected version 17 or newer, found none in JAVA_HOME="):
+        check_java()
+    (tmp_path / "bin").mkdir()
+    old = tmp_path / "bin" / "java"
+    old.write_text("#!/bin/sh\necho 'java version \"1.8.0_292\"' >&2\n")
+    old.chmod(0o755)
+    with pytest.raises(InvalidWrite, match=r"expected Java 17 or newer, found 1.8.0_292"):
+        check_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InvalidWrite, match="found none in the path"):
+        check_java()
+
+
+def test_another_pyspark_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_pyspark()
+    monkeypatch.setattr("pyspark.__version__", "4.0.2")
+    with pytest.raises(InvalidWrite, match=r"pyspark 4.0.2: expected 4.3"):
+        check_pyspark()
+
+
+def test_a_missing_jar_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, java: str) -> None:
+    monkeypatch.setattr(settings, "JAR", tmp_path / "none.jar")
+    with pytest.raises(InvalidWrite, match=r"none.jar: expected the jar of the catalog, found none: run scripts"):
+        settings.session(SparkSession.builder, uri="http://127.0.0.1:9")
+
+
+def test_the_token_is_no_argument_of_a_process(spark: SparkSession, server_url: str) -> None:
+    session = spark.newSession()
+    for name, value in catalog_options(server_url, token="very-secret-token").items():
+        session.conf.set(name, value)
+    session.sql("SHOW NAMESPACES IN lance").collect()
+    printed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert "spark_catalog.sql.process" in printed
+    assert "very-secret-token" not in printed
