@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -126,7 +126,7 @@ def test_timestamps(sql: SparkSession, ns: str) -> None:
     times = [row.timestamp for row in sql.sql(f"SELECT * FROM {ns}.a.versions ORDER BY version").collect()]
     assert len(times) == 2
     for expected, moment in enumerate(times, 1):
-        text = moment.astimezone(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+        text = moment.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
         assert sql.sql(f"SELECT count(*) FROM {ns}.a TIMESTAMP AS OF '{text}'").collect() == [(expected,)]
 
 
@@ -162,15 +162,15 @@ def test_pylance_reads_what_sql_wrote(sql: SparkSession, ns: str, catalog: Catal
     sql.sql(f"INSERT INTO {ns}.t VALUES (2, NULL, NULL), (3, NULL, NULL)")
     sql.sql(f"UPDATE {ns}.t SET at = TIMESTAMP'2021-01-01 00:00:00Z' WHERE id = 2")
     sql.sql(f"DELETE FROM {ns}.t WHERE id = 3")
-    state = catalog.table(tuple(ns.split(".")[1:]) + ("t",))
+    state = catalog.table((*ns.split(".")[1:], "t"))
     assert state is not None
     dataset = lance.dataset(state.uri)
     assert dataset.version == state.version == 5
     assert dataset.schema.field("id").nullable is False
     assert dataset.schema.field("id").metadata == {b"comment": b"key"}
     assert sorted(dataset.to_table(columns=["id", "at", "s"]).to_pylist(), key=lambda row: row["id"]) == [
-        {"id": 1, "at": datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), "s": {"a": ["x"]}},
-        {"id": 2, "at": datetime.datetime(2021, 1, 1, tzinfo=datetime.UTC), "s": None},
+        {"id": 1, "at": dt.datetime(2020, 1, 1, tzinfo=dt.UTC), "s": {"a": ["x"]}},
+        {"id": 2, "at": dt.datetime(2021, 1, 1, tzinfo=dt.UTC), "s": None},
     ]
     dataset.validate()
 

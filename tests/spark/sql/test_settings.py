@@ -35,7 +35,9 @@ def test_options_of_a_catalog() -> None:
 
 
 def test_a_server_that_does_not_answer_is_named() -> None:
-    with pytest.raises(ServerUnreachable, match="http://127.0.0.1:9: expected a catalog server, found ConnectError"):
+    with pytest.raises(
+        ServerUnreachable, match=r"http://127\.0\.0\.1:9: expected a catalog server, found ConnectError"
+    ):
         check_server("http://127.0.0.1:9", None)
     with pytest.raises(ServerUnreachable, match="expected a catalog server"):
         check_server("no address", None)

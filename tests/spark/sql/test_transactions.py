@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,12 +29,12 @@ def files(catalog: CatalogServer, table: str) -> set[str]:
 
 
 @pytest.fixture
-def pair(sql: SparkSession, ns: str) -> Iterator[tuple[str, str]]:
+def pair(sql: SparkSession, ns: str) -> tuple[str, str]:
     """Two tables of one row each."""
     names = f"{ns}.a", f"{ns}.b"
     for name in names:
         sql.sql(f"CREATE TABLE {name} AS SELECT 1 AS id, 'old' AS x")
-    yield names
+    return names
 
 
 def test_all_statements_of_a_block_are_one_batch(
@@ -141,18 +140,24 @@ def test_updates_of_the_same_row_conflict(
 ) -> None:
     other = new_session()
     a, b = pair
-    with pytest.raises(RetryableConflict) as raised, lance_transaction(sql):
-        sql.sql(f"INSERT INTO {b} VALUES (2, 'mine')")
-        sql.sql(f"UPDATE {a} SET x = 'mine' WHERE id = 1")
-        other.sql(f"UPDATE {a} SET x = 'theirs' WHERE id = 1")
-        kept = files(catalog, b), files(catalog, a)
+    kept: dict[str, set[str]] = {}
+
+    def block() -> None:
+        with lance_transaction(sql):
+            sql.sql(f"INSERT INTO {b} VALUES (2, 'mine')")
+            sql.sql(f"UPDATE {a} SET x = 'mine' WHERE id = 1")
+            other.sql(f"UPDATE {a} SET x = 'theirs' WHERE id = 1")
+            kept.update(a=files(catalog, a), b=files(catalog, b))
+
+    with pytest.raises(RetryableConflict) as raised:
+        block()
     assert "statement 2: UPDATE" in str(raised.value)
     assert a.removeprefix("lance.").replace(".", "$") in str(raised.value)
     assert rows(sql, f"SELECT * FROM {a}") == [(1, "theirs")]
     assert rows(sql, f"SELECT * FROM {b}") == [(1, "old")]
     # What the rejected transaction had written is gone.
-    assert len(files(catalog, b)) == len(kept[0]) - 1
-    assert len(files(catalog, a)) < len(kept[1])
+    assert len(files(catalog, b)) == len(kept["b"]) - 1
+    assert len(files(catalog, a)) < len(kept["a"])
     sql.sql(f"INSERT INTO {b} VALUES (3, 'again')")  # the session goes on
 
 
@@ -162,14 +167,24 @@ def test_two_merges_that_insert_the_same_key_conflict(
     other = new_session()
     a, _ = pair
     merge = f"MERGE INTO {a} t USING (SELECT 7 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
-    with pytest.raises(RetryableConflict), lance_transaction(sql):
-        sql.sql(merge)
-        other.sql(merge)
+
+    def block() -> None:
+        with lance_transaction(sql):
+            sql.sql(merge)
+            other.sql(merge)
+
+    with pytest.raises(RetryableConflict):
+        block()
     assert rows(sql, f"SELECT id FROM {a}") == [(1,), (7,)]
     both = merge.replace("7 AS id", "8 AS id").replace("WHEN NOT", "WHEN MATCHED THEN UPDATE SET x = 'm' WHEN NOT")
-    with pytest.raises(RetryableConflict), lance_transaction(sql):
-        sql.sql(both)
-        other.sql(both)
+
+    def again() -> None:
+        with lance_transaction(sql):
+            sql.sql(both)
+            other.sql(both)
+
+    with pytest.raises(RetryableConflict):
+        again()
     assert rows(sql, f"SELECT id FROM {a}") == [(1,), (7,), (8,)]
 
 
@@ -178,10 +193,15 @@ def test_write_skew_is_a_conflict_if_serializable(
 ) -> None:
     other = new_session()
     a, b = pair
-    with pytest.raises(RetryableConflict), lance_transaction(sql, isolation="serializable"):
-        sql.sql(f"INSERT INTO {a} SELECT count(*), 'rows of b' FROM {b}")
-        with lance_transaction(other, isolation="serializable"):
-            other.sql(f"INSERT INTO {b} SELECT count(*), 'rows of a' FROM {a}")
+
+    def block() -> None:
+        with lance_transaction(sql, isolation="serializable"):
+            sql.sql(f"INSERT INTO {a} SELECT count(*), 'rows of b' FROM {b}")
+            with lance_transaction(other, isolation="serializable"):
+                other.sql(f"INSERT INTO {b} SELECT count(*), 'rows of a' FROM {a}")
+
+    with pytest.raises(RetryableConflict):
+        block()
     assert rows(sql, f"SELECT id FROM {a}") == [(1,)]
     with lance_transaction(sql):  # under snapshot isolation both commit
         sql.sql(f"INSERT INTO {a} SELECT count(*), 'rows of b' FROM {b}")
@@ -194,10 +214,15 @@ def test_a_table_that_was_dropped_meanwhile_is_an_incompatible_conflict(
 ) -> None:
     other = new_session()
     a, b = pair
-    with pytest.raises(IncompatibleConflict), lance_transaction(sql):
-        sql.sql(f"INSERT INTO {a} VALUES (2, 'mine')")
-        sql.sql(f"INSERT INTO {b} VALUES (2, 'mine')")
-        other.sql(f"DROP TABLE {b}")
+
+    def block() -> None:
+        with lance_transaction(sql):
+            sql.sql(f"INSERT INTO {a} VALUES (2, 'mine')")
+            sql.sql(f"INSERT INTO {b} VALUES (2, 'mine')")
+            other.sql(f"DROP TABLE {b}")
+
+    with pytest.raises(IncompatibleConflict):
+        block()
     assert rows(sql, f"SELECT id FROM {a}") == [(1,)]
 
 
@@ -206,10 +231,15 @@ def test_an_exception_in_the_block_rolls_back_and_deletes_files(
 ) -> None:
     a, b = pair
     kept = files(catalog, a), files(catalog, b)
-    with pytest.raises(ZeroDivisionError), lance_transaction(sql):
-        sql.sql(f"INSERT INTO {a} VALUES (2, 'new')")
-        sql.sql(f"UPDATE {b} SET x = 'new'")
-        raise ZeroDivisionError
+
+    def block() -> None:
+        with lance_transaction(sql):
+            sql.sql(f"INSERT INTO {a} VALUES (2, 'new')")
+            sql.sql(f"UPDATE {b} SET x = 'new'")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        block()
     assert (files(catalog, a), files(catalog, b)) == kept
     assert rows(sql, f"SELECT x FROM {b}") == [("old",)]
 
@@ -234,9 +264,14 @@ def test_an_unknown_outcome_keeps_the_transaction_and_its_files(
 ) -> None:
     a, _ = pair
     session = new_session(proxy.url)
-    with pytest.raises(CommitUnknown) as raised, lance_transaction(session):
-        session.sql(f"INSERT INTO {a} VALUES (2, 'new')")
-        proxy.lose = 100
+
+    def block() -> None:
+        with lance_transaction(session):
+            session.sql(f"INSERT INTO {a} VALUES (2, 'new')")
+            proxy.lose = 100
+
+    with pytest.raises(CommitUnknown) as raised:
+        block()
     assert raised.value.idempotency_key.startswith("spark-sql-")
     with pytest.raises(IllegalArgumentException, match="outcome of the commit of this transaction is unknown"):
         session.sql(f"INSERT INTO {a} VALUES (3, 'no')")

@@ -61,7 +61,7 @@ record Calls(Settings settings, String session, String statement, AtomicBoolean 
       answer = PythonProcess.of(settings).call(operation, arguments);
     } catch (PythonProcess.Ended error) {
       if (!READS.contains(operation)) {
-        throw new CatalogException("ProcessEnded", operation + ": " + error.getMessage());
+        throw lost(operation, error);
       }
       answer = PythonProcess.of(settings).call(operation, arguments);
     }
@@ -71,6 +71,17 @@ record Calls(Settings settings, String session, String statement, AtomicBoolean 
       throw new CatalogException(error.get("kind").asText(), error.get("message").asText());
     }
     return answer.get("result");
+  }
+
+  private CatalogException lost(String operation, PythonProcess.Ended error) {
+    if (operation.startsWith("call_") || operation.startsWith("commit_")) {
+      return new CatalogException("CommitUnknown", operation + ": " + error.getMessage() + "; the outcome is unknown");
+    }
+    if (inTransaction.getAndSet(false)) {
+      return new CatalogException("TransactionLost", operation + ": " + error.getMessage()
+          + ", and with it the transaction of this session: nothing of it was committed; begin it again");
+    }
+    return new CatalogException("ProcessEnded", operation + ": " + error.getMessage() + "; nothing was committed");
   }
 
   static ArrayNode strings(String[] values) {
