@@ -25,6 +25,10 @@ record Calls(Settings settings, String session, String statement, AtomicBoolean 
   private static final Set<String> READS = Set.of("list_namespaces", "namespace_exists", "describe_namespace",
       "list_tables", "table_exists", "load_table", "procedures");
 
+  /** Operations that change nothing in the catalog, and are not sent again. */
+  private static final Set<String> PLANS = Set.of("begin_statement", "abort_statement", "plan_scan", "plan_write",
+      "count_rows", "stage_table", "discard_rows");
+
   static Calls of(Settings settings) {
     return new Calls(settings, UUID.randomUUID().toString(), null, new AtomicBoolean());
   }
@@ -74,14 +78,16 @@ record Calls(Settings settings, String session, String statement, AtomicBoolean 
   }
 
   private CatalogException lost(String operation, PythonProcess.Ended error) {
-    if (operation.startsWith("call_") || operation.startsWith("commit_")) {
-      return new CatalogException("CommitUnknown", operation + ": " + error.getMessage() + "; the outcome is unknown");
-    }
-    if (inTransaction.getAndSet(false)) {
+    boolean isProcedure = operation.equals("call_procedure");
+    if (!isProcedure && inTransaction.getAndSet(false)) {
       return new CatalogException("TransactionLost", operation + ": " + error.getMessage()
           + ", and with it the transaction of this session: nothing of it was committed; begin it again");
     }
-    return new CatalogException("ProcessEnded", operation + ": " + error.getMessage() + "; nothing was committed");
+    boolean isPlanned = statement != null && !operation.equals("commit_statement");
+    if (isPlanned || PLANS.contains(operation)) {
+      return new CatalogException("ProcessEnded", operation + ": " + error.getMessage() + "; nothing was committed");
+    }
+    return new CatalogException("CommitUnknown", operation + ": " + error.getMessage() + "; the outcome is unknown");
   }
 
   static ArrayNode strings(String[] values) {
