@@ -12,7 +12,7 @@ views        tables before and after a write, for the checks
 read         `read_table`, `read_graph`: tables as DataFrames
 results      results and progress of a write
 errors       exceptions
-session      settings of a Spark session
+spark_session  settings of a Spark session
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from spark_catalog.graph import Edge, Graph, Node
     from spark_catalog.read import GraphSnapshot, read_graph, read_table
     from spark_catalog.results import GraphTableResult, GraphWriteResult, StagedTable
-    from spark_catalog.session import configure, start
+    from spark_catalog.spark_session import configure, start
     from spark_catalog.write import GraphWrite
 
 __all__ = [
@@ -84,8 +84,8 @@ _HOMES: Final = {
     "GraphTableResult": "spark_catalog.results",
     "GraphWriteResult": "spark_catalog.results",
     "StagedTable": "spark_catalog.results",
-    "configure": "spark_catalog.session",
-    "start": "spark_catalog.session",
+    "configure": "spark_catalog.spark_session",
+    "start": "spark_catalog.spark_session",
     "GraphWrite": "spark_catalog.write",
 }
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from namespace_client.staged_transaction import Isolation
 from spark_catalog.errors import InvalidWrite, ServerUnreachable
-from spark_catalog.session import add_to_worker_path
+from spark_catalog.spark_session import add_to_worker_path
 
 JAR = Path(__file__).resolve().parent / "lance-catalog.jar"
 _CATALOG = "org.lancenamespace.spark.LanceTransactionalCatalog"

@@ -133,7 +133,7 @@ def test_retried_tasks_give_one_report_per_partition(java: str, tmp_path: Path) 
         from pyspark import TaskContext
         from pyspark.sql import SparkSession
         from spark_catalog import staging
-        from spark_catalog.session import configure, start
+        from spark_catalog.spark_session import configure, start
 
         uri = sys.argv[1]
         builder = SparkSession.builder.master("local[2,3]")

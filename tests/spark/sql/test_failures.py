@@ -65,7 +65,7 @@ def test_tasks_that_are_tried_again_write_each_row_once(jar: str, server_url: st
         import sys
         from pyspark import TaskContext
         from pyspark.sql import SparkSession
-        from spark_catalog.session import configure, start
+        from spark_catalog.spark_session import configure, start
         from spark_catalog.sql.settings import session
 
         url, ns = sys.argv[1:]
