@@ -1,18 +1,19 @@
 """Graphs in Lance tables from Spark: staged by tasks, committed in one batch, read at one catalog version.
 
-source       data source `lance`: `spark.read.format("lance")`, `df.write.format("lance")`
-tables       one version of a table, as tasks read it
-graph        `Graph`, `Node`, `Edge`: the declaration of a graph
-write        `GraphWrite`: calls of a write, on a transaction of `namespace_client`
-table_write  state of one table in a write
-jobs         staging jobs, side by side
-staging      data files and deletion files, written by Spark tasks
-checks       rules of the graph
-views        tables before and after a write, for the checks
-read         `read_table`, `read_graph`: tables as DataFrames
-results      results and progress of a write
-errors       exceptions
+source         data source `lance`: `spark.read.format("lance")`, `df.write.format("lance")`
+tables         one version of a table, as tasks read it
+graph          `Graph`, `Node`, `Edge`: the declaration of a graph
+write          `GraphWrite`: calls of a write, on a transaction of `namespace_client`
+table_write    state of one table in a write
+jobs           staging jobs, side by side
+staging        data files and deletion files, written by Spark tasks
+checks         rules of the graph
+views          tables before and after a write, for the checks
+read           `read_table`, `read_graph`: tables as DataFrames
+results        results and progress of a write
+errors         exceptions
 spark_session  settings of a Spark session
+sql            SQL on a catalog server: `session`, `lance_transaction`
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from spark_catalog.read import GraphSnapshot, read_graph, read_table
     from spark_catalog.results import GraphTableResult, GraphWriteResult, StagedTable
     from spark_catalog.spark_session import configure, start
+    from spark_catalog.sql.blocks import lance_transaction
+    from spark_catalog.sql.settings import session
     from spark_catalog.write import GraphWrite
 
 __all__ = [
@@ -59,8 +62,10 @@ __all__ = [
     "WriteRejected",
     "WriteUnknown",
     "configure",
+    "lance_transaction",
     "read_graph",
     "read_table",
+    "session",
     "start",
 ]
 
@@ -86,6 +91,8 @@ _HOMES: Final = {
     "StagedTable": "spark_catalog.results",
     "configure": "spark_catalog.spark_session",
     "start": "spark_catalog.spark_session",
+    "lance_transaction": "spark_catalog.sql.blocks",
+    "session": "spark_catalog.sql.settings",
     "GraphWrite": "spark_catalog.write",
 }
 

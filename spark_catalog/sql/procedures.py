@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["string", "long", "boolean"]
 Row = list[Any]
+_HOUR = 3_600_000
 
 _TYPES = {"string": StringType(), "long": LongType(), "boolean": BooleanType()}
 
@@ -140,6 +142,24 @@ def _rollback_to_version(service: CatalogService, session: Session, values: Json
     return [[before, values["version"]]]
 
 
+def _cleanup(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+    """Versions with a tag, and those that a branch begins at, stay."""
+    path = table_path(values["table"])
+    service.sessions.refuse_inside(session, "cleanup")
+    keep, hours = values["retain_last"], values["older_than_hours"]
+    if keep < 1 or hours < 0:
+        raise InvalidStatement(f"cleanup of {values['table']}: expected retain_last >= 1 and older_than_hours >= 0")
+    listed = service.requests.versions(path)
+    named = {int(tag["version"]) for tag in service.requests.tags(path).values() if tag.get("branch") in (None, "main")}
+    named |= {int(branch["parentVersion"]) for branch in service.requests.branches(path).values()}
+    newest = time.time() * 1000 - hours * _HOUR
+    old = [int(found["version"]) for found in listed[keep:] if int(found["timestamp_millis"]) <= newest]
+    removed = sorted(set(old) - named)
+    if removed:
+        service.requests.delete_versions(path, removed)
+    return [[len(removed)]]
+
+
 def _create_tag(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
     path = table_path(values["table"])
     service.sessions.refuse_inside(session, "create_tag")
@@ -213,6 +233,17 @@ _ALL = (
         (_TABLE, Parameter("version", "long", "number of the earlier version")),
         (("previous_version", "long"), ("restored_version", "long")),
         _rollback_to_version,
+    ),
+    Procedure(
+        "cleanup",
+        "Remove old versions of main. Those with a tag or a branch stay. The server removes their files later.",
+        (
+            _TABLE,
+            Parameter("older_than_hours", "long", "only versions of at least this age", "168"),
+            Parameter("retain_last", "long", "number of newest versions that stay", "1"),
+        ),
+        (("removed_versions", "long"),),
+        _cleanup,
     ),
     Procedure(
         "create_tag",

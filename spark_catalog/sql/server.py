@@ -87,6 +87,17 @@ class ServerRequests:
         """`action` is `tags/create`, `tags/update`, `tags/delete`, `branches/create` or `branches/delete`."""
         self._send("POST", f"/v1/table/{_id(path)}/{action}", body)
 
+    def delete_versions(self, path: Path, versions: Sequence[int]) -> None:
+        """Remove versions of main, which are given in ascending order, in one change of the catalog."""
+        ranges: list[list[int]] = []
+        for version in versions:
+            if ranges and version == ranges[-1][1]:
+                ranges[-1][1] = version + 1
+            else:
+                ranges.append([version, version + 1])
+        body = {"ranges": [{"start_version": first, "end_version": end} for first, end in ranges]}
+        self._send("POST", f"/v1/table/{_id(path)}/version/delete", body)
+
     def transaction(self, path: Path, version: int) -> Json:
         """The properties of the transaction that made a version of main; empty if it is not known any more."""
         try:
