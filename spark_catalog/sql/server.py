@@ -14,6 +14,7 @@ from table_data.batch_operations import DELIMITER, Json
 
 Path = tuple[str, ...]
 
+_VERSION_NOT_FOUND = 11
 _ERRORS: Mapping[int, type[Exception]] = {
     1: NoSuchNamespace,
     2: NamespaceExists,
@@ -68,6 +69,16 @@ class ServerRequests:
         """Versions of a table, newest first, each with `version` and `timestamp_millis`."""
         parameters: dict[str, Any] = {"descending": "true"} | ({"branch": branch} if branch else {})
         return list(self._pages("POST", f"/v1/table/{_id(path)}/version/list", "versions", parameters, at=at))
+
+    def has_version(self, path: Path, version: int) -> bool:
+        """Whether the catalog has this version of main. Files of a version may outlive it."""
+        try:
+            self._send("POST", f"/v1/table/{_id(path)}/version/describe", {"version": version})
+        except CommitRejected as error:
+            if error.code != _VERSION_NOT_FOUND:
+                raise
+            return False
+        return True
 
     def tags(self, path: Path) -> dict[str, Json]:
         """Tags of a table by name, each with `version` and `branch`."""

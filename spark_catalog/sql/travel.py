@@ -55,6 +55,8 @@ def load(
         return _described(service, _with(state, number, None), head)
     assert version is not None
     if version.isdigit():
+        if not service.requests.has_version(path, int(version)):
+            raise InvalidStatement(f"{name}: version {version}: expected one that its metadata table versions lists")
         return _described(service, _with(state, int(version), None), head)
     tag = service.requests.tags(path).get(version)
     if tag is not None:
