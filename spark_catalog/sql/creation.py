@@ -71,6 +71,7 @@ def stage_table(
         "catalog_version": transaction.catalog_version,
         "stable_row_ids": stable,
         "read_only": False,
+        "row_count": 0,
     }
 
 

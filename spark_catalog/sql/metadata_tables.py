@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from spark_catalog.sql.tables import resolve
+from spark_catalog.sql.tables import resolve, rows_in
 from spark_catalog.sql.transactions import SqlTransaction
 from table_data.batch_operations import Json, TableId
 
@@ -71,8 +71,7 @@ def _fragments(service: CatalogService, transaction: SqlTransaction | None, ref:
     for fragment in file.manifest.fragments:
         deleted = int(fragment.deletion_file.num_deleted_rows) if fragment.HasField("deletion_file") else 0
         stored = sum(int(data.file_size_bytes) for data in fragment.files)
-        rows = int(fragment.physical_rows) - deleted
-        yield [int(fragment.id), rows, deleted, len(fragment.files), stored]
+        yield [int(fragment.id), rows_in(fragment), deleted, len(fragment.files), stored]
 
 
 def _time(version: Json) -> int:

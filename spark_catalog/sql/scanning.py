@@ -7,10 +7,9 @@ import base64
 import pyarrow as pa
 
 from lance_core.data import arrow_schema
-from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from spark_catalog.sql.schemas import parse_schema
-from spark_catalog.sql.tables import Versions, resolve
+from spark_catalog.sql.tables import Versions, resolve, rows_in, rows_of
 from spark_catalog.sql.tasks import Read, partition_bytes, read_function
 from spark_catalog.sql.transactions import SqlTransaction
 from spark_catalog.tables.splits import FragmentSize, plan_splits
@@ -53,19 +52,9 @@ def count_rows(versions: Versions, transaction: SqlTransaction | None, ref: Json
     return rows_of(file)
 
 
-def rows_of(file: ManifestFile) -> int:
-    """Number of rows of a version without the deleted ones."""
-    return sum(_rows(fragment) for fragment in file.manifest.fragments)
-
-
-def _rows(fragment: pb.DataFragment) -> int:
-    deleted = fragment.deletion_file.num_deleted_rows if fragment.HasField("deletion_file") else 0
-    return int(fragment.physical_rows) - int(deleted)
-
-
 def _size(fragment: pb.DataFragment, share: float) -> FragmentSize:
     stored = sum(int(file.file_size_bytes) for file in fragment.files)
-    return FragmentSize(int(fragment.id), _rows(fragment), int(stored * share))
+    return FragmentSize(int(fragment.id), rows_in(fragment), int(stored * share))
 
 
 def _text(data: bytes) -> str:

@@ -19,6 +19,7 @@ from spark_catalog.spark_session import add_to_worker_path
 
 JAR = Path(__file__).resolve().parent / "lance-catalog.jar"
 _CATALOG = "org.lancenamespace.spark.LanceTransactionalCatalog"
+EXTENSIONS = "org.lancenamespace.spark.LanceExtensions"
 _SUPPORTED = (4, 3)
 _OLDEST_JAVA = 17
 _TIMEOUT = 10.0
@@ -75,7 +76,11 @@ def session(
         storage_options=storage_options,
         worker_python=worker_python,
     )
-    options |= {"spark.jars": str(JAR), "spark.sql.python.filterPushdown.enabled": "true"}
+    options |= {
+        "spark.jars": str(JAR),
+        "spark.sql.extensions": EXTENSIONS,
+        "spark.sql.python.filterPushdown.enabled": "true",
+    }
     if is_default:
         options["spark.sql.defaultCatalog"] = name
     for key, value in options.items():
@@ -92,7 +97,7 @@ def catalog_options(
     storage_options: Mapping[str, str] | None = None,
     worker_python: str | None = None,
 ) -> dict[str, str]:
-    """The options of one catalog, which can also be set on a running session that has the jar.
+    """The options of one catalog, which can also be set on a running session that has the jar and `EXTENSIONS`.
 
     Args:
         uri: Address of the server.

@@ -9,6 +9,7 @@ from typing import Any
 
 from lance_core.data import arrow_schema
 from lance_core.format.manifest import ManifestFile, serialized_manifest
+from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
 from spark_catalog.sql.errors import InvalidStatement, Unsupported
 from spark_catalog.sql.schemas import shown_schema
@@ -77,7 +78,19 @@ def describe(
         "catalog_version": at,
         "stable_row_ids": has_stable_row_ids(file.manifest),
         "read_only": read_only,
+        "row_count": rows_of(file),
     }
+
+
+def rows_of(file: ManifestFile) -> int:
+    """Number of rows of a version without the deleted ones."""
+    return sum(rows_in(fragment) for fragment in file.manifest.fragments)
+
+
+def rows_in(fragment: pb.DataFragment) -> int:
+    """Number of rows of a fragment without the deleted ones."""
+    deleted = fragment.deletion_file.num_deleted_rows if fragment.HasField("deletion_file") else 0
+    return int(fragment.physical_rows) - int(deleted)
 
 
 def describe_changes(transaction: SqlTransaction, changes: TableChanges) -> Json:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import lance
 import numpy as np
@@ -186,37 +187,68 @@ def write_rows(write: Write, batches: _Batches) -> Report:
 
 
 def write_changes(write: Write, batches: _Batches) -> Report:
-    """Write the new rows of updates and insertions, and collect the addresses of the old ones.
-
-    Updated rows that keep their ids are written apart from inserted ones, which get new ids.
-    """
+    """Write the new rows of updates and insertions, and collect the addresses of the old ones."""
     addresses = BitMap64()
-    ids: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
-    inserted_later: list[pa.RecordBatch] = []
 
-    def moved() -> _Batches:
+    def new_rows() -> _Batches:
         for batch in batches:
-            old = batch.column(ADDRESS)
-            addresses.update(old.drop_null().to_numpy().view(np.uint64).tolist())
-            if batch.num_columns == _OLD_COLUMNS:  # a DELETE, which has no new rows
-                continue
-            new = batch.filter(batch.column(HAS_ROW))
-            if not write.stable_row_ids:
-                yield _fitted(write, new.drop_columns([ADDRESS, IDENTITY, HAS_ROW]))
-                continue
-            is_update = pc.is_valid(new.column(IDENTITY))
-            inserted_later.append(new.filter(pc.invert(is_update)))
-            kept = new.filter(is_update)
-            ids.append(kept.column(IDENTITY).to_numpy().view(np.uint64))
-            yield _fitted(write, kept.drop_columns([ADDRESS, IDENTITY, HAS_ROW]))
+            addresses.update(batch.column(ADDRESS).drop_null().to_numpy().view(np.uint64).tolist())
+            if batch.num_columns > _OLD_COLUMNS:  # not a DELETE, which has no new rows
+                yield batch.filter(batch.column(HAS_ROW))
 
-    first = _written(write, moved())
-    if not write.stable_row_ids:
-        return _changed(addresses, inserted=first)
-    rest = (_fitted(write, batch.drop_columns([ADDRESS, IDENTITY, HAS_ROW])) for batch in inserted_later)
-    second = _written(write, rest)
-    kept_ids = np.concatenate(ids).tobytes() if ids else b""
-    return _changed(addresses, inserted=second, updated=first, ids=kept_ids)
+    if write.stable_row_ids:
+        return _write_with_ids(write, new_rows(), addresses)
+    return _changed(addresses, inserted=_written(write, (_new_row(write, batch) for batch in new_rows())))
+
+
+def _write_with_ids(write: Write, batches: _Batches, addresses: BitMap64) -> Report:
+    """Updated rows keep their ids, so they are written apart from inserted ones, which get new ids."""
+    ids: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
+    with _Spool() as inserted:
+
+        def updated() -> _Batches:
+            for batch in batches:
+                is_update = pc.is_valid(batch.column(IDENTITY))
+                inserted.add(batch.filter(pc.invert(is_update)))
+                kept = batch.filter(is_update)
+                ids.append(kept.column(IDENTITY).to_numpy().view(np.uint64))
+                yield _new_row(write, kept)
+
+        first = _written(write, updated())
+        second = _written(write, (_new_row(write, batch) for batch in inserted.batches()))
+    return _changed(addresses, inserted=second, updated=first, ids=np.concatenate(ids).tobytes() if ids else b"")
+
+
+def _new_row(write: Write, batch: pa.RecordBatch) -> pa.RecordBatch:
+    return _fitted(write, batch.drop_columns([ADDRESS, IDENTITY, HAS_ROW]))
+
+
+class _Spool:
+    """Batches of one schema in a temporary file: written first, then read once."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the spool
+        self._writer: pa.RecordBatchStreamWriter | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Write a batch."""
+        if self._writer is None:
+            self._writer = pa.ipc.new_stream(self._file, batch.schema)
+        self._writer.write_batch(batch)
+
+    def batches(self) -> _Batches:
+        """All batches, in order."""
+        if self._writer is None:
+            return
+        self._writer.close()
+        self._file.seek(0)
+        yield from pa.ipc.open_stream(self._file)
 
 
 def _changed(addresses: BitMap64, *, inserted: list[Any], updated: Sequence[Any] = (), ids: bytes = b"") -> Report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -28,6 +27,7 @@ from table_data.descriptions import new_fragments, overwrite_operation
 from table_data.table_changes import TableChanges
 
 CHANGES = frozenset({"delete", "update", "merge"})
+_EVERYTHING = "true"
 _OFFSET_BITS = 32
 _OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 
@@ -129,7 +129,12 @@ def _replace(
 
 
 def _delete(transaction: SqlTransaction, changes: TableChanges, where: str, call: str) -> None:
-    changes.require_head()
+    head = changes.require_head()
+    if where == _EVERYTHING:
+        gone = tuple(int(fragment.id) for fragment in head.manifest.fragments)
+        if gone:
+            transaction.take(changes, Delete((), gone, where), call=call)
+        return
     operation, rows = staging.stage_delete(changes.dataset(), where)
     if rows:
         _remember(transaction, changes, operation.updated)
@@ -174,13 +179,14 @@ def _moved(report: Report) -> Iterator[pb.DataFragment]:
 
 def _without(changes: TableChanges, addresses: BitMap64) -> tuple[tuple[pb.DataFragment, ...], tuple[int, ...]]:
     """Fragments with deletion files that also hold earlier deletions, and the ids of fragments without rows left."""
-    offsets: defaultdict[int, list[int]] = defaultdict(list)
-    for address in addresses:
-        offsets[address >> _OFFSET_BITS].append(address & _OFFSET_MASK)
+    if not addresses:
+        return (), ()
+    ordered = np.fromiter(addresses, np.uint64, len(addresses))
+    numbers, starts = np.unique(ordered >> np.uint64(_OFFSET_BITS), return_index=True)
     updated: list[pb.DataFragment] = []
     removed: list[int] = []
-    for number in sorted(offsets):
-        left = changes.dataset().get_fragment(number).delete_rows(offsets[number])
+    for number, rows in zip(numbers.tolist(), np.split(ordered, starts[1:]), strict=True):
+        left = changes.dataset().get_fragment(number).delete_rows((rows & np.uint64(_OFFSET_MASK)).tolist())
         if left is None:
             removed.append(number)
         else:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from namespace_client.http import CatalogServer
 from scripts.build_jar import JAR, build
 from spark_catalog.spark_session import configure, start
+from spark_catalog.sql.settings import EXTENSIONS
 from tests.emulators import Emulator
 from tests.lossy_proxy import LossyProxy, serve_lossily
 from tests.server.servers import ServerProcess
@@ -40,7 +41,7 @@ def spark(java: str, jar: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         SparkSession.builder.master("local[2]"), shuffle_partitions=2, driver_memory="1g", quick_start=True
     )
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-    builder = builder.config("spark.jars", jar).config("spark.sql.catalogImplementation", "in-memory")
+    builder = builder.config("spark.jars", jar).config("spark.sql.extensions", EXTENSIONS)
     session = start(builder, log_level="OFF")
     yield session
     session.stop()

@@ -107,6 +107,38 @@ def test_all_tables_of_a_query_are_of_one_catalog_version(sql: SparkSession, ns:
     assert frame.collect() == [(6, 6)]  # resolved before, and read as resolved
 
 
+def test_dataframes_of_different_times_are_read_at_one_catalog_version(
+    sql: SparkSession, ns: str, server_url: str
+) -> None:
+    for name in ("a", "b", "c"):
+        sql.sql(f"CREATE TABLE {ns}.{name} AS SELECT 1 AS version")
+    first, third = sql.table(f"{ns}.a"), sql.table(f"{ns}.c")
+    with Catalog.connect(server_url, namespace=[ns.removeprefix("lance.")]) as other, other.begin() as tx:
+        for name in ("a", "b"):
+            tx.overwrite(name, pa.table({"version": pa.array([2], pa.int32())}))
+    second = sql.table(f"{ns}.b")
+    assert first.collect() == [(1,)]
+    assert first.crossJoin(second).collect() == [(2, 2)]
+    assert first.crossJoin(third).crossJoin(second).collect() == [(2, 1, 2)]
+    old = sql.read.option("versionAsOf", 1).table(f"{ns}.a")
+    assert old.crossJoin(second).collect() == [(1, 2)]
+    first.createOrReplaceTempView("first")
+    assert sql.sql(f"SELECT * FROM first WHERE version IN (SELECT version FROM {ns}.b)").collect() == [(2,)]
+    sql.sql(f"ALTER TABLE {ns}.a RENAME COLUMN version TO v")
+    with pytest.raises(IllegalArgumentException, match="its columns have changed since this DataFrame was made"):
+        first.crossJoin(sql.table(f"{ns}.b"))
+
+
+def test_a_cached_table_is_used_until_it_changes(sql: SparkSession, ns: str) -> None:
+    sql.sql(f"CREATE TABLE {ns}.a AS SELECT 1 AS x")
+    cached = sql.table(f"{ns}.a").cache()
+    assert cached.count() == 1
+    assert "InMemoryTableScan" in plan(sql, f"SELECT x FROM {ns}.a")
+    sql.sql(f"INSERT INTO {ns}.a VALUES (2)")
+    assert sql.sql(f"SELECT x FROM {ns}.a ORDER BY x").collect() == [(1,), (2,)]
+    cached.unpersist()
+
+
 def test_catalog_versions(sql: SparkSession, ns: str, catalog: CatalogServer) -> None:
     sql.sql(f"CREATE TABLE {ns}.a AS SELECT 1 AS x")
     first = catalog.state().version

@@ -1,5 +1,6 @@
 package org.lancenamespace.spark;
 
+import java.time.LocalDate;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -25,6 +26,8 @@ import org.apache.spark.sql.types.StructType;
  * -0.0. Decimals, timestamps and nested columns are left to Spark, too.
  */
 final class FilterSql {
+  private static final int LAST_YEAR = 9999;
+
   private final StructType schema;
 
   private FilterSql(StructType schema) {
@@ -177,7 +180,11 @@ final class FilterSql {
       return "'" + value.toString().replace("'", "''") + "'";
     }
     if (literal.dataType() instanceof DateType) {
-      return "CAST('" + java.time.LocalDate.ofEpochDay(((Number) value).longValue()) + "' AS DATE)";
+      LocalDate day = LocalDate.ofEpochDay(((Number) value).longValue());
+      if (day.getYear() < 1 || day.getYear() > LAST_YEAR) {
+        throw new NotExpressible();
+      }
+      return "CAST('" + day + "' AS DATE)";
     }
     return value.toString();
   }

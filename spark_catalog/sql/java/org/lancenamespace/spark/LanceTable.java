@@ -31,6 +31,7 @@ class LanceTable
     implements SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations, SupportsMetadataColumns {
   static final String ROW_ADDRESS = "_rowaddr";
   static final String ROW_ID = "_rowid";
+  private static final long MOST_ROWS_ON_DRIVER = 5_000_000;
 
   private final Calls calls;
   private final Identifier table;
@@ -59,6 +60,44 @@ class LanceTable
 
   long catalogVersion() {
     return found.get("catalog_version").asLong();
+  }
+
+  /**
+   * This table at a newer catalog version; this object if it is the same version of the table.
+   *
+   * <p>Throws {@link CatalogException} if the table is gone then, or has other columns.
+   */
+  LanceTable at(long catalogVersion) {
+    if (catalogVersion == catalogVersion() || found.get("read_only").asBoolean()) {
+      return this;
+    }
+    JsonNode newer = calls.call("load_table", calls.arguments(table).put("catalog_version", catalogVersion));
+    if (version(newer.get("ref")).equals(version(ref()))) {
+      return this;
+    }
+    LanceTable pinned = new LanceTable(calls, table, newer);
+    if (!pinned.schema.equals(schema)) {
+      throw new CatalogException("InvalidStatement", table + ": its columns have changed since this DataFrame was made"
+          + " at catalog version " + catalogVersion() + ", and the query reads catalog version " + catalogVersion);
+    }
+    return pinned;
+  }
+
+  private static JsonNode version(JsonNode ref) {
+    ObjectNode version = ref.deepCopy();
+    version.remove("at");
+    return version;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof LanceTable same && same.getClass() == getClass()
+        && same.calls.session().equals(calls.session()) && version(same.ref()).equals(version(ref()));
+  }
+
+  @Override
+  public int hashCode() {
+    return version(ref()).hashCode();
   }
 
   boolean hasStableRowIds() {
@@ -116,9 +155,10 @@ class LanceTable
     return () -> new RowChanges(this, info.command());
   }
 
+  /** A filter on a large table is evaluated by the tasks of a row-level DELETE, not by the driver. */
   @Override
   public boolean canDeleteWhere(Predicate[] predicates) {
-    return FilterSql.all(schema, predicates).isPresent();
+    return found.get("row_count").asLong() <= MOST_ROWS_ON_DRIVER && FilterSql.all(schema, predicates).isPresent();
   }
 
   @Override
