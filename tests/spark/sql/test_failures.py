@@ -133,12 +133,9 @@ def test_a_python_process_that_ended_is_replaced(sql: SparkSession, ns: str, new
     session.sql(f"CREATE TABLE {ns}.t AS SELECT 1 AS x")
     session.sql("CALL lance.system.begin()")
     session.sql(f"INSERT INTO {ns}.t VALUES (2)")
-    found = subprocess.run(
-        ["pgrep", "-P", str(_java_process(session)), "-f", "spark_catalog.sql.process"],
-        capture_output=True, text=True, check=True,
-    ).stdout.split()  # fmt: skip
-    newest = max(map(int, found))
-    subprocess.run(["kill", "-9", str(newest)], check=True)
+    wanted = ["pgrep", "-n", "-P", str(_java_process(session)), "-f", "spark_catalog.sql.process"]
+    newest = subprocess.run(wanted, capture_output=True, text=True, check=True).stdout.strip()
+    subprocess.run(["kill", "-9", newest], check=True)
     with pytest.raises(IllegalArgumentException, match=r"\[TransactionLost\].*nothing of it was committed"):
         session.sql(f"INSERT INTO {ns}.t VALUES (3)")
     assert rows(session, f"SELECT * FROM {ns}.t") == [(1,)]
