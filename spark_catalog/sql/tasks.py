@@ -24,8 +24,9 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from lance_core.data import DATA_STORAGE_VERSION
 from spark_catalog.staging import StageTarget, fit_batch
+from spark_catalog.tables.scans import ROW_ADDRESS, ROW_ID
 from spark_catalog.tables.splits import Piece
-from spark_catalog.tables.types import ROW_ADDRESS, ROW_ID, arrow_schema, cast_batch
+from spark_catalog.tables.types import arrow_schema, cast_batch
 
 ADDRESS, IDENTITY, HAS_ROW = "__address", "__id", "__has_row"
 _OLD_COLUMNS = 3

@@ -284,7 +284,7 @@ def test_rows_are_exact_when_tasks_fail_and_the_files_of_failed_attempts_are_kno
         import lance
         from pyspark import TaskContext
         from pyspark.sql import SparkSession
-        from spark_catalog.session import configure, start
+        from spark_catalog.spark_session import configure, start
 
         def dies_once(batches):
             context = TaskContext.get()
