@@ -22,11 +22,11 @@ class BuildWithJar(build_py):
     def run(self) -> None:
         """Build the jar, then copy."""
         sys.path.insert(0, str(ROOT))
-        from scripts.build_jar import build
-
         try:
+            from scripts.build_jar import build
+
             build()
-        except FileNotFoundError as error:
+        except (ImportError, FileNotFoundError) as error:
             self.announce(f"the jar of the SQL catalog was not built: {error}", level=3)
         finally:
             sys.path.remove(str(ROOT))

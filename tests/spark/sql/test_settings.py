@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -14,6 +15,7 @@ from scripts.build_jar import JAR, build
 from spark_catalog.errors import InvalidWrite, ServerUnreachable
 from spark_catalog.sql import settings
 from spark_catalog.sql.settings import catalog_options, check_java, check_pyspark, check_server
+from tests.server.servers import REPOSITORY
 
 
 def test_the_jar_is_built_once(tmp_path: Path, jar: str) -> None:
@@ -24,6 +26,21 @@ def test_the_jar_is_built_once(tmp_path: Path, jar: str) -> None:
     assert other.read_bytes() == JAR.read_bytes()
     with zipfile.ZipFile(other) as archive:
         assert "org/lancenamespace/spark/LanceTransactionalCatalog.class" in archive.namelist()
+
+
+def test_a_wheel_brings_the_jar(tmp_path: Path, jar: str) -> None:
+    source = tmp_path / "source"
+    packages = ("lance_core", "migrations", "namespace_client", "namespace_server", "namespace_tck", "openapi/client")
+    for name in (*packages, "scripts", "spark_catalog", "table_data"):
+        ignored = shutil.ignore_patterns("__pycache__", "*.jar")
+        shutil.copytree(REPOSITORY / name, source / name, ignore=ignored)
+    for name in ("pyproject.toml", "setup.py", "README.md", "pyspark_lance.py"):
+        shutil.copy(REPOSITORY / name, source)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps", "--no-build-isolation", "-w", tmp_path]
+    subprocess.run([*command, "."], cwd=source, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.read("spark_catalog/sql/lance-catalog.jar") == Path(jar).read_bytes()
 
 
 def test_options_of_a_catalog() -> None:
