@@ -48,8 +48,11 @@ class WorkerPool:
         self._timeout = timeout
         self._memory = memory
         self._free: list[Worker | None] = [None] * size
-        self._freed = threading.Condition()
         self._lock = threading.Lock()
+        self._freed = threading.Condition(self._lock)
+        self._one_freed = threading.Condition(self._lock)
+        """For those that wait for a worker of their own; the others are woken one by one."""
+        self._starting = threading.Lock()
         self._started: set[Worker] = set()
         self._closed = False
 
@@ -84,7 +87,7 @@ class WorkerPool:
 
     def close(self) -> None:
         """End the workers. Jobs in progress are ended too, as those of a client that went away."""
-        with self._lock:
+        with self._starting:
             self._closed = True
             for worker in self._started:
                 worker.interrupt()
@@ -107,8 +110,8 @@ class WorkerPool:
 
     def hold_again(self, worker: Worker) -> None:
         """Wait for this worker and take it. Raises `WorkFailed` if its process has ended."""
-        with self._freed:
-            self._freed.wait_for(lambda: worker in self._free or not worker.is_alive())
+        with self._lock:
+            self._one_freed.wait_for(lambda: worker in self._free or not worker.is_alive())
             if worker.is_alive():
                 self._free.remove(worker)
                 return
@@ -140,12 +143,13 @@ class WorkerPool:
             self.release(worker)
 
     def _put_back(self, worker: Worker | None) -> None:
-        with self._freed:
+        with self._lock:
             self._free.append(worker)
-            self._freed.notify_all()
+            self._freed.notify()
+            self._one_freed.notify_all()
 
     def _start(self) -> Worker:
-        with self._lock:
+        with self._starting:
             if self._closed:
                 raise ServiceUnavailableError("the server is shutting down; nothing was done")
             self._started = {worker for worker in self._started if worker.is_alive()}

@@ -234,7 +234,9 @@ FILTERS = (
 
 
 class TestAnyRequest:
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     @given(data=st.data())
     def test_is_answered_as_by_pylance_and_by_the_stock_adapter(self, tables: Queried, data: st.DataObject) -> None:
         kind = data.draw(st.sampled_from(["scan", "vector", "text"]))
@@ -280,8 +282,10 @@ class TestAnyRequest:
                 same_ranking(found, stock)
         else:
             assert found.equals(expected)
-            # The stock adapter ignores an offset without a bound, and takes no side between two that contradict.
-            if (k or not scan.get("offset")) and scan["fast_search"] == fast:
+            # The stock adapter ignores an offset without a bound, takes no side between two that contradict, and
+            # leaves out of a fast scan what no index covers, which pylance does not.
+            fast_scan = kind == "scan" and fast
+            if (k or not scan.get("offset")) and scan["fast_search"] == fast and not fast_scan:
                 assert found.equals(stock)
 
 
