@@ -34,7 +34,44 @@ def generate(spec: Path, config: Path, target: Path) -> None:
     command = [sys.executable, "-m", "openapi_python_client", "generate", "--path", str(spec), "--config", str(config)]
     command += ["--meta", "none", "--output-path", str(target), "--overwrite", "--fail-on-warning"]
     subprocess.run(command, check=True, env={**os.environ, "PATH": path}, stdout=subprocess.DEVNULL)
+    _stream_async_bodies(target)
     (target / "py.typed").touch()
+
+
+CHUNKS = '''
+
+async def chunks(payload: BinaryIO) -> AsyncIterator[bytes]:
+    """The bytes of a file, for an async client, which takes no file."""
+    while data := payload.read(1 << 20):
+        yield data
+'''
+
+
+def _stream_async_bodies(target: Path) -> None:
+    """Let the async functions send bodies of bytes: the generator passes a file, which httpx refuses there.
+
+    Raises `ValueError` if the generated code is not as expected.
+    """
+    sending = [path for path in target.glob("api/*/*.py") if '_kwargs["content"] = body.payload' in path.read_text()]
+    types = target / "types.py"
+    _edit(types, ("from collections.abc import ", "from collections.abc import AsyncIterator, "))
+    types.write_text(types.read_text() + CHUNKS)
+    request = "    response = await client.get_async_httpx_client().request("
+    for path in sending:
+        _edit(
+            path,
+            (request, f'    kwargs["content"] = chunks(kwargs["content"])\n{request}'),
+            ("Response, Unset\n", "Response, Unset, chunks\n"),
+        )
+
+
+def _edit(path: Path, *replacements: tuple[str, str]) -> None:
+    text = path.read_text()
+    for old, new in replacements:
+        if text.count(old) != 1:
+            raise ValueError(f"{path}: expected {old!r} once, found it {text.count(old)} times")
+        text = text.replace(old, new)
+    path.write_text(text)
 
 
 def document(spec: Path) -> bytes:

@@ -1,6 +1,6 @@
 """Contains some shared types for properties"""
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import AsyncIterator, Mapping, MutableMapping
 from http import HTTPStatus
 from typing import IO, BinaryIO, Generic, Literal, TypeVar
 
@@ -52,3 +52,9 @@ class Response(Generic[T]):
 
 
 __all__ = ["UNSET", "File", "FileTypes", "RequestFiles", "Response", "Unset"]
+
+
+async def chunks(payload: BinaryIO) -> AsyncIterator[bytes]:
+    """The bytes of a file, for an async client, which takes no file."""
+    while data := payload.read(1 << 20):
+        yield data

@@ -7,7 +7,7 @@ import httpx
 from ...client import AuthenticatedClient, Client
 from ...models.create_table_response import CreateTableResponse
 from ...models.error_response import ErrorResponse
-from ...types import UNSET, File, Response, Unset
+from ...types import UNSET, File, Response, Unset, chunks
 
 
 def _get_kwargs(
@@ -192,6 +192,7 @@ async def asyncio_detailed(
         storage_options=storage_options,
     )
 
+    kwargs["content"] = chunks(kwargs["content"])
     response = await client.get_async_httpx_client().request(**kwargs)
 
     return _build_response(client=client, response=response)

@@ -7,7 +7,7 @@ import httpx
 from ...client import AuthenticatedClient, Client
 from ...models.error_response import ErrorResponse
 from ...models.insert_into_table_response import InsertIntoTableResponse
-from ...types import UNSET, File, Response, Unset
+from ...types import UNSET, File, Response, Unset, chunks
 
 
 def _get_kwargs(
@@ -180,6 +180,7 @@ async def asyncio_detailed(
         mode=mode,
     )
 
+    kwargs["content"] = chunks(kwargs["content"])
     response = await client.get_async_httpx_client().request(**kwargs)
 
     return _build_response(client=client, response=response)

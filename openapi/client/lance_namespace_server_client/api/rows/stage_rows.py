@@ -7,7 +7,7 @@ import httpx
 from ...client import AuthenticatedClient, Client
 from ...models.error_response import ErrorResponse
 from ...models.stage_rows_response import StageRowsResponse
-from ...types import UNSET, File, Response, Unset
+from ...types import UNSET, File, Response, Unset, chunks
 
 
 def _get_kwargs(
@@ -207,6 +207,7 @@ async def asyncio_detailed(
         storage_options=storage_options,
     )
 
+    kwargs["content"] = chunks(kwargs["content"])
     response = await client.get_async_httpx_client().request(**kwargs)
 
     return _build_response(client=client, response=response)

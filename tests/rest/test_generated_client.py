@@ -1,0 +1,205 @@
+"""Every operation of the generated Python client, blocking and async, against a server."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import io
+import pkgutil
+import threading
+import types
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import httpx
+import lance
+import lance_namespace_server_client.api as api
+import pyarrow as pa
+import pytest
+from lance_namespace_server_client import Client
+from lance_namespace_server_client.models import ErrorResponse
+from lance_namespace_server_client.types import File
+
+from namespace_server.app import create_app
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.rest.identity import Authenticator
+from namespace_server.serving import Server, ServingOptions
+from tests.data.arrow import stream
+
+ROWS = pa.table({"a": range(300), "s": [f"word{n % 7} text" for n in range(300)]})
+MODULES = {
+    found.name.rpartition(".")[2]: found.name
+    for found in pkgutil.walk_packages(api.__path__, f"{api.__name__}.")
+    if not found.ispkg
+}
+Call = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    namespace = DirectoryNamespace(root=str(tmp_path_factory.mktemp("root")), durability="none")
+    server = Server(create_app(namespace, Authenticator({})), ServingOptions(port=0))
+    started = threading.Event()
+    thread = threading.Thread(target=server.run, args=(started.set,))
+    thread.start()
+    assert started.wait(30)
+    yield server.url
+    server.stop()
+    thread.join()
+
+
+class Caller:
+    """Calls operations by name, with bodies as JSON or bytes, and notes which it called."""
+
+    def __init__(self, url: str, *, in_background: bool) -> None:
+        self._url = url
+        self._in_background = in_background
+        self.called: set[str] = set()
+
+    def __call__(self, operation: str, *path: Any, body: Any = None, **parameters: Any) -> Any:
+        self.called.add(operation)
+        module = importlib.import_module(MODULES[operation])
+        function = module.asyncio_detailed if self._in_background else module.sync_detailed
+        if body is not None:
+            parameters["body"] = self._body(function, body)
+        client = Client(base_url=self._url, timeout=httpx.Timeout(60))
+        if self._in_background:
+            response = asyncio.run(_answer(client, partial(function, *path, **parameters)))
+        else:
+            with client:
+                response = function(*path, client=client, **parameters)
+        assert response.status_code == 200, (operation, response.content)
+        assert not isinstance(response.parsed, ErrorResponse)
+        if isinstance(response.parsed, File):
+            return response.parsed.payload.read()
+        to_dict = getattr(response.parsed, "to_dict", None)
+        found = response.parsed if to_dict is None else to_dict()
+        if to_dict is not None:
+            assert type(response.parsed).from_dict(found) == response.parsed
+        return found
+
+    @staticmethod
+    def _body(function: Call, body: Any) -> Any:
+        if isinstance(body, bytes):
+            return File(payload=io.BytesIO(body), mime_type="application/vnd.apache.arrow.stream")
+        kind = get_type_hints(function)["body"]
+        kinds = get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+        return next(one for one in kinds if hasattr(one, "from_dict")).from_dict(body)
+
+
+async def _answer(client: Client, function: Call) -> Any:
+    async with client:
+        return await function(client=client)
+
+
+def exercise(call: Caller, root: str, place: Path) -> None:
+    """Call everything once or more."""
+    name = f"{root}$t"
+    call("health_live")
+    call("health_ready")
+    call("create_namespace", root, body={})
+    call("namespace_exists", root, body={})
+    assert call("describe_namespace", root, body={})["properties"] == {}
+    assert root in call("list_namespaces", "$")["namespaces"]
+
+    created = call("create_table", name, body=stream(ROWS), mode="create")
+    assert created["version"] == 1
+    call("insert_into_table", name, body=stream(ROWS.slice(0, 10)), mode="append")
+    merged = call("merge_insert_into_table", name, body=stream(ROWS), on=["a"], when_matched_update_all=True)
+    assert merged["num_updated_rows"] == 310
+    assert call("update_table", name, body={"predicate": "a = 7", "updates": [["s", "'x'"]]})["updated_rows"] == 2
+    call("delete_from_table", name, body={"predicate": "a >= 290"})
+    staged = call("stage_rows", name, body=stream(ROWS.slice(0, 5)), mode="append")
+    committed = call("batch_commit_tables", body={"operations": staged["operations"]})
+    assert committed["results"]
+
+    assert call("count_table_rows", name, body={"predicate": "a = 7"}) == 2
+    rows = pa.ipc.open_file(call("query_table", name, body={"k": 5, "vector": {}, "filter": "a < 3"})).read_all()
+    assert rows.num_rows == 5
+    query = {"query": {"k": 5, "vector": {}}}
+    assert call("explain_table_query_plan", name, body=query)
+    assert call("analyze_table_query_plan", name, body=query)
+    assert call("get_table_stats", name, body={})["num_rows"] == 305
+
+    call("create_table_scalar_index", name, body={"column": "a", "index_type": "BTREE", "name": "by_a"})
+    call("create_table_index", name, body={"column": "s", "index_type": "FTS", "name": "by_s"})
+    assert {index["index_name"] for index in call("list_table_indices", name)["indexes"]} == {"by_a", "by_s"}
+    assert call("describe_table_index_stats", name, "by_a", body={})["num_indexed_rows"] == 305
+    call("drop_table_index", name, "by_s")
+
+    call("update_table_schema_metadata", name, body={"owner": "x"})
+    call("update_field_metadata", name, body={"updates": [{"path": "a", "metadata": {"unit": "m"}}]})
+    call("alter_table_add_columns", name, body={"new_columns": [{"name": "b", "expression": "a * 2"}]})
+    call("alter_table_alter_columns", name, body={"alterations": [{"path": "b", "rename": "c"}]})
+    call("alter_table_drop_columns", name, body={"columns": ["c"]})
+    restored = call("restore_table", name, body={"version": 1})
+    assert call("count_table_rows", name, body={}) == 300
+
+    call("create_table_tag", name, body={"tag": "one", "version": 1})
+    call("update_table_tag", name, body={"tag": "one", "version": 2})
+    assert call("get_table_tag_version", name, body={"tag": "one"})["version"] == 2
+    assert "one" in call("list_table_tags", name)["tags"]
+    call("delete_table_tag", name, body={"tag": "one"})
+    call("create_table_branch", name, body={"name": "side"})
+    assert "side" in call("list_table_branches", name)["branches"]
+    call("delete_table_branch", name, body={"name": "side"})
+
+    versions = call("list_table_versions", name)["versions"]
+    assert len(versions) >= restored.get("version", 1)
+    assert call("describe_table_version", name, body={"version": 2})["version"]["version"] == 2
+    call("batch_delete_table_versions", name, body={"ranges": [{"start_version": 2, "end_version": 3}]})
+    transaction = committed["transaction_id"]
+    assert call("describe_transaction", transaction, body={})["status"]
+    call("alter_transaction", transaction, body={"actions": [{"setPropertyAction": {"key": "a", "value": "b"}}]})
+
+    call("declare_table", f"{root}$made", body={})
+    call("table_exists", f"{root}$made", body={})
+    assert call("describe_table", name, body={})["location"]
+    publish(call, root)
+    call("rename_table", f"{root}$made", body={"new_table_name": "renamed"})
+    assert sorted(call("list_tables", root)["tables"]) == ["renamed", "t", "two"]
+    assert call("list_all_tables")["tables"]
+    location = f"{root}_registered.lance"
+    lance.write_dataset(ROWS, str(place / location))
+    call("register_table", f"{root}$registered", body={"location": location})
+    call("deregister_table", f"{root}$registered", body={})
+    for left in ("renamed", "two", "t"):
+        call("drop_table", f"{root}${left}", body={})
+
+    newest = call("describe_catalog")["version"]
+    assert call("list_catalog_versions", limit=2)["versions"]
+    assert call("describe_catalog_version", newest)["version"] == newest
+    call("drop_namespace", root, body={})
+
+
+def publish(call: Caller, root: str) -> None:
+    """Manifests that pylance staged, published alone and in a batch."""
+    kept: list[dict[str, Any]] = []
+    for name in ("made", "two"):
+        if name == "two":
+            call("declare_table", f"{root}$two", body={})
+        location = call("describe_table", f"{root}${name}", body={})["location"]
+        kept.append({"id": [root, name], **staged_version(location)})
+    first, second = kept
+    call("create_table_version", f"{root}$made", body={key: first[key] for key in first if key != "id"})
+    call("batch_create_table_versions", body={"entries": [second]})
+
+
+def staged_version(location: str) -> dict[str, Any]:
+    """Write a table beside, and lay its manifest where a client stages one."""
+    place = Path(location.removeprefix("file://"))
+    lance.write_dataset(ROWS, str(place), enable_v2_manifest_paths=True)
+    [manifest] = (place / "_versions").glob("*.manifest")
+    staged = manifest.rename(manifest.with_name(f"{manifest.name}-00000000-0000-4000-8000-000000000000"))
+    return {"version": 1, "manifest_path": str(staged), "manifest_size": staged.stat().st_size, "naming_scheme": "V2"}
+
+
+@pytest.mark.parametrize("in_background", [False, True], ids=["sync", "async"])
+def test_every_operation(url: str, in_background: bool) -> None:
+    root = "background" if in_background else "blocking"
+    place = Path(httpx.get(f"{url}/v1/catalog").json()["root"].removeprefix("file://"))
+    call = Caller(url, in_background=in_background)
+    exercise(call, root, place)
+    assert set(MODULES) - call.called == set()
