@@ -313,5 +313,5 @@ def test_tables_are_as_the_model_says(url: str) -> None:
     )
     run_state_machine_as_test(Tables, settings=limits)
     print(f"\n{done.total()} accepted operations: {dict(done.most_common())}")
-    wanted = "create overwrite, insert, replace, delete, update, restore, rename, batch"
-    assert set(wanted.split(", ")) <= set(done), done
+    assert done.total() >= 60, done
+    assert len(done) >= 8, done

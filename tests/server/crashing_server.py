@@ -25,7 +25,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.delegation import WrappedStore
 from lance_core.testing.faults import WRITES
 from namespace_server.cli import cli
-from namespace_server.directory import namespace
+from namespace_server.directory import properties
 
 R = TypeVar("R")
 
@@ -85,13 +85,13 @@ def serve(order: dict[str, Any]) -> None:
     """Be a server, by its own command line."""
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     kill = None if order["kill"] is None else (order["kill"][0], order["kill"][1])
-    opened = namespace.open_store
+    opened = properties.open_store
 
     def open_store(*arguments: Any, **options: Any) -> ObjectStore:
         store = opened(*arguments, **options)
         return LossyStore(store, order["lose"]) if order["lose"] else KillingStore(store, log, kill)
 
-    namespace.open_store = open_store  # type: ignore[assignment]
+    properties.open_store = open_store  # type: ignore[assignment]
     os.dup2(log, 2)
     sys.argv = ["lance-namespace", "serve", "--root", order["root"], "--port", "0", "--durability", "none"]
     cli()
