@@ -27,7 +27,9 @@ SERVICES = {"azurite", "cluster", "fake_gcs", "guarded_s3", "moto_server", "unco
 """Fixtures that start an emulator or a database server."""
 SLOW = {"buckets", "clients", "data", "fuzz", "tck", "hostile", "machine", "server"}
 """Directories whose tests take their time: many processes, many tables, many generated or damaged inputs."""
-SLOW_WORDS = {"cli", "crash", "differential", "hardening", "held", "kill", "large", "processes", "race", "races", "texts", "wheel"}
+SLOW_WORDS = {"cli", "crash", "differential", "hardening", "held", "kill", "large"} | {
+    *("processes", "race", "races", "texts", "wheel"),
+}
 """Words in the names of modules and tests of which the same is true."""
 PARAMETERS = {("new_database", "postgresql"): "services", ("scene", "http"): "slow"}
 """Parameters of fixtures that ask for another fixture: the database server, a server in a process of its own."""
