@@ -159,7 +159,7 @@ class RowChangeRoute:
 class RowReadRoute:
     """A read of rows that a JSON body describes, which may hold long vectors and filters.
 
-    Its answer is a JSON value, or `streamed` rows. `prepare` makes the request of the operation from the body.
+    Its answer is a JSON value, or `streamed` rows.
     """
 
     operation: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import socket
-import threading
 from collections.abc import Iterator
 
 import httpx
@@ -14,11 +13,8 @@ import pyarrow as pa
 import pytest
 from lance.namespace import RestAdapter
 
-from namespace_server.app import create_app
-from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.rest.identity import Authenticator
-from namespace_server.serving import Server, ServingOptions
 from tests.data.two_servers import TwoServers, two_servers
+from tests.running import running
 
 _numbers = itertools.count()
 ROWS = pa.table({"a": [1, 2], "s": ["x", "y"]})
@@ -27,16 +23,9 @@ ROWS = pa.table({"a": [1, 2], "s": ["x", "y"]})
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Our server, with the namespace `w`."""
-    namespace = DirectoryNamespace(root=str(tmp_path_factory.mktemp("root")), durability="none")
-    server = Server(create_app(namespace, Authenticator({})), ServingOptions(port=0))
-    started = threading.Event()
-    thread = threading.Thread(target=server.run, args=(started.set,))
-    thread.start()
-    assert started.wait(30)
-    httpx.post(f"{server.url}/v1/namespace/w/create", json={}).raise_for_status()
-    yield server.url
-    server.stop()
-    thread.join()
+    with running(tmp_path_factory.mktemp("root")) as url:
+        httpx.post(f"{url}/v1/namespace/w/create", json={}).raise_for_status()
+        yield url
 
 
 @pytest.fixture

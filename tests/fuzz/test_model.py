@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,11 +21,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from namespace_server.app import create_app
-from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.rest.identity import Authenticator
-from namespace_server.serving import Server, ServingOptions
 from tests.data.arrow import ARROW, stream
+from tests.running import running
 
 EXAMPLES = int(os.environ.get("LANCE_MODEL_EXAMPLES", "30"))
 SCHEMA = pa.schema([("id", pa.int64()), ("value", pa.int64())])
@@ -289,15 +285,8 @@ class Tables(RuleBasedStateMachine):
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    namespace = DirectoryNamespace(root=str(tmp_path_factory.mktemp("root")), durability="none")
-    server = Server(create_app(namespace, Authenticator({})), ServingOptions(port=0))
-    started = threading.Event()
-    thread = threading.Thread(target=server.run, args=(started.set,))
-    thread.start()
-    assert started.wait(30)
-    yield server.url
-    server.stop()
-    thread.join()
+    with running(tmp_path_factory.mktemp("root")) as url:
+        yield url
 
 
 def test_tables_are_as_the_model_says(url: str) -> None:

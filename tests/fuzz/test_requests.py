@@ -8,7 +8,6 @@ The requests are the same in every run. To try more of them for each operation:
 from __future__ import annotations
 
 import os
-import threading
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -30,11 +29,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from namespace_server.app import create_app
-from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.rest.identity import Authenticator
-from namespace_server.serving import Server, ServingOptions
 from tests.data.arrow import ARROW, stream
+from tests.running import running
 
 EXAMPLES = int(os.environ.get("LANCE_FUZZ_EXAMPLES", "12"))
 DOCUMENT = Path(__file__).parents[2] / "openapi" / "lance-namespace.yaml"
@@ -112,18 +108,11 @@ def send_rows(_context: schemathesis.SerializationContext, value: Any) -> bytes:
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Our server, with a table that has versions, tags, a branch and indices."""
-    namespace = DirectoryNamespace(root=str(tmp_path_factory.mktemp("root")), durability="none")
-    server = Server(create_app(namespace, Authenticator({})), ServingOptions(port=0))
-    started = threading.Event()
-    thread = threading.Thread(target=server.run, args=(started.set,))
-    thread.start()
-    assert started.wait(30)
-    with httpx.Client(base_url=server.url, timeout=60) as http:
-        http.post("/v1/namespace/w/create", json={}).raise_for_status()
-        make_table(http, "w$t")
-    yield server.url
-    server.stop()
-    thread.join()
+    with running(tmp_path_factory.mktemp("root")) as url:
+        with httpx.Client(base_url=url, timeout=60) as http:
+            http.post("/v1/namespace/w/create", json={}).raise_for_status()
+            make_table(http, "w$t")
+        yield url
 
 
 def make_table(http: httpx.Client, name: str) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import importlib
 import io
 import pkgutil
-import threading
 import types
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -22,11 +21,8 @@ from lance_namespace_server_client import Client
 from lance_namespace_server_client.models import ErrorResponse
 from lance_namespace_server_client.types import File
 
-from namespace_server.app import create_app
-from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.rest.identity import Authenticator
-from namespace_server.serving import Server, ServingOptions
 from tests.data.arrow import stream
+from tests.running import running
 
 ROWS = pa.table({"a": range(300), "s": [f"word{n % 7} text" for n in range(300)]})
 MODULES = {
@@ -39,15 +35,8 @@ Call = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    namespace = DirectoryNamespace(root=str(tmp_path_factory.mktemp("root")), durability="none")
-    server = Server(create_app(namespace, Authenticator({})), ServingOptions(port=0))
-    started = threading.Event()
-    thread = threading.Thread(target=server.run, args=(started.set,))
-    thread.start()
-    assert started.wait(30)
-    yield server.url
-    server.stop()
-    thread.join()
+    with running(tmp_path_factory.mktemp("root")) as url:
+        yield url
 
 
 class Caller:

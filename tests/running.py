@@ -1,0 +1,29 @@
+"""Our server in a thread of the test's process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from namespace_server.app import create_app
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.rest.identity import Authenticator
+from namespace_server.serving import Server, ServingOptions
+
+
+@contextmanager
+def running(root: Path) -> Iterator[str]:
+    """The URL of a server on `root` without fsync, which ends with the block."""
+    namespace = DirectoryNamespace(root=str(root), durability="none")
+    server = Server(create_app(namespace, Authenticator({})), ServingOptions(port=0))
+    started = threading.Event()
+    thread = threading.Thread(target=server.run, args=(started.set,))
+    thread.start()
+    assert started.wait(30)
+    try:
+        yield server.url
+    finally:
+        server.stop()
+        thread.join()
