@@ -14,6 +14,7 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+from lance.commit import CommitConflictError
 from lance.fragment import write_fragments
 
 from lance_core.commit.loop import commit_transaction
@@ -73,6 +74,8 @@ class Stock:
             done = lance.LanceDataset.commit(
                 self.uri, operation, read_version=version, storage_options=self.options, max_retries=20
             )
+        except CommitConflictError:  # it lost 20 races in turn; an append has no other conflict here
+            return None
         except OSError as error:
             if "oo many concurrent writers" not in str(error) and "etryable" not in str(error):
                 raise
