@@ -141,6 +141,11 @@ class GraphWrite:
         """The key of the batch, the same for every time that it is sent."""
         return self._transaction.idempotency_key
 
+    @property
+    def transaction(self) -> StagedTransaction:
+        """The transaction that commits the write. Operations staged with it inside the block are part of the batch."""
+        return self._transaction
+
     def resend(self) -> GraphWriteResult:
         """Send the same batch again under the same key after `WriteUnknown`. The server applies it at most once.
 
