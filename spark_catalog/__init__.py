@@ -10,6 +10,7 @@ staging        data files and deletion files, written by Spark tasks
 checks         rules of the graph
 views          tables before and after a write, for the checks
 read           `read_table`, `read_graph`: tables as DataFrames
+streaming      `StreamWriter`: streams, each micro-batch once
 results        results and progress of a write
 errors         exceptions
 spark_session  settings of a Spark session
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from namespace_client.http import CatalogServer
     from namespace_client.wire import CatalogPins
     from spark_catalog.errors import (
+        EpochTaken,
         GraphCheckFailed,
         GraphConflict,
         GraphError,
@@ -40,12 +42,14 @@ if TYPE_CHECKING:
     from spark_catalog.spark_session import configure, start
     from spark_catalog.sql.blocks import lance_transaction
     from spark_catalog.sql.settings import session
+    from spark_catalog.streaming.stream_writer import StreamWriter
     from spark_catalog.write import GraphWrite
 
 __all__ = [
     "CatalogPins",
     "CatalogServer",
     "Edge",
+    "EpochTaken",
     "Graph",
     "GraphCheckFailed",
     "GraphConflict",
@@ -59,6 +63,7 @@ __all__ = [
     "ServerUnreachable",
     "StagedTable",
     "StagingFailed",
+    "StreamWriter",
     "WriteRejected",
     "WriteUnknown",
     "configure",
@@ -72,6 +77,7 @@ __all__ = [
 _HOMES: Final = {
     "CatalogServer": "namespace_client.http",
     "CatalogPins": "namespace_client.wire",
+    "EpochTaken": "spark_catalog.errors",
     "GraphCheckFailed": "spark_catalog.errors",
     "GraphConflict": "spark_catalog.errors",
     "GraphError": "spark_catalog.errors",
@@ -93,6 +99,7 @@ _HOMES: Final = {
     "start": "spark_catalog.spark_session",
     "lance_transaction": "spark_catalog.sql.blocks",
     "session": "spark_catalog.sql.settings",
+    "StreamWriter": "spark_catalog.streaming.stream_writer",
     "GraphWrite": "spark_catalog.write",
 }
 

@@ -11,6 +11,7 @@ GraphError
 ├── WriteRejected       the server refused the batch: nothing is visible, the staged files were deleted
 │   └── GraphConflict   ... because of a concurrent commit: run the block again
 ├── WriteUnknown        the batch may or may not have committed, or may commit later; nothing was deleted
+├── EpochTaken          another driver of a streaming query has committed the epoch: nothing of this one is visible
 └── ServerUnreachable   no response from the server; a write that ends so was never sent
 """
 
@@ -35,6 +36,7 @@ WriteUnknown = CommitUnknown
 ServerUnreachable = CatalogUnreachable
 
 __all__ = [
+    "EpochTaken",
     "GraphCheckFailed",
     "GraphConflict",
     "GraphError",
@@ -73,6 +75,22 @@ class GraphCheckFailed(GraphError):
         self.samples = tuple(samples)
         shown = ", ".join(str(sample) for sample in self.samples)
         super().__init__(f"{table}: {rule}: {count} distinct, for example {shown}")
+
+
+class EpochTaken(GraphError):
+    """Another driver of the same streaming query has committed the epoch. Nothing of this driver's batch is visible.
+
+    Attributes:
+        mark: Table with the mark of the query.
+        epoch: The epoch that was to be committed.
+        committed: The last committed epoch.
+    """
+
+    def __init__(self, mark: str, epoch: int, committed: int) -> None:
+        self.mark = mark
+        self.epoch = epoch
+        self.committed = committed
+        super().__init__(f"{mark}: epoch {epoch}: another driver has committed epoch {committed}; expected one driver")
 
 
 def last_line(error: BaseException) -> str:
