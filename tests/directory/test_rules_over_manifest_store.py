@@ -23,6 +23,8 @@ from tests.directory.recovery import test_repair
 from tests.directory.recovery.test_repair import *  # noqa: F403
 from tests.directory.tables import Ground
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def manifests(monkeypatch: pytest.MonkeyPatch) -> dict[str, MemoryManifestStore]:

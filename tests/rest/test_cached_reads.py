@@ -16,6 +16,7 @@ from namespace_server.rest.service import CatalogService
 from tests.rest.conftest import EchoCatalog
 
 
+@pytest.mark.slow
 class TestOverHttp:
     """A server with cached answers, and a second one on the same root."""
 

@@ -24,6 +24,8 @@ from lance_namespace_server_client.types import File
 from tests.data.arrow import stream
 from tests.running import running
 
+pytestmark = pytest.mark.slow
+
 ROWS = pa.table({"a": range(300), "s": [f"word{n % 7} text" for n in range(300)]})
 MODULES = {
     found.name.rpartition(".")[2]: found.name

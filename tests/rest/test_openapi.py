@@ -20,7 +20,7 @@ from namespace_server.rest.routers import health
 from tests.rest.served import SERVED, Served
 
 ROOT = Path(__file__).resolve().parents[2]
-SPEC: dict[str, Any] = yaml.safe_load((ROOT / "openapi" / "lance-namespace.yaml").read_text())
+SPEC: dict[str, Any] = yaml.load((ROOT / "openapi" / "lance-namespace.yaml").read_text(), yaml.CSafeLoader)
 SCHEMAS: dict[str, Any] = SPEC["components"]["schemas"]
 OPERATIONS = {
     (method.upper(), path): operation for path, item in SPEC["paths"].items() for method, operation in item.items()

@@ -65,7 +65,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.namespace import DirectoryNamespace
 
 ROOT = Path(__file__).resolve().parents[2]
-SPEC: dict[str, Any] = yaml.safe_load((ROOT / "openapi" / "lance-namespace.yaml").read_text())
+SPEC: dict[str, Any] = yaml.load((ROOT / "openapi" / "lance-namespace.yaml").read_text(), yaml.CSafeLoader)
 
 
 @pytest.fixture

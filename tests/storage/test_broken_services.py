@@ -14,6 +14,8 @@ from lance_core.storage.fsspec_store import FsspecStore
 from lance_core.storage.opening import open_store
 from tests.emulators import AZURITE_ACCOUNT, AZURITE_KEY
 
+pytestmark = pytest.mark.slow
+
 BREAK = 0
 """Instead of a status: take the request and close the connection."""
 

@@ -27,6 +27,8 @@ from tests.emulators import Emulator
 from tests.transaction.tables import Table, delete_rows, make_table, rows
 from tests.transaction.test_apply import comparable
 
+pytestmark = pytest.mark.slow
+
 IDS = [i for i in range(20) if i != 5]
 ON_DEV = [i for i in IDS if i != 7] + [30, 31]
 

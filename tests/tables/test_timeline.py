@@ -128,6 +128,7 @@ def test_the_result_is_never_later_than_the_timestamp(times: list[int], moment: 
         assert found == len(times)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_timestamps_out_of_order_are_detected(seed: int) -> None:
     """They take turns; one is ten minutes behind."""

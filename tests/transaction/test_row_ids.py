@@ -71,6 +71,7 @@ def test_segments_are_concatenated() -> None:
     assert row_ids(carrying(sequence.SerializeToString())).tolist() == [5, 6, 9, 3]
 
 
+@pytest.mark.slow
 def test_a_segment_for_every_row_takes_no_longer_than_its_rows() -> None:
     """What a merge leaves behind when it moved rows from here and there."""
 

@@ -31,6 +31,8 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.flipping import assert_on_disk, flip, open_manifest, rows_on_disk
 from tests.directory.reference import ReferenceCatalog, assert_snapshot_is, put
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"dir_listing_enabled": "false"}
 
 

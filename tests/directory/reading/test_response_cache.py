@@ -25,6 +25,8 @@ from namespace_server.directory.reading.response_cache import Answer, CachedResp
 from tests.directory.breaking import T, is_promotion, stage_fork
 from tests.directory.tables import Ground, rows
 
+pytestmark = pytest.mark.slow
+
 Question = tuple[str, dict[str, Any]]
 
 DESCRIBE: Question = ("describe_table", {"id": T})
