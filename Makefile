@@ -36,7 +36,7 @@ test: $(STAMP) ## all tests, in WORKERS processes (2)
 	@scripts/postgres.sh >/dev/null || [ -z "$$CI" ]
 	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) -m pytest -n $(WORKERS) --durations=15
 
-test-fast: $(STAMP) ## some minutes of tests: without Java, emulators, PostgreSQL and what takes long
+test-fast: $(STAMP) ## two minutes of tests: without Java, emulators, PostgreSQL and what takes long
 	@$(PYTHON_) -m pytest -n $(WORKERS) -m "not services and not slow and not spark"
 
 fuzz: $(STAMP) ## 50,000 requests generated from the OpenAPI document, to a server over HTTP; an hour
