@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamArrowWriter, DataSourceWriter
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
@@ -44,8 +44,18 @@ class LanceDataSource(DataSource):  # type: ignore[misc] # the base class has no
 
         return LanceWriter(plan_write(write_options(self.options), schema, overwrite=overwrite))
 
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        """A sink that appends the rows of each epoch, or replaces all rows by them."""
+        from spark_catalog.source.options import stream_write_options
+        from spark_catalog.streaming.sink import LanceStreamWriter, plan_stream
+
+        return LanceStreamWriter(plan_stream(stream_write_options(self.options), schema, overwrite=overwrite))
+
     def __getstate__(self) -> dict[str, Any]:
-        self._pin()
+        from spark_catalog.source.options import is_stream_write
+
+        if not is_stream_write(self.options):
+            self._pin()
         return self.__dict__
 
     def _pin(self) -> PinnedTable:

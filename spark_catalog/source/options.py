@@ -25,6 +25,7 @@ _READ: Final = _PLACE | {
     *("search.query", "search.columns", "split_rows", "split_bytes"),
 }
 _WRITE: Final = _PLACE | {"version", "message", "isolation", "max_rows_per_file", "staged"}
+_STREAM_WRITE: Final = _PLACE | {"message", "isolation", "max_rows_per_file", "query", "checkpointlocation"}
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -97,6 +98,27 @@ class WriteOptions:
     staged: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StreamWriteOptions:
+    """What a stream writes.
+
+    Attributes:
+        place: The table, in a catalog.
+        query: Name of the query, None for the id of its checkpoint.
+        checkpoint: Location of the checkpoint, None if Spark does not tell it.
+        message: Text that is stored with each batch.
+        isolation: Isolation of the batches.
+        max_rows_per_file: Upper bound of the rows in a data file.
+    """
+
+    place: Place
+    query: str | None = None
+    checkpoint: str | None = None
+    message: str | None = None
+    isolation: Isolation = "snapshot"
+    max_rows_per_file: int = 1_048_576
+
+
 def read_options(given: Mapping[str, str]) -> ReadOptions:
     """Parse the options of a read. Raises `InvalidCall` for an unknown option, a wrong value or a contradiction."""
     options = _Options(given, _READ)
@@ -135,9 +157,6 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     """Parse the options of a write. Raises `InvalidCall` for an unknown option, a wrong value or a contradiction."""
     options = _Options(given, _WRITE)
     place = options.place(both=options.text("staged") is not None)
-    isolation = options.text("isolation") or "snapshot"
-    if isolation not in get_args(Isolation):
-        raise InvalidCall(f"option isolation: expected {' or '.join(get_args(Isolation))}, found {isolation!r}")
     version = options.integer("version", least=1)
     if version is not None and place.uri is None:
         raise InvalidCall("option version: expected with option uri; a catalog rebases what is written by name")
@@ -145,10 +164,31 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
         place,
         version,
         options.text("message"),
-        cast("Isolation", isolation),
+        options.isolation(),
         options.integer("max_rows_per_file", least=1) or 1_048_576,
         options.text("staged"),
     )
+
+
+def stream_write_options(given: Mapping[str, str]) -> StreamWriteOptions:
+    """Parse the options of a sink. Raises `InvalidCall` for an unknown option, a wrong value or a contradiction."""
+    options = _Options(given, _STREAM_WRITE)
+    place = options.place()
+    if place.server is None:
+        raise InvalidCall("a stream is written to a table in a catalog: expected options server and table, found uri")
+    return StreamWriteOptions(
+        place,
+        options.text("query"),
+        options.text("checkpointlocation"),
+        options.text("message"),
+        options.isolation(),
+        options.integer("max_rows_per_file", least=1) or 1_048_576,
+    )
+
+
+def is_stream_write(given: Mapping[str, str]) -> bool:
+    """Whether options are those of a sink: Spark adds the location of the checkpoint."""
+    return any(name.lower() in ("query", "checkpointlocation") for name in given)
 
 
 def _vector_search(options: _Options) -> VectorSearch | None:
@@ -210,6 +250,12 @@ class _Options:
             return parse(text)
         except (ValueError, KeyError, TypeError):
             raise InvalidCall(f"option {name}: expected {expected}, found {text[:80]!r}") from None
+
+    def isolation(self) -> Isolation:
+        isolation = self.text("isolation") or "snapshot"
+        if isolation not in get_args(Isolation):
+            raise InvalidCall(f"option isolation: expected {' or '.join(get_args(Isolation))}, found {isolation!r}")
+        return cast("Isolation", isolation)
 
     def place(self, *, both: bool = False) -> Place:
         uri = self.text("uri") or self.text("path")

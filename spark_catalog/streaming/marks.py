@@ -89,12 +89,6 @@ def read_mark(transaction: StagedTransaction, table: TableId, storage_options: M
         ) from None
 
 
-def latest_mark(access: CatalogAccess, table: TableId, storage_options: Mapping[str, str]) -> Mark | None:
-    """The newest mark. Raises as `read_mark`."""
-    with StagedTransaction(access) as transaction:
-        return read_mark(transaction, table, storage_options)
-
-
 def is_committed(mark: Mark | None, table: TableId, epoch: int, checkpoint: str) -> bool:
     """Whether an epoch is committed.
 

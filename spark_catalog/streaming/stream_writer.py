@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from namespace_client.access import CatalogAccess
-from namespace_client.errors import RetryableConflict
 from namespace_client.http import CatalogServer
-from spark_catalog.errors import EpochTaken, GraphConflict, GraphError, InvalidWrite, WriteUnknown
-from spark_catalog.streaming.marks import (
-    Mark,
-    checkpoint_id,
-    is_committed,
-    latest_mark,
-    marks_table,
-    read_mark,
-    stage_mark,
-)
+from spark_catalog.errors import InvalidWrite
+from spark_catalog.streaming.epochs import ATTEMPTS, Epoch
+from spark_catalog.streaming.marks import checkpoint_id, marks_table
 from spark_catalog.write import GraphWrite
-from table_data.batch_operations import DELIMITER, TableId
-
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 2.0
 
 BatchFunction = Callable[[GraphWrite, DataFrame, int], object]
 
@@ -59,6 +44,9 @@ class StreamWriter:
         attempts: How many times an epoch is tried while other commits are in its way.
         **options: Options of every `GraphWrite`, such as `graph`, `check`, `isolation`, `message` and
             `storage_options`.
+
+    Raises:
+        InvalidWrite: A table cannot have the name of the query.
     """
 
     def __init__(
@@ -67,7 +55,7 @@ class StreamWriter:
         *,
         namespace: Sequence[str],
         query: str | None = None,
-        attempts: int = 5,
+        attempts: int = ATTEMPTS,
         **options: Any,
     ) -> None:
         self._server = server
@@ -88,13 +76,8 @@ class StreamWriter:
                 outside of the write is not part of the batch.
 
         Returns:
-            A function of the rows and the epoch. It returns when the epoch is committed, and raises what `GraphWrite`
-            raises, and:
-
-            * `EpochTaken`: another driver has committed this epoch meanwhile. Nothing of this one is visible.
-            * `WriteUnknown`: the outcome is unknown after the batch was sent again. No file was deleted. A restart of
-              the query finds out.
-            * `InvalidWrite`: the name of the query belongs to another checkpoint, or the query has no name.
+            A function of the rows and the epoch. It returns when the epoch is committed. It raises what `GraphWrite`
+            and `Epoch.commit` raise, and `InvalidWrite` if the query has no name.
         """
 
         def run(rows: DataFrame, epoch: int) -> None:
@@ -102,72 +85,18 @@ class StreamWriter:
             query = self._query or checkpoint
             if not query:
                 raise InvalidWrite(
-                    "a streaming query outside of foreachBatch, or on Spark Connect, needs a name: query="
+                    "stream writer: expected a name (query=): outside of foreachBatch, and on Spark Connect, there is "
+                    "no id of a checkpoint"
                 )
             table = marks_table(self._namespace, query)
             with _connected(self._server) as access:
-                for attempt in Retrying(
-                    stop=stop_after_attempt(self._attempts),
-                    wait=wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE),
-                    retry=retry_if_exception_type(RetryableConflict),
-                    reraise=True,
-                ):
-                    with attempt:
-                        mark = Mark(epoch, str(uuid.uuid4()), checkpoint)
-                        self._commit(access, table, mark, function, rows)
+                Epoch(access, table, epoch, checkpoint, self._storage, self._attempts).commit(
+                    lambda: GraphWrite(rows.sparkSession, access, namespace=self._namespace, **self._options),
+                    lambda write: write.transaction,
+                    lambda write: function(write, rows, epoch),
+                )
 
         return run
-
-    def _commit(
-        self, access: CatalogServer, table: TableId, mark: Mark, function: BatchFunction, rows: DataFrame
-    ) -> None:
-        write = GraphWrite(rows.sparkSession, access, namespace=self._namespace, **self._options)
-        try:
-            with write:
-                last = read_mark(write.transaction, table, self._storage)
-                if is_committed(last, table, mark.epoch, mark.checkpoint):
-                    return
-                stage_mark(access, write.transaction, table, mark)
-                function(write, rows, mark.epoch)
-        except GraphConflict as conflict:
-            require_free(access, table, mark.epoch, self._storage, conflict)
-            raise
-        except WriteUnknown as unknown:
-            if not _became(access, table, mark, self._storage):
-                _send_again(access, table, mark, self._storage, write.resend, unknown)
-
-
-def require_free(
-    access: CatalogAccess, table: TableId, epoch: int, storage_options: Mapping[str, str], conflict: GraphConflict
-) -> None:
-    """Raise `EpochTaken` if the conflict is with a commit of the same epoch by another driver."""
-    found = latest_mark(access, table, storage_options)
-    if found is not None and found.epoch >= epoch:
-        raise EpochTaken(DELIMITER.join(table), epoch, found.epoch) from conflict
-
-
-def _send_again(
-    access: CatalogAccess,
-    table: TableId,
-    mark: Mark,
-    storage_options: Mapping[str, str],
-    resend: Callable[[], object],
-    unknown: WriteUnknown,
-) -> None:
-    """Send a batch of unknown outcome once more. Raises `unknown` if the outcome stays unknown."""
-    try:
-        resend()
-    except GraphError as error:
-        if not _became(access, table, mark, storage_options):
-            raise unknown from error
-
-
-def _became(access: CatalogAccess, table: TableId, mark: Mark, storage_options: Mapping[str, str]) -> bool:
-    """Whether the newest mark is this one. False if the catalog does not tell."""
-    try:
-        return latest_mark(access, table, storage_options) == mark
-    except GraphError:
-        return False
 
 
 @contextmanager

@@ -145,7 +145,7 @@ def test_a_name_that_no_table_can_have_is_refused(stream: Stream, name: str) -> 
 
 
 def test_a_query_without_a_name_is_refused_outside_of_foreach_batch(stream: Stream) -> None:
-    with pytest.raises(InvalidWrite, match="needs a name"):
+    with pytest.raises(InvalidWrite, match="expected a name"):
         writer(stream).batch(load)(stream.rows(ADA), 0)
 
 
