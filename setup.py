@@ -1,10 +1,11 @@
 """What pyproject.toml cannot say: `migrations/` lies at the top and is installed inside `namespace_server.store`.
 
 `pyspark_lance` is a module of its own, because Spark finds data sources by modules of that name. The jar of the SQL
-catalog is compiled where pyspark and a Java compiler are installed (with `--no-build-isolation`). Without them a jar
-that was built before is packed, or none.
+catalog is compiled with every wheel, which needs pyspark and a Java compiler (`--no-build-isolation`). Without them the
+build fails unless `LANCE_WHEEL_WITHOUT_JAR` is set: such a wheel installs, and its sessions have no SQL.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -20,17 +21,24 @@ class BuildWithJar(build_py):
     """Build the jar before the packages are copied."""
 
     def run(self) -> None:
-        """Build the jar, then copy."""
+        """Build the jar, then copy. An editable installation uses the jar of the source tree, if there is one."""
+        if not self.editable_mode and not os.environ.get("LANCE_WHEEL_WITHOUT_JAR"):
+            self._build_jar()
+        super().run()
+
+    def _build_jar(self) -> None:
         sys.path.insert(0, str(ROOT))
         try:
             from scripts.build_jar import build
 
             build()
         except (ImportError, FileNotFoundError) as error:
-            self.announce(f"the jar of the SQL catalog was not built: {error}", level=3)
+            raise SystemExit(
+                f"the jar of the SQL catalog of Spark cannot be built: {error}. Build with pip's --no-build-isolation, "
+                "or set LANCE_WHEEL_WITHOUT_JAR=1 for a wheel without SQL on Spark"
+            ) from error
         finally:
             sys.path.remove(str(ROOT))
-        super().run()
 
 
 setup(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -143,7 +144,8 @@ def test_a_failed_migration_leaves_nothing(new_database: Callable[[], str], monk
 
 def pip(*arguments: str | Path, cwd: Path) -> None:
     command = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check", *arguments]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    environment = os.environ | {"LANCE_WHEEL_WITHOUT_JAR": "1"}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
