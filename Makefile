@@ -13,10 +13,10 @@ WORKERS ?= 2
 # Hundreds of processes that tests start import the project: it is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-fast fuzz check generate docs serve bench tck-report clean
+.PHONY: help setup demo test test-fast test-spark-versions fuzz check generate docs serve bench tck-report clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
 setup: $(STAMP) ## make .venv with everything in it, in exact versions
 
@@ -38,6 +38,9 @@ test: $(STAMP) ## all tests, in WORKERS processes (2)
 
 test-fast: $(STAMP) ## two minutes of tests: without Java, emulators, PostgreSQL and what takes long
 	@$(PYTHON_) -m pytest -n $(WORKERS) -m "not services and not slow and not spark"
+
+test-spark-versions: $(STAMP) ## SQL on the other supported versions of pyspark, installed into .cache (1 GB)
+	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && scripts/test_spark_versions.sh $(PYTHON_)
 
 fuzz: $(STAMP) ## 50,000 requests generated from the OpenAPI document, to a server over HTTP; an hour
 	@LANCE_FUZZ_EXAMPLES=900 $(PYTHON_) -m pytest tests/fuzz -s --timeout 0

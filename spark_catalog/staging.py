@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lance_core.data import DATA_STORAGE_VERSION
 from spark_catalog.checks import check_unique_rows
 from spark_catalog.errors import InvalidWrite
+from spark_catalog.tables.types import with_offsets
 
 REPORT_COLUMNS = "partition int, attempt int, rows long, payload string"
 _REPORT_SCHEMA = pa.schema(
@@ -213,7 +214,7 @@ def fit_batch(batch: pa.RecordBatch | pa.Table, target: StageTarget) -> Any:
                 column = column.cast(wanted.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
                 raise InvalidWrite(f"{target.name}.{wanted.name}: expected {wanted.type}: {refusal}") from None
-        columns.append(column)
+        columns.append(with_offsets(column))
     return type(batch).from_arrays(columns, schema=target.schema)
 
 

@@ -201,7 +201,7 @@ class CatalogService:
         if statement is not None:
             yield self.sessions.statement(session, statement)
             return
-        own = self.sessions.begin_statement(session, at=at)
+        own = self.sessions.begin_alone(session, at=at)
         try:
             yield own
         except BaseException:
@@ -223,12 +223,12 @@ class CatalogService:
     def _note_read(self, session: Session, statement: str | None, ref: Json) -> SqlTransaction | None:
         """Record a read. Spark registers the scans of some writing queries only, so all that are planned count."""
         transaction = transaction_of(session, statement)
-        if transaction is None or ref["branch"] is not None:
+        if ref["branch"] is not None:
             return transaction
         table = tuple(ref["table"])
-        if statement is not None and statement in session.statements:
-            session.statements[statement].read.add(table)
-        if not ref["steps"]:
+        running = None if statement is None else session.statements.get(statement)
+        (session if running is None else running).read.add(table)
+        if transaction is not None and not ref["steps"]:
             transaction.note_read(table, int(ref["version"]))
         return transaction
 
@@ -264,9 +264,7 @@ class CatalogService:
         """Begin CREATE or REPLACE with rows. The answer is the table that the rows are written to."""
         self._require_parent(tuple(table))
         running = (
-            self.sessions.statement(session, statement)
-            if statement is not None
-            else self.sessions.begin_statement(session)
+            self.sessions.statement(session, statement) if statement is not None else self.sessions.begin_alone(session)
         )
         try:
             described = creation.stage_table(running, tuple(table), mode, **arguments)

@@ -53,6 +53,15 @@ class Session:
     """The last statements that ended."""
     count: int = 0
     """Statements of the open transaction so far."""
+    read: set[TableId] = field(default_factory=set)
+    """Tables read since the last writing query without a transaction of Spark, which may be what that query reads."""
+
+    def require_known(self) -> None:
+        """Raise `InvalidStatement` if the outcome of the open transaction is unknown."""
+        if self.is_unknown:
+            raise InvalidStatement(
+                "the outcome of the commit of this transaction is unknown: CALL system.commit() asks again"
+            )
 
 
 class Sessions:
@@ -82,7 +91,7 @@ class Sessions:
         """Begin a statement, in the open transaction if there is one, else on catalog version `at` or the newest."""
         with session.lock:
             if session.open is not None:
-                self._require_known(session)
+                session.require_known()
                 session.count += 1
                 statement = Statement(uuid.uuid4().hex, session.open, session.count, session.open.savepoint())
             else:
@@ -114,6 +123,17 @@ class Sessions:
             except Exception:
                 discard(statement.transaction.files)
                 raise
+
+    def begin_alone(self, session: Session, *, at: int | None = None) -> Statement:
+        """Begin a statement that Spark made no transaction for. It is taken to have read all that was read before it.
+
+        Spark 4.1 makes none at all, and later versions make none for `FROM … INSERT … INSERT …`.
+        """
+        with session.lock:
+            statement = self.begin_statement(session, at=at)
+            statement.read |= session.read
+            session.read.clear()
+            return statement
 
     def abort_statement(self, session: Session, statement: Statement) -> None:
         """Take back what a statement has staged, and delete its files."""
@@ -178,12 +198,6 @@ class Sessions:
         if session.open is None:
             raise InvalidStatement("no transaction is open in this session: CALL system.begin() begins one")
         return session.open
-
-    def _require_known(self, session: Session) -> None:
-        if session.is_unknown:
-            raise InvalidStatement(
-                "the outcome of the commit of this transaction is unknown: CALL system.commit() asks again"
-            )
 
     def _finish(self, session: Session, statement: Statement) -> None:
         session.statements.pop(statement.id, None)

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
-import httpx
-import pyspark
 from pyspark.sql import SparkSession
 
 from namespace_client.staged_transaction import Isolation
-from spark_catalog.errors import InvalidWrite, ServerUnreachable
-from spark_catalog.spark_session import add_to_worker_path
+from spark_catalog.shipping import package_zip
+from spark_catalog.spark_session import WORKER_OPTIONS, choose_python, option_of
+from spark_catalog.sql.requirements import (
+    EXTENSIONS,
+    JAR,
+    JAVA_PACKAGE,
+    check_jar,
+    check_java,
+    check_pyspark,
+    check_server,
+    has_transactions,
+)
 
-JAR = Path(__file__).resolve().parent / "lance-catalog.jar"
-_CATALOG = "org.lancenamespace.spark.LanceTransactionalCatalog"
-EXTENSIONS = "org.lancenamespace.spark.LanceExtensions"
-_SUPPORTED = (4, 3)
-_OLDEST_JAVA = 17
-_TIMEOUT = 10.0
+_LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.sql.extensions")
 
 
 def session(
@@ -34,9 +34,13 @@ def session(
     isolation: Isolation = "snapshot",
     storage_options: Mapping[str, str] | None = None,
     worker_python: str | None = None,
+    send_package: bool = False,
     is_default: bool = False,
 ) -> SparkSession.Builder:
-    """Set all options that SQL on a catalog server requires on a session builder.
+    """Set all options that Lance and SQL on a catalog server require on a session builder, whatever its master is.
+
+    On a builder of Spark Connect only the catalog is set. The server has to be started with the options of
+    `shared_options`, and Python interpreters are those of the server.
 
     Example:
         ```python
@@ -46,13 +50,14 @@ def session(
         ```
 
     Args:
-        builder: Builder of the session.
+        builder: Builder of the session. Jars, packages and extensions that it has are kept.
         uri: Address of the server.
         token: API key, sent as bearer token.
         name: Name of the catalog in SQL.
         isolation: Isolation of statements outside of transactions, see `Catalog.begin`.
         storage_options: Options of Lance for the object store of the tables.
-        worker_python: Python interpreter of the executors, by default the path of this one.
+        worker_python: Python interpreter of the executors, by default `PYSPARK_PYTHON`, else the path of this one.
+        send_package: Whether Spark sends this package to the executors, which then need its dependencies only.
         is_default: Whether names without a catalog are in this one.
 
     Returns:
@@ -63,12 +68,7 @@ def session(
         ServerUnreachable: The server does not respond, or refuses the token.
     """
     check_pyspark()
-    check_java()
-    if not JAR.exists():
-        raise InvalidWrite(f"{JAR}: expected the jar of the catalog, found none: run scripts/build_jar.py")
-    check_server(uri, token)
-    add_to_worker_path()
-    options = catalog_options(
+    catalog = catalog_options(
         uri,
         token=token,
         name=name,
@@ -76,16 +76,42 @@ def session(
         storage_options=storage_options,
         worker_python=worker_python,
     )
-    options |= {
+    if option_of(builder, "spark.remote") or os.environ.get("SPARK_REMOTE"):
+        check_server(uri, token)
+        options = WORKER_OPTIONS | {key: value for key, value in catalog.items() if key not in _of_this_machine(name)}
+    else:
+        check_java()
+        check_jar()
+        check_server(uri, token)
+        choose_python(worker_python)
+        options = shared_options(send_package=send_package) | catalog
+    if is_default:
+        options["spark.sql.defaultCatalog"] = name
+    for key, value in options.items():
+        given = option_of(builder, key) if key in _LISTS else None
+        builder = builder.config(key, _joined(given, value))
+    return builder
+
+
+def shared_options(*, send_package: bool = False) -> dict[str, str]:
+    """Options of a session for all catalogs: the jar, the extensions, and what tasks need.
+
+    They are set when a session starts. A server of Spark Connect is started with these and with `catalog_options`.
+
+    Args:
+        send_package: Whether Spark sends this package to the executors.
+
+    Returns:
+        Settings of Spark by name.
+    """
+    options = WORKER_OPTIONS | {
         "spark.jars": str(JAR),
         "spark.sql.extensions": EXTENSIONS,
         "spark.sql.python.filterPushdown.enabled": "true",
     }
-    if is_default:
-        options["spark.sql.defaultCatalog"] = name
-    for key, value in options.items():
-        builder = builder.config(key, value)
-    return builder
+    if send_package:
+        options["spark.submit.pyFiles"] = str(package_zip())
+    return options
 
 
 def catalog_options(
@@ -97,7 +123,7 @@ def catalog_options(
     storage_options: Mapping[str, str] | None = None,
     worker_python: str | None = None,
 ) -> dict[str, str]:
-    """The options of one catalog, which can also be set on a running session that has the jar and `EXTENSIONS`.
+    """The options of one catalog, which can also be set on a running session that has the options of `shared_options`.
 
     Args:
         uri: Address of the server.
@@ -105,18 +131,18 @@ def catalog_options(
         name: Name of the catalog in SQL.
         isolation: Isolation of statements outside of transactions.
         storage_options: Options of Lance for the object store of the tables.
-        worker_python: Python interpreter of the executors, by default the path of this one.
+        worker_python: Python interpreter of the executors, by default `PYSPARK_PYTHON`, else the path of this one.
 
     Returns:
         Settings of Spark by name.
     """
     prefix = f"spark.sql.catalog.{name}"
     options = {
-        prefix: _CATALOG,
+        prefix: f"{JAVA_PACKAGE}.{'LanceTransactionalCatalog' if has_transactions() else 'LanceCatalog'}",
         f"{prefix}.uri": uri,
         f"{prefix}.isolation": isolation,
         f"{prefix}.python": sys.executable,
-        f"{prefix}.worker-python": worker_python or sys.executable,
+        f"{prefix}.worker-python": worker_python or os.environ.get("PYSPARK_PYTHON") or sys.executable,
         f"{prefix}.python-version": f"{sys.version_info.major}.{sys.version_info.minor}",
     }
     if token is not None:
@@ -124,37 +150,12 @@ def catalog_options(
     return options | {f"{prefix}.storage.{key}": value for key, value in (storage_options or {}).items()}
 
 
-def check_pyspark() -> None:
-    """Raise `InvalidWrite` unless pyspark is of a version that the jar was compiled for."""
-    found = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
-    if found != _SUPPORTED:
-        expected = ".".join(map(str, _SUPPORTED))
-        raise InvalidWrite(f"pyspark {pyspark.__version__}: expected {expected}, for which the catalog is compiled")
+def _of_this_machine(name: str) -> set[str]:
+    """Options of a catalog that hold paths: the server of Spark Connect has its own."""
+    return {f"spark.sql.catalog.{name}.{option}" for option in ("python", "worker-python", "python-version")}
 
 
-def check_java() -> None:
-    """Raise `InvalidWrite` unless there is a Java that Spark would start, of version 17 or newer."""
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
-    if java is None:
-        where = f"JAVA_HOME={home}" if home else "the path"
-        raise InvalidWrite(f"Java: expected version {_OLDEST_JAVA} or newer, found none in {where}")
-    command = [java, "-version"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=False).stderr  # noqa: S603 - Spark runs it, too
-    version = printed.partition('"')[2].partition('"')[0]
-    major = version.partition(".")[0]
-    if not major.isdigit() or int(major) < _OLDEST_JAVA:
-        raise InvalidWrite(f"{java}: expected Java {_OLDEST_JAVA} or newer, found {version or printed.strip()[:80]}")
-
-
-def check_server(uri: str, token: str | None) -> None:
-    """Raise `ServerUnreachable` unless a catalog server answers, and accepts the token."""
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    try:
-        answer = httpx.get(f"{uri.rstrip('/')}/v1/catalog", headers=headers, timeout=_TIMEOUT)
-    except (httpx.TransportError, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-        raise ServerUnreachable(f"{uri}: expected a catalog server, found {type(error).__name__}: {error}") from error
-    if not answer.is_success:
-        raise ServerUnreachable(
-            f"{uri}: expected a catalog server, found status {answer.status_code}: {answer.text[:200]}"
-        )
+def _joined(given: str | None, added: str) -> str:
+    """A list of Spark with one more item."""
+    items = given.split(",") if given else []
+    return ",".join([*items, *([] if added in items else [added])])

@@ -143,9 +143,13 @@ def checked_properties(name: str, given: Mapping[str, str]) -> tuple[dict[str, s
 
 
 def transaction_of(session: Session, statement: str | None) -> SqlTransaction | None:
-    """The transaction of a statement, else the open one of the session, else None."""
+    """The transaction of a statement, else the open one of the session, else None.
+
+    Raises `InvalidStatement` if its outcome is unknown.
+    """
     if statement is not None and statement in session.statements:
         return session.statements[statement].transaction
+    session.require_known()
     return session.open
 
 

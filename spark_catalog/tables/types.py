@@ -62,6 +62,11 @@ def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     )
 
 
+def with_offsets(column: pa.Array) -> pa.Array:
+    """The same values, with offsets for nested columns without elements, which Spark 4.1 leaves out and Lance reads."""
+    return column.take(pa.array(range(len(column)), pa.int64())) if _has_empty_part(column) else column
+
+
 def row_width(schema: pa.Schema) -> int:
     """Estimated bytes of a row in memory, by the widths that Spark assumes."""
     return _ROW_OVERHEAD + sum(_width(item.type) for item in schema)
@@ -74,6 +79,18 @@ def _cast(column: pa.Array, wanted: pa.Field) -> pa.Array:
         return pc.cast(column, options=pc.CastOptions(wanted.type, allow_time_truncate=True))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
         raise InvalidCall(f"column {wanted.name}: expected {wanted.type}, found {column.type}: {refusal}") from None
+
+
+def _has_empty_part(column: pa.Array) -> bool:
+    if isinstance(column, pa.StructArray):
+        parts = [column.field(number) for number in range(column.type.num_fields)]
+    elif isinstance(column, pa.MapArray):
+        parts = [column.keys, column.items]
+    elif isinstance(column, (pa.ListArray, pa.LargeListArray)):
+        parts = [column.values]
+    else:
+        return False
+    return any(len(part) == 0 or _has_empty_part(part) for part in parts)
 
 
 def _readable(kind: pa.DataType) -> pa.DataType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from scripts.build_jar import JAR, build
 from spark_catalog.errors import InvalidWrite, ServerUnreachable
-from spark_catalog.sql import settings
-from spark_catalog.sql.settings import catalog_options, check_java, check_pyspark, check_server
+from spark_catalog.sql import requirements, settings
+from spark_catalog.sql.requirements import check_java, check_pyspark, check_server
+from spark_catalog.sql.settings import catalog_options
 from tests.server.servers import REPOSITORY
 
 
@@ -28,19 +30,44 @@ def test_the_jar_is_built_once(tmp_path: Path, jar: str) -> None:
         assert "org/lancenamespace/spark/LanceTransactionalCatalog.class" in archive.namelist()
 
 
-def test_a_wheel_brings_the_jar(tmp_path: Path, jar: str) -> None:
-    source = tmp_path / "source"
+def _build_wheel(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Build a wheel of this source tree, without its jar, in an environment that has pyspark."""
+    source = directory / "source"
     packages = ("lance_core", "migrations", "namespace_client", "namespace_server", "namespace_tck", "openapi/client")
     for name in (*packages, "scripts", "spark_catalog", "table_data"):
         ignored = shutil.ignore_patterns("__pycache__", "*.jar")
         shutil.copytree(REPOSITORY / name, source / name, ignore=ignored)
     for name in ("pyproject.toml", "setup.py", "README.md", "pyspark_lance.py"):
         shutil.copy(REPOSITORY / name, source)
-    command = [sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps", "--no-build-isolation", "-w", tmp_path]
-    subprocess.run([*command, "."], cwd=source, check=True, capture_output=True)
-    [wheel] = tmp_path.glob("*.whl")
+    options = ["--no-index", "--no-deps", "--no-build-isolation", "-w", str(directory)]
+    command = [sys.executable, "-m", "pip", "wheel", *options, "."]
+    return subprocess.run(
+        command, cwd=source, env=os.environ | environment, check=False, capture_output=True, text=True
+    )
+
+
+def _jar_of(directory: Path) -> bytes | None:
+    [wheel] = directory.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        assert archive.read("spark_catalog/sql/lance-catalog.jar") == Path(jar).read_bytes()
+        name = "spark_catalog/sql/lance-catalog.jar"
+        return archive.read(name) if name in archive.namelist() else None
+
+
+def test_a_wheel_brings_the_jar(tmp_path: Path, jar: str) -> None:
+    built = _build_wheel(tmp_path)
+    assert built.returncode == 0, built.stderr
+    assert _jar_of(tmp_path) == Path(jar).read_bytes()
+
+
+def test_a_wheel_without_the_jar_has_to_be_asked_for(tmp_path: Path) -> None:
+    without_jdk = {"JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
+    refused = _build_wheel(tmp_path / "refused", **without_jdk)
+    assert refused.returncode != 0
+    assert "the jar of the SQL catalog of Spark cannot be built: javac was not found" in refused.stderr
+    assert list((tmp_path / "refused").glob("*.whl")) == []
+    built = _build_wheel(tmp_path / "built", **without_jdk, LANCE_WHEEL_WITHOUT_JAR="1")
+    assert built.returncode == 0, built.stderr
+    assert _jar_of(tmp_path / "built") is None
 
 
 def test_options_of_a_catalog() -> None:
@@ -84,12 +111,12 @@ def test_a_missing_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_another_pyspark_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     check_pyspark()
     monkeypatch.setattr("pyspark.__version__", "4.0.2")
-    with pytest.raises(InvalidWrite, match=r"pyspark 4.0.2: expected 4.3"):
+    with pytest.raises(InvalidWrite, match=r"pyspark 4.0.2: expected a version from 4.1 to 4.3"):
         check_pyspark()
 
 
 def test_a_missing_jar_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, java: str) -> None:
-    monkeypatch.setattr(settings, "JAR", tmp_path / "none.jar")
+    monkeypatch.setattr(requirements, "JAR", tmp_path / "none.jar")
     with pytest.raises(InvalidWrite, match=r"none.jar: expected the jar of the catalog, found none: run scripts"):
         settings.session(SparkSession.builder, uri="http://127.0.0.1:9")
 

@@ -275,6 +275,8 @@ def test_an_unknown_outcome_keeps_the_transaction_and_its_files(
     assert raised.value.idempotency_key.startswith("spark-sql-")
     with pytest.raises(IllegalArgumentException, match="outcome of the commit of this transaction is unknown"):
         session.sql(f"INSERT INTO {a} VALUES (3, 'no')")
+    with pytest.raises(IllegalArgumentException, match="outcome of the commit of this transaction is unknown"):
+        session.sql(f"SELECT * FROM {a}")
     proxy.lose = 0
     committed = session.sql("CALL lance.system.commit()").collect()
     assert committed[0]["version"] == 2

@@ -3,6 +3,7 @@ package org.lancenamespace.spark;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.api.python.SimplePythonFunction;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.write.BatchWrite;
@@ -58,9 +59,21 @@ final class PythonSource extends PythonDataSourceV2 {
     private final byte[] writeFunction;
 
     PlannedSource(Settings settings, byte[] writeFunction) {
-      super(new SimplePythonFunction(new byte[0], Map.of(), List.of(), settings.workerPython(),
+      super(new SimplePythonFunction(new byte[0], Map.of(), sentPackages(), settings.workerPython(),
           settings.pythonVersion(), List.of(), null));
       this.writeFunction = writeFunction;
+    }
+
+    /** Names of the packages that Spark has sent to the executors, as PySpark passes them to its own tasks. */
+    private static List<String> sentPackages() {
+      List<String> names = new ArrayList<>();
+      for (String file : SparkEnv.get().conf().get("spark.submit.pyFiles", "").split(",")) {
+        String name = file.substring(file.lastIndexOf('/') + 1);
+        if (name.endsWith(".zip") || name.endsWith(".egg")) {
+          names.add(name);
+        }
+      }
+      return names;
     }
 
     @Override

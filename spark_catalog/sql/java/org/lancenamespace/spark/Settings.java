@@ -10,8 +10,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  *
  * @param uri address of the server
  * @param token bearer token of all requests, or null
- * @param python the Python interpreter of the driver
- * @param workerPython the Python interpreter of the executors
+ * @param python the Python interpreter of the driver, by default that of the environment
+ * @param workerPython the Python interpreter of the executors, by default that of the environment
  * @param pythonVersion major and minor version of both
  * @param isolation isolation of statements outside of transactions: {@code snapshot} or {@code serializable}
  * @param storage options of Lance for the object store of the tables
@@ -33,15 +33,21 @@ record Settings(
       throw new IllegalArgumentException(
           "spark.sql.catalog." + catalog + ".uri: expected the address of a catalog server, found none");
     }
-    String python = options.getOrDefault("python", "python3");
+    String worker = environment("PYSPARK_PYTHON", "python3");
+    String python = options.getOrDefault("python", environment("PYSPARK_DRIVER_PYTHON", worker));
     Map<String, String> storage = new TreeMap<>();
     options.asCaseSensitiveMap().forEach((key, value) -> {
       if (key.startsWith(STORAGE)) {
         storage.put(key.substring(STORAGE.length()), value);
       }
     });
-    return new Settings(uri, options.get("token"), python, options.getOrDefault("worker-python", python),
+    return new Settings(uri, options.get("token"), python, options.getOrDefault("worker-python", worker),
         options.getOrDefault("python-version", "3.11"), options.getOrDefault("isolation", "snapshot"), storage);
+  }
+
+  private static String environment(String name, String absent) {
+    String found = System.getenv(name);
+    return found == null || found.isEmpty() ? absent : found;
   }
 
   ObjectNode forPython() {

@@ -1,0 +1,48 @@
+"""What differs between the supported versions of pyspark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from lance.fragment import write_fragments
+from pyspark.sql import SparkSession
+
+from spark_catalog.sql.requirements import has_transactions, spark_version
+from spark_catalog.tables.types import with_offsets
+
+
+def test_java_is_of_the_version_of_python(sql: SparkSession) -> None:
+    assert tuple(int(part) for part in sql.version.split(".")[:2]) == spark_version()
+
+
+def test_the_catalog_has_transactions_where_spark_has_them(sql: SparkSession) -> None:
+    catalog = sql.conf.get("spark.sql.catalog.lance").rpartition(".")[2]
+    assert catalog == ("LanceTransactionalCatalog" if has_transactions() else "LanceCatalog")
+    assert sql.sql("SHOW NAMESPACES IN lance").columns == ["namespace"]
+
+
+def _without_offsets() -> pa.Array:
+    """A list without elements as Spark 4.1 passes it: the buffer of the inner offsets is empty and lies anywhere."""
+    nothing = pa.py_buffer(b"\xff" * 64).slice(8, 0)
+    inner = pa.Array.from_buffers(pa.string(), 0, [None, nothing, nothing])
+    return pa.ListArray.from_arrays(pa.array([0, 0], pa.int32()), inner)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_lists_without_elements_can_be_written(tmp_path: Path, nested: bool) -> None:
+    column = _without_offsets()
+    if nested:
+        column = pa.StructArray.from_arrays([column], names=["tags"])
+    fitted = with_offsets(column)
+    assert fitted.equals(column)
+    batch = pa.record_batch([fitted], names=["x"])
+    reader = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    [fragment] = write_fragments(reader, tmp_path / "t", mode="create")
+    assert fragment.physical_rows == 1
+
+
+def test_other_columns_are_not_copied() -> None:
+    column = pa.array([["a"], []])
+    assert with_offsets(column) is column
