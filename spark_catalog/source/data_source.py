@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamArrowWriter, DataSourceWriter
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
@@ -13,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LanceDataSource(DataSource):  # type: ignore[misc] # the base class has no types
-    """Tables of Lance by path, or by name in a catalog.
+    """Tables of Lance by path, or by name in a catalog. Streams are of tables in a catalog.
 
     A DataFrame reads one version, which is resolved by `load()`; with an explicit schema, by its first execution. Spark
     makes an instance for each `load()` in a process of its own and passes its state on, so the version is part of the
@@ -27,14 +33,22 @@ class LanceDataSource(DataSource):  # type: ignore[misc] # the base class has no
 
     def schema(self) -> StructType:
         """The schema of the version that is read. Raises what `resolve` raises."""
+        from spark_catalog.source.options import is_stream_read, stream_read_options
         from spark_catalog.source.reader import read_schema
 
-        return read_schema(self._pin(), self._reading())
+        schema = read_schema(self._pin(), self._reading())
+        if is_stream_read(self.options) and stream_read_options(self.options).policy.has_types:
+            from spark_catalog.streaming.change_rows import with_change_columns
+
+            return with_change_columns(schema)
+        return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns of `schema`."""
+        from spark_catalog.source.options import refuse_stream_options
         from spark_catalog.source.reader import LanceReader
 
+        refuse_stream_options(self.options)
         return LanceReader(self._pin(), self._reading(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -43,6 +57,13 @@ class LanceDataSource(DataSource):  # type: ignore[misc] # the base class has no
         from spark_catalog.source.writer import LanceWriter, plan_write
 
         return LanceWriter(plan_write(write_options(self.options), schema, overwrite=overwrite))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """A reader of the rows that versions add or change."""
+        from spark_catalog.source.options import stream_read_options
+        from spark_catalog.streaming.source import LanceStreamReader
+
+        return LanceStreamReader(stream_read_options(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
         """A sink that appends the rows of each epoch, or replaces all rows by them."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar, cast, get_args
 
+from spark_catalog.streaming.policy import ChangePolicy, Ignorable, Updates
 from spark_catalog.tables.scans import CREATED_AT, ROW_ADDRESS, ROW_ID, UPDATED_AT, Scan, TextSearch, VectorSearch
 from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS
 from table_data.batch_operations import DELIMITER, TableId
@@ -24,6 +25,8 @@ _READ: Final = _PLACE | {
     *("nearest.column", "nearest.vector", "nearest.k", "nearest.nprobes", "nearest.refine_factor", "nearest.metric"),
     *("search.query", "search.columns", "split_rows", "split_bytes"),
 }
+_CHANGES: Final = frozenset({"starting_version", "max_versions_per_trigger", "updates", "deletes", "overwrites"})
+_STREAM_READ: Final = _PLACE | _CHANGES | {"columns", "with_row_id", "with_row_address", "with_row_versions"}
 _WRITE: Final = _PLACE | {"version", "message", "isolation", "max_rows_per_file", "staged"}
 _STREAM_WRITE: Final = _PLACE | {"message", "isolation", "max_rows_per_file", "query", "checkpointlocation"}
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -99,6 +102,24 @@ class WriteOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamReadOptions:
+    """What a stream of changes reads.
+
+    Attributes:
+        place: The table, in a catalog.
+        policy: What updates, deletions and overwrites mean.
+        start: First version whose changes are read, "latest" for those after the start of the query. None for all rows
+            at the start of the query, and the changes after that.
+        max_versions: Versions of a micro-batch, None for all that there are.
+    """
+
+    place: Place
+    policy: ChangePolicy
+    start: int | Literal["latest"] | None = None
+    max_versions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StreamWriteOptions:
     """What a stream writes.
 
@@ -121,7 +142,7 @@ class StreamWriteOptions:
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:
     """Parse the options of a read. Raises `InvalidCall` for an unknown option, a wrong value or a contradiction."""
-    options = _Options(given, _READ)
+    options = _Options(given, _READ | _CHANGES)
     versions = [name for name in ("version", "tag", "timestamp") if options.text(name) is not None]
     if len(versions) > 1:
         raise InvalidCall(f"options {', '.join(versions)}: expected one of them")
@@ -151,6 +172,37 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         options.integer("split_rows", least=1) or MAX_ROWS,
         options.integer("split_bytes", least=1) or MAX_BYTES,
     )
+
+
+def stream_read_options(given: Mapping[str, str]) -> StreamReadOptions:
+    """Parse the options of a stream of changes. Raises `InvalidCall` as `read_options` does."""
+    options = _Options(given, _STREAM_READ)
+    place = options.place()
+    if place.server is None:
+        raise InvalidCall("a stream is read from a table in a catalog: expected options server and table, found uri")
+    start = options.text("starting_version")
+    return StreamReadOptions(
+        place,
+        ChangePolicy(
+            options.choice("updates", Updates),
+            options.choice("deletes", Ignorable),
+            options.choice("overwrites", Ignorable),
+        ),
+        "latest" if start == "latest" else options.integer("starting_version", least=1),
+        options.integer("max_versions_per_trigger", least=1),
+    )
+
+
+def is_stream_read(given: Mapping[str, str]) -> bool:
+    """Whether options are of a stream of changes only."""
+    return not _CHANGES.isdisjoint(name.lower() for name in given)
+
+
+def refuse_stream_options(given: Mapping[str, str]) -> None:
+    """Raise `InvalidCall` if options of a batch read are those of a stream."""
+    found = sorted(name for name in given if name.lower() in _CHANGES)
+    if found:
+        raise InvalidCall(f"options {', '.join(found)}: expected with spark.readStream; a batch read is of one version")
 
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:
@@ -252,10 +304,15 @@ class _Options:
             raise InvalidCall(f"option {name}: expected {expected}, found {text[:80]!r}") from None
 
     def isolation(self) -> Isolation:
-        isolation = self.text("isolation") or "snapshot"
-        if isolation not in get_args(Isolation):
-            raise InvalidCall(f"option isolation: expected {' or '.join(get_args(Isolation))}, found {isolation!r}")
-        return cast("Isolation", isolation)
+        return cast("Isolation", self.choice("isolation", Isolation))
+
+    def choice(self, name: str, choices: Any) -> Any:
+        """One of the values of a `Literal`, the first one by default."""
+        values = get_args(choices)
+        value = self.text(name) or values[0]
+        if value not in values:
+            raise InvalidCall(f"option {name}: expected {' or '.join(values)}, found {value!r}")
+        return value
 
     def place(self, *, both: bool = False) -> Place:
         uri = self.text("uri") or self.text("path")
