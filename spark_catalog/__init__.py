@@ -3,12 +3,14 @@
 source         data source `lance`: `spark.read.format("lance")`, `df.write.format("lance")`
 tables         one version of a table, as tasks read it
 graph          `Graph`, `Node`, `Edge`: the declaration of a graph
-write          `GraphWrite`: calls of a write, on a transaction of `namespace_client`
+write          `GraphWrite`: calls of a write, and its way to the commit
+written_tables tables of a write, in its transaction of `namespace_client`
 table_write    state of one table in a write
+changes        what a call does to its table: rows that go, merges by key, new columns
 jobs           staging jobs, side by side
-staging        data files and deletion files, written by Spark tasks
+staging        data files, written by Spark tasks
 checks         rules of the graph
-views          tables before and after a write, for the checks
+views          rows of published and of staged versions
 read           `read_table`, `read_graph`: tables as DataFrames
 streaming      `StreamWriter`: streams, each micro-batch once
 results        results and progress of a write
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     )
     from spark_catalog.graph import Edge, Graph, Node
     from spark_catalog.read import GraphSnapshot, read_graph, read_table
-    from spark_catalog.results import GraphTableResult, GraphWriteResult, StagedTable
+    from spark_catalog.results import GraphPreview, GraphTableResult, GraphWriteResult, PreviewedTable, StagedTable
     from spark_catalog.spark_session import configure, start
     from spark_catalog.sql.blocks import lance_transaction
     from spark_catalog.sql.settings import session
@@ -54,12 +56,14 @@ __all__ = [
     "GraphCheckFailed",
     "GraphConflict",
     "GraphError",
+    "GraphPreview",
     "GraphSnapshot",
     "GraphTableResult",
     "GraphWrite",
     "GraphWriteResult",
     "InvalidWrite",
     "Node",
+    "PreviewedTable",
     "ServerUnreachable",
     "StagedTable",
     "StagingFailed",
@@ -92,6 +96,8 @@ _HOMES: Final = {
     "GraphSnapshot": "spark_catalog.read",
     "read_graph": "spark_catalog.read",
     "read_table": "spark_catalog.read",
+    "GraphPreview": "spark_catalog.results",
+    "PreviewedTable": "spark_catalog.results",
     "GraphTableResult": "spark_catalog.results",
     "GraphWriteResult": "spark_catalog.results",
     "StagedTable": "spark_catalog.results",

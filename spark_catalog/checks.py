@@ -1,26 +1,33 @@
-"""Rules of a graph, each checked by one Spark query: keys are unique, end points of edges exist."""
+"""Rules of a graph: keys are unique, end points of edges exist.
+
+A check whose columns are small is made in the driver on Arrow data, since a Spark job takes longer to start. Any other
+is one Spark query over tables whose sizes Spark knows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial, reduce
-from typing import Literal
+from functools import reduce
+from typing import Final, Literal
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
 from spark_catalog.errors import GraphCheckFailed
 from spark_catalog.graph import Graph
+from spark_catalog.views import VersionRows
 
 Level = Literal["none", "batch", "full"]
-Change = Literal["append", "overwrite", "upsert", "delete"]
 Columns = Sequence[str]
-Rows = Callable[[Columns], DataFrame | None]
 
-SAMPLES = 5
+SAMPLES: Final = 5
+DRIVER_CHECK_BYTES: Final = 128 << 20
+"""Checks of columns up to this size are made in the driver."""
+_END: Final = "end_point"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,35 +36,112 @@ class TableView:
 
     Attributes:
         name: Name of the table.
-        change: Change that the write makes, None for a table that is only read.
-        stored: Function from columns to the rows at the begin of the write, None if there are none.
-        kept: Function from columns to the stored rows that the write does not replace or delete.
-        staged: Function from columns to the new rows.
+        added: New rows, None if there are none.
+        kept: Stored rows that the write keeps, None if there are none.
+        after: All rows after the write, None if there are none.
+        repeats: Whether the new rows may hold a key twice, or a key of a kept row.
+        loses_rows: Whether the write may remove keys.
     """
 
     name: str
-    change: Change | None
-    stored: Rows
-    kept: Rows
-    staged: Rows
-
-    def after(self, columns: Columns) -> DataFrame | None:
-        """The rows after the write."""
-        return _union(self.kept(columns), self.staged(columns))
-
-    @property
-    def loses_rows(self) -> bool:
-        """Whether the write may remove keys."""
-        return self.change in ("overwrite", "delete")
+    added: VersionRows | None
+    kept: VersionRows | None
+    after: VersionRows | None
+    repeats: bool = False
+    loses_rows: bool = False
 
 
-def check_write(graph: Graph, views: Mapping[str, TableView], level: Level, *, parallelism: int = 2) -> None:
-    """Check the staged rows against the rules of the graph.
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: the rule in words, and the tables and columns that it reads."""
+
+    table: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKeys(Check):
+    """No two new rows have the same key."""
+
+    rows: VersionRows
+    key: tuple[str, ...]
+
+    def run(self, spark: SparkSession) -> None:
+        """Raises `GraphCheckFailed`."""
+        if self.rows.bytes(self.key) <= DRIVER_CHECK_BYTES:
+            _refuse_table(self, _repeated(self.rows.read(self.key), self.key))
+        else:
+            rows = self.rows.frame(spark, self.key)
+            _refuse_frame(self, rows.groupBy(*self.key).count().where("count > 1").select(*self.key))
+
+
+@dataclass(frozen=True, slots=True)
+class NewKeys(Check):
+    """No new row has the key of a row that stays."""
+
+    rows: VersionRows
+    kept: VersionRows
+    key: tuple[str, ...]
+
+    def run(self, spark: SparkSession) -> None:
+        """Raises `GraphCheckFailed`."""
+        if self.rows.bytes(self.key) + self.kept.bytes(self.key) <= DRIVER_CHECK_BYTES:
+            added, kept = self.rows.read(self.key), self.kept.read(self.key)
+            known = added.join(kept, list(self.key), join_type="left semi")
+            _refuse_table(self, known.group_by(list(self.key)).aggregate([]))
+        else:
+            added_frame, kept_frame = self.rows.frame(spark, self.key), self.kept.frame(spark, self.key)
+            _refuse_frame(self, added_frame.join(kept_frame, list(self.key), "left_semi").distinct())
+
+
+@dataclass(frozen=True, slots=True)
+class EndPoints(Check):
+    """All end points of edges are keys of nodes."""
+
+    edges: VersionRows
+    columns: tuple[str, ...]
+    nodes: VersionRows | None
+    key: str
+
+    def run(self, spark: SparkSession) -> None:
+        """Raises `GraphCheckFailed`."""
+        size = self.edges.bytes(self.columns) + (self.nodes.bytes([self.key]) if self.nodes is not None else 0)
+        if size <= DRIVER_CHECK_BYTES and self._same_types():
+            _refuse_table(self, pa.table({_END: self._unknown()}))
+            return
+        rows = self.edges.frame(spark, self.columns)
+        ends = [rows.select(F.col(f"`{column}`").alias(_END)) for column in self.columns]
+        used = reduce(DataFrame.union, ends).distinct()
+        if self.nodes is not None:
+            known = self.nodes.frame(spark, [self.key]).select(F.col(f"`{self.key}`").alias(_END))
+            used = used.join(known, _END, "left_anti")
+        _refuse_frame(self, used)
+
+    def _same_types(self) -> bool:
+        if self.nodes is None:
+            return True
+        kind = self.nodes.schema.field(self.key).type
+        return all(self.edges.schema.field(column).type == kind for column in self.columns)
+
+    def _unknown(self) -> pa.Array:
+        rows = self.edges.read(self.columns)
+        used = pc.unique(pa.concat_arrays([pc.unique(rows[column]) for column in self.columns]))
+        if self.nodes is None:
+            return used
+        known = self.nodes.read([self.key])[self.key].combine_chunks()
+        return used.filter(pc.invert(pc.is_in(used, value_set=known)))
+
+
+AnyCheck = UniqueKeys | NewKeys | EndPoints
+
+
+def plan_checks(graph: Graph, views: Mapping[str, TableView], level: Level) -> list[AnyCheck]:
+    """The checks of a write.
 
     * "none": nothing is checked.
-    * "batch": keys are unique among the rows staged for a table.
-    * "full": as "batch"; also keys of appended rows are not in the table yet, and end points of staged edges exist in
-      the node tables after the write. Where a node table loses rows, the end points of all remaining edges are checked.
+    * "batch": keys are unique among the rows that the write adds to a table.
+    * "full": as "batch"; also keys of new rows are not those of rows that stay, and end points of new edges exist in
+      the node tables after the write. Where a node table loses rows, the end points of all edges are checked.
 
     The checks read the versions at the begin of the write. Later commits are not visible to them; `isolation` of the
     write decides whether such commits are conflicts.
@@ -66,28 +150,43 @@ def check_write(graph: Graph, views: Mapping[str, TableView], level: Level, *, p
         graph: Declarations of the tables.
         views: Tables of the write, and for "full" the adjacent tables of the graph.
         level: Rules to check.
-        parallelism: Number of queries that run at the same time.
-
-    Raises:
-        GraphCheckFailed: The write would break a rule; the first one found.
     """
-    if level == "none":
+    return [] if level == "none" else list(_checks(graph, views, level))
+
+
+def run_checks(spark: SparkSession, checks: Sequence[AnyCheck], *, parallelism: int) -> None:
+    """Run checks, `parallelism` at the same time. Raises `GraphCheckFailed`: the first one that fails."""
+    if not checks:
         return
-    checks = list(_rules(graph, views, level))
     with ThreadPoolExecutor(max(1, parallelism), thread_name_prefix="graph-check") as pool:
-        for outcome in [pool.submit(check) for check in checks]:
+        for outcome in [pool.submit(check.run, spark) for check in checks]:
             outcome.result()
 
 
-def _rules(graph: Graph, views: Mapping[str, TableView], level: Level) -> Iterator[Callable[[], None]]:
+def check_unique(spark: SparkSession, name: str, rows: VersionRows, key: Columns) -> None:
+    """Check that no two rows have the same key. Raises `GraphCheckFailed`."""
+    UniqueKeys(name, _unique_rule(key), rows, tuple(key)).run(spark)
+
+
+def check_unique_rows(name: str, rows: pa.Table, key: Columns) -> None:
+    """Check that no two rows of an Arrow table have the same key. Raises `GraphCheckFailed`."""
+    _refuse_table(Check(name, _unique_rule(key)), _repeated(rows.select(list(key)), key))
+
+
+def _unique_rule(key: Columns) -> str:
+    return f"more than one row for a key ({', '.join(key)}) in this write"
+
+
+def _checks(graph: Graph, views: Mapping[str, TableView], level: Level) -> Iterator[AnyCheck]:
     for name, view in views.items():
         declared = graph.table(name)
-        if declared is None or not declared.unique:
+        if declared is None or not declared.unique or not view.repeats or view.added is None:
             continue
-        if view.change in ("append", "overwrite"):
-            yield partial(check_unique, view, declared.unique)
-        if view.change == "append" and level == "full":
-            yield partial(check_new, view, declared.unique)
+        key = declared.unique
+        yield UniqueKeys(name, _unique_rule(key), view.added, key)
+        if level == "full" and view.kept is not None:
+            rule = f"appended keys ({', '.join(key)}) that the table holds already"
+            yield NewKeys(name, rule, view.added, view.kept, key)
     if level != "full":
         return
     for name, edge in graph.edges.items():
@@ -96,59 +195,29 @@ def _rules(graph: Graph, views: Mapping[str, TableView], level: Level) -> Iterat
             ends.setdefault(node, []).append(column)
         for node, columns in ends.items():
             if name in views and node in views:
-                yield partial(check_end_points, views[name], columns, views[node], graph.nodes[node].key)
+                rows = views[name].after if views[node].loses_rows else views[name].added
+                if rows is not None:
+                    rule = f"end points ({', '.join(columns)}) that are not in {node}"
+                    yield EndPoints(name, rule, rows, tuple(columns), views[node].after, graph.nodes[node].key)
 
 
-def check_unique(view: TableView, key: Columns) -> None:
-    """Check that no two staged rows have the same key."""
-    staged = view.staged(key)
-    if staged is not None:
-        repeated = staged.groupBy(*key).count().where("count > 1").select(*key)
-        _refuse(view.name, f"more than one row for a key ({', '.join(key)}) in this write", repeated)
+def _repeated(rows: pa.Table, key: Columns) -> pa.Table:
+    counted = rows.group_by(list(key)).aggregate([([], "count_all")])
+    return counted.filter(pc.greater(counted["count_all"], 1)).select(list(key))
 
 
-def check_unique_rows(name: str, rows: pa.Table, key: Columns) -> None:
-    """Check that no two rows of an Arrow table have the same key."""
-    counted = rows.select(list(key)).group_by(list(key)).aggregate([([], "count_all")])
-    repeated = counted.filter(pa.compute.greater(counted["count_all"], 1))
-    if repeated.num_rows:
-        samples = [tuple(row[column] for column in key) for row in repeated.slice(0, SAMPLES).to_pylist()]
-        rule = f"more than one row for a key ({', '.join(key)}) in this write"
-        raise GraphCheckFailed(name, rule, repeated.num_rows, [_shown(sample) for sample in samples])
+def _refuse_table(check: Check, wrong: pa.Table) -> None:
+    if wrong.num_rows:
+        samples = [tuple(row.values()) for row in wrong.slice(0, SAMPLES).to_pylist()]
+        raise GraphCheckFailed(check.table, check.rule, wrong.num_rows, list(map(_shown, samples)))
 
 
-def check_new(view: TableView, key: Columns) -> None:
-    """Check that no appended row has a key that is stored already."""
-    staged, stored = view.staged(key), view.stored(key)
-    if staged is not None and stored is not None:
-        known = staged.join(stored, list(key), "left_semi").distinct()
-        _refuse(view.name, f"appended keys ({', '.join(key)}) that the table holds already", known)
-
-
-def check_end_points(edges: TableView, columns: Columns, nodes: TableView, key: str) -> None:
-    """Check that end points of staged edges, or of all edges if the node table loses rows, exist after the write."""
-    rows = edges.after(columns) if nodes.loses_rows else edges.staged(columns)
-    if rows is None:
-        return
-    used = reduce(DataFrame.union, [rows.select(F.col(column).alias("end_point")) for column in columns]).distinct()
-    known = nodes.after([key])
-    if known is not None:
-        used = used.join(known.select(F.col(key).alias("end_point")), "end_point", "left_anti")
-    _refuse(edges.name, f"end points ({', '.join(columns)}) that are not in {nodes.name}", used)
-
-
-def _refuse(table: str, rule: str, wrong: DataFrame) -> None:
+def _refuse_frame(check: Check, wrong: DataFrame) -> None:
     samples = wrong.limit(SAMPLES).collect()
     if samples:
         count = len(samples) if len(samples) < SAMPLES else wrong.count()
-        raise GraphCheckFailed(table, rule, count, [_shown(tuple(sample)) for sample in samples])
+        raise GraphCheckFailed(check.table, check.rule, count, [_shown(tuple(sample)) for sample in samples])
 
 
 def _shown(key: tuple[object, ...]) -> object:
     return key[0] if len(key) == 1 else key
-
-
-def _union(left: DataFrame | None, right: DataFrame | None) -> DataFrame | None:
-    if left is None or right is None:
-        return right if left is None else left
-    return left.union(right)

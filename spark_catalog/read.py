@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import pyarrow as pa
-from lance.file import LanceFileReader
 from pyspark.sql import DataFrame, SparkSession
 
 from namespace_client.http import CatalogServer
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.graph import Edge, Graph, Node, parse_properties
-from spark_catalog.tables.frames import parallelism, scan_frame, sized_numbers
+from spark_catalog.tables.frames import parallelism, scan_frame
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.planned import plan_scan
-from spark_catalog.tables.reading import BATCH_ROWS
 from spark_catalog.tables.scans import Scan
-from spark_catalog.tables.types import arrow_schema, cast_batch, row_width, spark_schema
 from table_data.batch_operations import TableId, TableState
-
-_FILES_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +100,15 @@ def read_pinned(
     columns: Sequence[str] | None = None,
     filter: str | None = None,  # noqa: A002 - the word of Lance and of Spark
     limit: int | None = None,
+    only: Collection[int] | None = None,
 ) -> DataFrame:
-    """Read rows of one version, without a catalog. See `read_table`."""
+    """Read rows of one version, without a catalog. See `read_table`; `only` names the fragments to read."""
     if limit is not None and limit < 0:
         raise InvalidWrite(f"{table.uri}: limit {limit}: expected a number from 0")
     if columns is not None and not columns:
         raise InvalidWrite(f"{table.uri}: expected columns, found none")
     scan = Scan(tuple(columns) if columns is not None else None, filter, limit)
-    return scan_frame(spark, plan_scan(table, scan, tasks=parallelism(spark)))
+    return scan_frame(spark, plan_scan(table, scan, tasks=parallelism(spark), only=only))
 
 
 def read_graph(
@@ -176,32 +170,6 @@ def tables_in(tables: Mapping[TableId, TableState], namespace: Sequence[str]) ->
     """The tables of a namespace without its children, by name."""
     parent = tuple(namespace)
     return {table_id[-1]: state for table_id, state in sorted(tables.items()) if table_id[:-1] == parent}
-
-
-def read_data_files(
-    spark: SparkSession, uri: str, files: Sequence[str], columns: Sequence[str], storage_options: Mapping[str, str]
-) -> DataFrame:
-    """Read columns of data files that are not part of a version yet. `files` are relative to `uri`; at least one."""
-    paths = [f"{uri}/{file}" for file in files]
-    options, wanted = dict(storage_options), list(columns)
-    stored = LanceFileReader(paths[0], storage_options=options, columns=wanted).read_range(0, 0).to_table().schema
-    shown = spark_schema(stored)
-    arrow = arrow_schema(shown)
-
-    def rows_in(path: str) -> int:
-        return int(LanceFileReader(path, storage_options=options).metadata().num_rows)
-
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        size = sum(pool.map(rows_in, paths)) * row_width(stored)
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                reader = LanceFileReader(paths[number], storage_options=options, columns=wanted)
-                for rows in reader.read_all(batch_size=BATCH_ROWS).to_batches():
-                    yield cast_batch(rows, arrow)
-
-    return sized_numbers(spark, len(paths), size).mapInArrow(read, shown)
 
 
 @contextmanager

@@ -1,11 +1,13 @@
-"""Results and progress of a graph write."""
+"""Results, previews and progress of a graph write."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from spark_catalog.checks import Change
+Change = Literal["append", "overwrite", "upsert", "delete"]
+Phase = Literal["stage", "check", "publish"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +16,14 @@ class GraphTableResult:
 
     Attributes:
         name: Name of the table.
-        change: Change that the write made: "append", "overwrite", "upsert" or "delete".
+        change: First change that the write made: "append", "overwrite", "upsert" or "delete".
         version: Version that holds the rows. None only for a table that got no rows and has no version.
-        rows: Number of rows appended, overwritten, upserted or deleted.
+        rows: Number of rows appended, overwritten, upserted or deleted, by all calls.
         rebased: Whether the server rebased the change over other commits.
         new: Whether the write created the table.
+        calls: The calls that changed the table, in order.
+        files: Number of files that the calls wrote.
+        milliseconds: Duration of the staging jobs of the table, added up.
     """
 
     name: str
@@ -27,6 +32,9 @@ class GraphTableResult:
     rows: int
     rebased: bool
     new: bool
+    calls: tuple[str, ...] = ()
+    files: int = 0
+    milliseconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +46,15 @@ class GraphWriteResult:
         catalog_version: Catalog version that holds the write.
         tables: Results by table name.
         milliseconds: Duration of the phases "stage", "check" and "publish".
+        files_left: Superseded files of the write that could not be deleted, each with the reason. Garbage collection
+            removes them.
     """
 
     transaction_id: str | None
     catalog_version: int | None
     tables: Mapping[str, GraphTableResult]
     milliseconds: Mapping[str, float]
+    files_left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +74,37 @@ class StagedTable:
     rows: int
     files: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedTable:
+    """One table of a write that is not committed.
+
+    Attributes:
+        name: Name of the table.
+        calls: The calls so far that change the table, in order.
+        rows: Number of rows appended, overwritten, upserted or deleted.
+        rows_after: Number of rows of the table after the write, without concurrent commits.
+        files: Number of files written.
+        version: Version that the write is built on, None for a table without versions.
+    """
+
+    name: str
+    calls: tuple[str, ...]
+    rows: int
+    rows_after: int
+    files: int
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPreview:
+    """A write as it would be committed.
+
+    Attributes:
+        tables: Tables by name.
+        checks: The checks that were made, as `table: rule`. All of them passed.
+    """
+
+    tables: Mapping[str, PreviewedTable]
+    checks: tuple[str, ...]

@@ -1,36 +1,57 @@
-"""Staging from Spark tasks: data files and deletion files that are not visible to readers.
+"""Staging from Spark tasks: data files that are not visible to readers.
 
-A task writes Lance data files with `lance.fragment.write_fragments` and reports their metadata as one row. The driver
-collects the reports in the final stage of the job, so that Spark returns exactly one report for each partition, even if
-tasks were retried. Only reported files are used. A listing would also show the files of failed attempts.
+A task writes Lance data files with `lance.fragment.write_fragments` and reports their metadata as one row. The rows of
+a small partition go into the report instead, and the driver writes those of all small partitions to one file. The
+driver collects the reports in the final stage of the job, so that Spark returns exactly one report for each partition,
+even if tasks were retried. Only reported files are used. A listing would also show the files of failed attempts.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-import lance
 import pyarrow as pa
 from lance.file import LanceFileSession
 from lance.fragment import FragmentMetadata, write_fragments
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import PySparkAttributeError
+from pyspark.sql import DataFrame
 
 from lance_core.data import DATA_STORAGE_VERSION
-from spark_catalog.checks import check_unique_rows
 from spark_catalog.errors import InvalidWrite
+from spark_catalog.tables.frames import parallelism
+from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.types import with_offsets
 
-REPORT_COLUMNS = "partition int, attempt int, rows long, payload string"
-_REPORT_SCHEMA = pa.schema(
-    [("partition", pa.int32()), ("attempt", pa.int32()), ("rows", pa.int64()), ("payload", pa.string())]
+if TYPE_CHECKING:
+    import lance
+
+DRIVER_BYTES: Final = 32 << 20
+"""Bytes of rows of one call that the driver writes itself, if every partition is small."""
+FILE_BYTES: Final = 1 << 30
+FILE_ROWS: Final = 1_048_576
+REPORT_COLUMNS: Final = "partition int, attempt int, rows long, payload string, data binary"
+_REPORT_SCHEMA: Final = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("attempt", pa.int32()),
+        ("rows", pa.int64()),
+        ("payload", pa.string()),
+        ("data", pa.binary()),
+    ]
 )
+_TASKS_PER_CORE: Final = 4
+_TASKS_PER_CORE_UNKNOWN: Final = 32
+_MAX_TASKS: Final = 100_000
+_UNKNOWN_BYTES: Final = 1 << 60
+"""Spark's own estimate of a DataFrame that it knows nothing about is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +65,11 @@ class StageTarget:
         read_version: Version that an append is built on. None for a new table and for an overwrite.
         overwrites: Whether the table has versions although `read_version` is None.
         required: Columns in which nulls are refused, nullable or not.
+        filled: Columns that may be missing, for nulls.
         storage_options: Options of Lance for the object store of the table.
         max_rows_per_file: Upper bound of the rows in a data file.
+        max_bytes_per_file: Size at which a data file is ended.
+        manifest: Manifest of the version `read_version`, if that is not published.
     """
 
     name: str
@@ -54,22 +78,35 @@ class StageTarget:
     read_version: int | None = None
     overwrites: bool = False
     required: tuple[str, ...] = ()
+    filled: tuple[str, ...] = ()
     storage_options: Mapping[str, str] = field(default_factory=dict)
-    max_rows_per_file: int = 1_048_576
+    max_rows_per_file: int = FILE_ROWS
+    max_bytes_per_file: int = FILE_BYTES
+    manifest: bytes | None = None
+
+    @property
+    def base(self) -> PinnedTable:
+        """The read version, for readers. Only if there is one."""
+        assert self.read_version is not None
+        return PinnedTable(self.uri, self.read_version, self.storage_options, manifest=self.manifest)
 
     def open(self) -> lance.LanceDataset:
         """Open the table at the read version."""
-        return lance.dataset(self.uri, version=self.read_version, storage_options=dict(self.storage_options))
+        return self.base.open()
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
-    """Report of the successful attempt at one partition. `payload` is JSON, in a form that depends on the job."""
+    """Report of the successful attempt at one partition.
+
+    `payload` is JSON and `data` is binary, both in a form that depends on the job.
+    """
 
     partition: int
     attempt: int
     rows: int
     payload: Any
+    data: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,43 +125,6 @@ class StagedFragments:
         return fragment_files(self.fragments)
 
 
-@dataclass(frozen=True, slots=True)
-class StagedDeletes:
-    """Deleted rows of one table. `updated` fragments carry deletion files, `removed` fragments have no rows left."""
-
-    uri: str
-    updated: tuple[FragmentMetadata, ...]
-    removed: tuple[int, ...]
-    rows: int
-    seconds: float
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The deletion files, relative to the table."""
-        return deletion_files(self.updated)
-
-
-@dataclass(frozen=True, slots=True)
-class StagedUpsert:
-    """Upserted rows of one table: the uncommitted update of pylance, and the numbers of all and of updated rows."""
-
-    uri: str
-    operation: lance.LanceOperation.Update
-    rows: int
-    updated: int
-    seconds: float
-
-    @property
-    def new_files(self) -> tuple[str, ...]:
-        """The data files with the new rows, relative to the table."""
-        return fragment_files(tuple(self.operation.new_fragments))
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """All files that were written, relative to the table."""
-        return self.new_files + deletion_files(tuple(self.operation.updated_fragments))
-
-
 def fragment_files(fragments: tuple[FragmentMetadata, ...]) -> tuple[str, ...]:
     """The data files of new fragments, relative to the table."""
     return tuple(f"data/{file.path}" for fragment in fragments for file in fragment.files)
@@ -135,10 +135,13 @@ def deletion_files(fragments: tuple[FragmentMetadata, ...]) -> tuple[str, ...]:
     return tuple(f.deletion_file.path(f.id) for f in fragments if f.deletion_file is not None)
 
 
-def stage_partition(batches: Iterator[pa.RecordBatch], target: StageTarget) -> Iterator[pa.RecordBatch]:
+def stage_partition(
+    batches: Iterator[pa.RecordBatch], target: StageTarget, driver_bytes: int = 0
+) -> Iterator[pa.RecordBatch]:
     """Write the batches of one partition as data files and yield one report; none for a partition without rows.
 
-    Each batch is cast to the schema of the table, since Spark passes timestamps in the time zone of the session. Raises
+    Rows of at most `driver_bytes` are not written: the `data` of the report is an Arrow stream of them. Each batch is
+    cast to the schema of the table, since Spark passes timestamps in the time zone of the session. Raises
     `InvalidWrite` for a value that does not fit or a null that is not allowed. The files of that attempt are not
     deleted.
     """
@@ -157,12 +160,21 @@ def stage_partition(batches: Iterator[pa.RecordBatch], target: StageTarget) -> I
                 counted += batch.num_rows
 
     fitting = fit()
-    first = next(fitting, None)
-    if first is None:
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in fitting:
+        held.append(batch)
+        size += batch.nbytes
+        if size > driver_bytes or not driver_bytes:
+            break
+    else:
+        if held:
+            yield report(counted, [], _encode_rows(held))
         return
-    reader = pa.RecordBatchReader.from_batches(target.schema, _chain(first, fitting))
+    reader = pa.RecordBatchReader.from_batches(target.schema, itertools.chain(held, fitting))
+    del held
     try:
-        fragments = _write(reader, target)
+        fragments = write_files(reader, target)
     except OSError:
         if refusals:  # Lance wraps the exception of its input as text
             raise refusals[0] from None
@@ -170,10 +182,21 @@ def stage_partition(batches: Iterator[pa.RecordBatch], target: StageTarget) -> I
     yield report(counted, [fragment.to_json() for fragment in fragments])
 
 
-def _write(rows: pa.RecordBatchReader, target: StageTarget) -> list[FragmentMetadata]:
+def _encode_rows(batches: Sequence[pa.RecordBatch]) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def write_files(rows: pa.RecordBatchReader, target: StageTarget) -> list[FragmentMetadata]:
+    """Write rows in the schema of the target as data files. Readers do not see them."""
     options = {
         "schema": target.schema,
         "max_rows_per_file": target.max_rows_per_file,
+        "max_bytes_per_file": target.max_bytes_per_file,
         "storage_options": dict(target.storage_options),
     }
     if target.read_version is not None:
@@ -182,16 +205,11 @@ def _write(rows: pa.RecordBatchReader, target: StageTarget) -> list[FragmentMeta
     return list(write_fragments(rows, target.uri, mode=mode, data_storage_version=DATA_STORAGE_VERSION, **options))
 
 
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
-
-
-def report(rows: int, payload: object) -> pa.RecordBatch:
+def report(rows: int, payload: object, data: bytes | None = None) -> pa.RecordBatch:
     """The report of the calling task, as one row."""
     context = TaskContext.get()
     partition, attempt = (context.partitionId(), context.attemptNumber()) if context else (0, 0)
-    row = {"partition": partition, "attempt": attempt, "rows": rows, "payload": json.dumps(payload)}
+    row = {"partition": partition, "attempt": attempt, "rows": rows, "payload": json.dumps(payload), "data": data}
     return pa.RecordBatch.from_pylist([row], schema=_REPORT_SCHEMA)
 
 
@@ -201,9 +219,12 @@ def fit_batch(batch: pa.RecordBatch | pa.Table, target: StageTarget) -> Any:
     Raises `InvalidWrite` for a missing or surplus column, a value out of the range of its type, or a null in a column
     that must not have nulls. Lance itself does not refuse such nulls.
     """
-    check_columns(target.name, batch.schema.names, target.schema)
+    check_columns(target.name, batch.schema.names, target.schema, target.filled)
     columns = []
     for wanted in target.schema:
+        if wanted.name in target.filled and wanted.name not in batch.schema.names:
+            columns.append(pa.nulls(batch.num_rows, wanted.type))
+            continue
         column = batch.column(wanted.name)
         if column.null_count and (not wanted.nullable or wanted.name in target.required):
             raise InvalidWrite(
@@ -218,48 +239,80 @@ def fit_batch(batch: pa.RecordBatch | pa.Table, target: StageTarget) -> Any:
     return type(batch).from_arrays(columns, schema=target.schema)
 
 
-def check_columns(name: str, found: list[str], schema: pa.Schema) -> None:
-    """Raise `InvalidWrite` unless the column names are those of the schema, in any order."""
-    missing = [column for column in schema.names if column not in found]
+def check_columns(name: str, found: list[str], schema: pa.Schema, filled: Sequence[str] = ()) -> None:
+    """Raise `InvalidWrite` unless the column names are those of the schema, in any order. `filled` may be missing."""
+    missing = [column for column in schema.names if column not in found and column not in filled]
     surplus = [column for column in found if column not in schema.names]
-    if missing or surplus or len(found) != len(schema.names):
+    if missing or surplus or len(found) != len(set(found)):
         raise InvalidWrite(f"{name}: expected columns {schema.names}, missing {missing}, surplus {surplus}")
 
 
-def stage(df: DataFrame, target: StageTarget) -> StagedFragments:
+def stage(df: DataFrame, target: StageTarget, *, driver_bytes: int = 0) -> StagedFragments:
     """Run a job that writes the rows of a DataFrame as data files of the target. Blocking and thread-safe.
 
     The rows are not visible to readers. If the job raises, its exception is raised. The files of its tasks then stay in
     storage until garbage collection removes them, since their names were not reported.
+
+    Args:
+        df: Rows. Many partitions are joined into fewer tasks.
+        target: Where and how the rows are staged.
+        driver_bytes: Upper bound of the rows that the driver gets from small partitions. It writes them to one file.
     """
     started = time.perf_counter()
-    reports = run_reporting(df, lambda batches: stage_partition(batches, target))
-    fragments = tuple(
-        FragmentMetadata.from_json(json.dumps(fragment)) for report in reports for fragment in report.payload
-    )
-    rows = sum(report.rows for report in reports)
-    written = sum(fragment.physical_rows for fragment in fragments)
-    if rows != written:
-        raise AssertionError(f"{target.name}: tasks reported {rows} rows, their fragments hold {written}")
-    return StagedFragments(target.uri, fragments, rows, reports, time.perf_counter() - started)
+    staged = collect_staged(df, target, driver_bytes=driver_bytes)
+    return staged.written(target, started)
 
 
-def stage_upsert(df: DataFrame, target: StageTarget, on: Sequence[str]) -> StagedUpsert | StagedFragments:
-    """Collect the rows to the driver and merge them into the table on the columns `on`, without committing.
+@dataclass(frozen=True, slots=True)
+class CollectedRows:
+    """What the tasks reported: fragments that they wrote, and the rows of small partitions."""
 
-    The merge runs in pylance in this process and suits up to a few million rows. For a table without a version all rows
-    are new. Raises `GraphCheckFailed` if two rows have the same key, `InvalidWrite` as `fit_batch` does.
+    fragments: tuple[FragmentMetadata, ...]
+    small: pa.Table
+    rows: int
+    reports: tuple[PartitionReport, ...]
+
+    def written(self, target: StageTarget, started: float) -> StagedFragments:
+        """Write the rows of the small partitions, too. `started` is the time at which staging began."""
+        fragments = self.fragments
+        if self.small.num_rows:
+            fragments += tuple(write_files(self.small.to_reader(), target))
+        written = sum(fragment.physical_rows for fragment in fragments)
+        if self.rows != written:
+            raise AssertionError(f"{target.name}: tasks reported {self.rows} rows, their fragments hold {written}")
+        return StagedFragments(target.uri, fragments, self.rows, self.reports, time.perf_counter() - started)
+
+
+def collect_staged(df: DataFrame, target: StageTarget, *, driver_bytes: int) -> CollectedRows:
+    """Run the tasks of `stage`."""
+    joined, tasks = join_partitions(df, target.max_bytes_per_file)
+    share = driver_bytes // tasks if tasks is not None else 0
+    reports = run_reporting(joined, lambda batches: stage_partition(batches, target, share))
+    fragments = [FragmentMetadata.from_json(json.dumps(found)) for report in reports for found in report.payload]
+    small = [pa.ipc.open_stream(report.data).read_all() for report in reports if report.data is not None]
+    rows = pa.concat_tables(small) if small else target.schema.empty_table()
+    return CollectedRows(tuple(fragments), rows, sum(report.rows for report in reports), reports)
+
+
+def join_partitions(df: DataFrame, task_bytes: int) -> tuple[DataFrame, int | None]:
+    """The DataFrame in a bounded number of partitions, and that number. Fewer partitions stay as they are.
+
+    There are several tasks for each core, and more if the rows of a task would exceed `task_bytes` as far as Spark
+    knows. On Spark Connect nothing is known, the DataFrame stays as it is and the number is None.
     """
-    started = time.perf_counter()
-    rows = fit_batch(df.toArrow(), target)
-    check_unique_rows(target.name, rows, on)
-    if target.read_version is None or not rows.num_rows:
-        fragments = tuple(_write(rows.to_reader(), target)) if rows.num_rows else ()
-        return StagedFragments(target.uri, fragments, rows.num_rows, (), time.perf_counter() - started)
-    merge = target.open().merge_insert(list(on)).when_matched_update_all().when_not_matched_insert_all()
-    transaction, counts = merge.execute_uncommitted(rows)
-    seconds = time.perf_counter() - started
-    return StagedUpsert(target.uri, transaction.operation, rows.num_rows, counts["num_updated_rows"], seconds)
+    try:
+        cores = parallelism(df.sparkSession)
+        plan = df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - there is no public way
+    except (PySparkAttributeError, AttributeError):
+        return df, None
+    if plan.nodeName() == "Repartition" and not plan.shuffle():
+        return df, int(plan.numPartitions())  # Spark would merge two `coalesce` into one, and forget that of the caller
+    known = int(str(plan.stats().sizeInBytes()))
+    if known >= _UNKNOWN_BYTES:
+        tasks = cores * _TASKS_PER_CORE_UNKNOWN
+    else:
+        tasks = min(max(cores * _TASKS_PER_CORE, -(-known // task_bytes)), _MAX_TASKS)
+    return df.coalesce(tasks), tasks
 
 
 def run_reporting(
@@ -271,63 +324,13 @@ def run_reporting(
     """
     rows = df.mapInArrow(task, REPORT_COLUMNS).collect()
     reports = sorted(
-        (PartitionReport(row.partition, row.attempt, row.rows, json.loads(row.payload)) for row in rows),
+        (PartitionReport(row.partition, row.attempt, row.rows, json.loads(row.payload), row.data) for row in rows),
         key=lambda report: report.partition,
     )
     seen = [report.partition for report in reports]
     if len(seen) != len(set(seen)):
         raise AssertionError(f"more than one report for a partition: {seen}")
     return tuple(reports)
-
-
-def stage_deletes(spark: SparkSession, target: StageTarget, predicate: str) -> StagedDeletes:
-    """Mark the rows that match a filter expression of Lance as deleted, fragment by fragment, in Spark tasks.
-
-    Raises `InvalidWrite` for an expression that does not fit the table, before a task runs.
-    """
-    started = time.perf_counter()
-    dataset = target.open()
-    try:
-        dataset.scanner(filter=predicate, columns=[], with_row_id=True, limit=1).to_table()
-    except (ValueError, OSError) as refusal:
-        raise InvalidWrite(f"{target.name}: predicate {predicate!r}: {refusal}") from None
-    ids = [fragment.fragment_id for fragment in dataset.get_fragments()]
-    reports = run_reporting(
-        numbers(spark, len(ids)), lambda batches: _delete_in_fragments(batches, target, ids, predicate)
-    )
-    updated = tuple(
-        FragmentMetadata.from_json(json.dumps(fragment)) for report in reports for fragment in report.payload["updated"]
-    )
-    removed = tuple(int(removed) for report in reports for removed in report.payload["removed"])
-    rows = sum(report.rows for report in reports)
-    return StagedDeletes(target.uri, updated, removed, rows, time.perf_counter() - started)
-
-
-def numbers(spark: SparkSession, count: int) -> DataFrame:
-    """A DataFrame of the numbers 0 to count - 1 in several partitions. Tasks use them as indices of their input."""
-    slots = int(spark.conf.get("spark.default.parallelism", "") or 0) or 8
-    return spark.range(0, count, 1, max(1, min(count, slots)))
-
-
-def _delete_in_fragments(
-    batches: Iterator[pa.RecordBatch], target: StageTarget, ids: list[int], predicate: str
-) -> Iterator[pa.RecordBatch]:
-    updated: list[dict[str, Any]] = []
-    removed: list[int] = []
-    deleted = 0
-    dataset = target.open()
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            fragment = dataset.get_fragment(ids[number])
-            before = fragment.metadata
-            after = fragment.delete(predicate)
-            if after is None:
-                removed.append(fragment.fragment_id)
-                deleted += before.physical_rows - before.num_deletions
-            elif after.num_deletions != before.num_deletions:
-                updated.append(after.to_json())
-                deleted += after.num_deletions - before.num_deletions
-    yield report(deleted, {"updated": updated, "removed": removed})
 
 
 def discard_files(

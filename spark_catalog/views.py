@@ -1,44 +1,91 @@
-"""A table of a graph write before and after it, as DataFrames for the checks."""
+"""Rows of one version of a table, published or staged, for checks and merges."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import pyarrow as pa
+from lance.fragment import FragmentMetadata
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_catalog.checks import Columns, TableView
-from spark_catalog.read import read_data_files, read_pinned
-from spark_catalog.table_write import TableWrite
+from lance_core.data import arrow_schema
+from lance_core.format.manifest import ManifestFile, serialized_manifest
+from lance_core.transaction.operations import Operation
+from spark_catalog.read import read_pinned
+from spark_catalog.staging import StageTarget
 from spark_catalog.tables.pinned import PinnedTable
-from table_data.batch_operations import TableState
+from spark_catalog.tables.types import row_width
+from table_data.composition import take_step
+from table_data.descriptions import append_operation, overwrite_operation
 
 
-def view_table(
-    spark: SparkSession, name: str, state: TableState | None, write: TableWrite | None, options: Mapping[str, str]
-) -> TableView:
-    """The view of a table with its stored version (`state`) and its staged rows (`write`), if there are any."""
+@dataclass(frozen=True, slots=True)
+class VersionRows:
+    """The rows of a version, or of some of its fragments.
 
-    def stored(columns: Columns, predicate: str | None = None) -> DataFrame | None:
-        if state is None or state.version is None:
-            return None
-        return read_pinned(spark, PinnedTable(state.uri, state.version, options), columns=columns, filter=predicate)
+    Attributes:
+        table: The version.
+        schema: Its Arrow schema.
+        count: Number of rows, from the manifest.
+        only: Ids of the fragments, None for all.
+    """
 
-    def staged(columns: Columns) -> DataFrame | None:
-        files = write.new_files if write is not None else ()
-        if write is None or not files:
-            return None
-        return read_data_files(spark, write.target.uri, files, columns, options)
+    table: PinnedTable
+    schema: pa.Schema
+    count: int
+    only: frozenset[int] | None = None
 
-    def kept(columns: Columns) -> DataFrame | None:
-        if write is None or write.change == "append":
-            return stored(columns)
-        if write.change == "overwrite":
-            return None
-        if write.change == "delete":
-            return stored(columns, f"({write.predicate}) IS NOT TRUE")
-        replaced, rows = staged(write.on), stored(tuple(dict.fromkeys((*columns, *write.on))))
-        if replaced is None or rows is None:
-            return rows
-        return rows.join(replaced, list(write.on), "left_anti").select(*columns)
+    def bytes(self, columns: Sequence[str]) -> int:
+        """Estimated bytes of some columns in memory."""
+        return self.count * row_width(pa.schema([self.schema.field(name) for name in columns]))
 
-    return TableView(name, write.change if write is not None else None, stored, kept, staged)
+    def frame(self, spark: SparkSession, columns: Sequence[str], predicate: str | None = None) -> DataFrame:
+        """The rows as a DataFrame whose size Spark knows. `columns` may name metadata columns."""
+        return read_pinned(spark, self.table, columns=columns, filter=predicate, only=self.only)
+
+    def read(self, columns: Sequence[str], predicate: str | None = None) -> pa.Table:
+        """The rows, read by this process."""
+        dataset = self.table.opened()
+        fragments = None if self.only is None else [dataset.get_fragment(number) for number in sorted(self.only)]
+        if fragments == []:
+            return pa.schema([self.schema.field(name) for name in columns]).empty_table()
+        return dataset.scanner(columns=list(columns), filter=predicate, fragments=fragments).to_table()
+
+
+def published_rows(uri: str, file: ManifestFile, options: Mapping[str, str]) -> VersionRows:
+    """All rows of a published version."""
+    return _rows(PinnedTable(uri, file.version, options), file, None)
+
+
+def staged_rows(
+    uri: str, file: ManifestFile, options: Mapping[str, str], only: frozenset[int] | None = None
+) -> VersionRows:
+    """The rows of a version that is not published, or of some of its fragments."""
+    return _rows(PinnedTable(uri, file.version, options, manifest=serialized_manifest(file)), file, only)
+
+
+def added_rows(target: StageTarget, fragments: Sequence[FragmentMetadata], head: ManifestFile | None) -> VersionRows:
+    """Rows that are staged to be added to the head, or to be the first version of a table."""
+    if head is not None and not fragments:
+        return staged_rows(target.uri, head, target.storage_options, frozenset())
+    operation: Operation = append_operation(fragments) if head else overwrite_operation(target.schema, fragments)
+    version = head.version if head is not None else 0
+    step = take_step("stage", operation, read_version=version, before=lambda: head, now_ns=time.time_ns())
+    added = fragment_ids(step.after) - fragment_ids(head)
+    return staged_rows(target.uri, step.after, target.storage_options, added)
+
+
+def fragment_ids(file: ManifestFile | None) -> frozenset[int]:
+    """The ids of the fragments of a version; none for no version."""
+    return frozenset() if file is None else frozenset(int(fragment.id) for fragment in file.manifest.fragments)
+
+
+def _rows(table: PinnedTable, file: ManifestFile, only: frozenset[int] | None) -> VersionRows:
+    count = sum(
+        int(fragment.physical_rows) - int(fragment.deletion_file.num_deleted_rows)
+        for fragment in file.manifest.fragments
+        if only is None or fragment.id in only
+    )
+    return VersionRows(table, arrow_schema(file.manifest.fields), count, only)

@@ -148,7 +148,7 @@ def _change(statement: Statement, changes: TableChanges, reports: Sequence[Repor
     for report in reports:
         addresses |= BitMap64.deserialize(report.addresses)
     new = [fragment for report in reports for fragment in new_fragments(_fragments(report.inserted))]
-    moved = [fragment for report in reports for fragment in _moved(report)]
+    moved = [fragment for report in reports for fragment in moved_fragments(report)]
     if not addresses and not new:
         return
     updated, removed = _without(changes, addresses)
@@ -166,7 +166,7 @@ def _change(statement: Statement, changes: TableChanges, reports: Sequence[Repor
     transaction.take(changes, operation, call=call, guard=guard)
 
 
-def _moved(report: Report) -> Iterator[pb.DataFragment]:
+def moved_fragments(report: Report) -> Iterator[pb.DataFragment]:
     """Fragments of updated rows, with the ids that the rows keep."""
     ids = np.frombuffer(report.ids, np.uint64)
     start = 0

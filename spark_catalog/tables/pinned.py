@@ -35,12 +35,14 @@ class PinnedTable:
         storage_options: Options of Lance for the object store.
         content: Digest of the files of the version, empty if unknown. It tells a version from one of the same number
             in another table that took its place.
+        manifest: Manifest of a version that is not published, as `LanceDataset` takes it; None for a published one.
     """
 
     uri: str
     version: int
     storage_options: Mapping[str, str] = field(default_factory=dict)
     content: str = ""
+    manifest: bytes | None = None
 
     def open(self) -> lance.LanceDataset:
         """Open the version.
@@ -50,10 +52,13 @@ class PinnedTable:
             WorkFailed: The version cannot be read.
         """
         session = lance.Session(index_cache_size_bytes=_INDEX_CACHE, metadata_cache_size_bytes=_METADATA_CACHE)
+        options = dict(self.storage_options) or None
         with explained(f"{self.uri}: version {self.version}"):
-            return lance.dataset(
-                self.uri, version=self.version, storage_options=dict(self.storage_options) or None, session=session
-            )
+            if self.manifest is not None:
+                return lance.LanceDataset(
+                    self.uri, serialized_manifest=self.manifest, storage_options=options, session=session
+                )
+            return lance.dataset(self.uri, version=self.version, storage_options=options, session=session)
 
     def opened(self) -> lance.LanceDataset:
         """The version, which this process opens once as long as it is one of the last few. Thread-safe.
@@ -73,9 +78,9 @@ class PinnedTable:
         return found
 
 
-def content_digest(fragments: list[FragmentMetadata]) -> str:
-    """Digest of the names of all files of a version."""
-    digest = blake2b(digest_size=12)
+def content_digest(fragments: list[FragmentMetadata], manifest: bytes | None = None) -> str:
+    """Digest of the names of all files of a version, and of its manifest if it is not published."""
+    digest = blake2b(manifest or b"", digest_size=12)
     for fragment in fragments:
         digest.update(str(fragment.id).encode())
         for file in fragment.files:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,7 @@ def plan_scan(
     max_rows: int = MAX_ROWS,
     max_bytes: int = MAX_BYTES,
     tasks: int = 1,
+    only: Collection[int] | None = None,
 ) -> PlannedScan:
     """Divide a scan into splits. Reads the manifest and no data.
 
@@ -62,6 +63,7 @@ def plan_scan(
         max_rows: Rows of a split.
         max_bytes: Bytes of a split.
         tasks: Number of tasks that run at the same time. Splits are made smaller for them, down to `MIN_ROWS`.
+        only: Ids of the fragments to read, all of them if None. Not for a search.
 
     Returns:
         The splits, the schema and the size of the result.
@@ -78,7 +80,8 @@ def plan_scan(
     _check(table, dataset, scan)
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     share = row_width(stored) / max(1, row_width(dataset.schema))
-    sizes = [_size(fragment, share, dataset.schema) for fragment in fragments]
+    chosen = [fragment for fragment in fragments if only is None or fragment.id in only]
+    sizes = [_size(fragment, share, dataset.schema) for fragment in chosen]
     evenly = -(-sum(size.rows for size in sizes) // max(1, tasks))
     splits = _splits(scan, sizes, min(max_rows, max(evenly, MIN_ROWS)), max_bytes)
     rows = sum(split.rows for split in splits)
@@ -88,7 +91,7 @@ def plan_scan(
         rows = min(rows, scan.nearest.k)
     total = max(1, sum(size.rows for size in sizes))
     stored_bytes = sum(size.bytes for size in sizes) * rows // total
-    pinned = replace(table, content=content_digest(fragments))
+    pinned = replace(table, content=content_digest(fragments, table.manifest))
     return PlannedScan(
         pinned, scan, spark_schema(stored), tuple(splits), rows, max(rows * row_width(stored), stored_bytes)
     )

@@ -17,6 +17,7 @@ from spark_catalog.sql.requirements import EXTENSIONS
 from tests.emulators import Emulator
 from tests.lossy_proxy import LossyProxy, serve_lossily
 from tests.server.servers import ServerProcess
+from tests.spark.social import Social
 
 
 @pytest.fixture(scope="session")
@@ -87,3 +88,9 @@ def namespace(catalog: CatalogServer) -> list[str]:
 def proxy(server_url: str) -> Iterator[LossyProxy]:
     with serve_lossily(server_url) as state:
         yield state
+
+
+@pytest.fixture
+def social(spark: SparkSession, catalog: CatalogServer, namespace: list[str]) -> Social:
+    """A graph without tables in a new namespace."""
+    return Social(spark, catalog, namespace)

@@ -12,12 +12,10 @@ import lance
 import pytest
 from lance.namespace import RestNamespace
 from lance_namespace import DeclareTableRequest, DropTableRequest
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from spark_catalog import (
     CatalogServer,
-    Edge,
     Graph,
     GraphCheckFailed,
     GraphConflict,
@@ -32,67 +30,10 @@ from spark_catalog import (
     read_graph,
     read_table,
 )
-from spark_catalog.read import tables_in
 from tests.lossy_proxy import LossyProxy
+from tests.spark.social import GRAPH, Social
 
 pytestmark = pytest.mark.spark
-
-GRAPH = Graph(nodes={"person": Node("id")}, edges={"knows": Edge("person", "person", src="a", dst="b")})
-
-
-class Social:
-    """A small graph in a new namespace."""
-
-    def __init__(self, spark: SparkSession, catalog: CatalogServer, namespace: list[str]) -> None:
-        self.spark = spark
-        self.catalog = catalog
-        self.namespace = namespace
-
-    def write(self, server: CatalogServer | str | None = None, **options: object) -> GraphWrite:
-        options = {"graph": GRAPH} | options
-        return GraphWrite(self.spark, server or self.catalog, namespace=self.namespace, **options)
-
-    def people(self, *ids: int | None, name: str = "p") -> DataFrame:
-        return self.spark.createDataFrame([(n, f"{name}{n}") for n in ids], "id long, name string").coalesce(1)
-
-    def pairs(self, *pairs: tuple[int, int]) -> DataFrame:
-        return self.spark.createDataFrame(list(pairs), "a long, b long").coalesce(1)
-
-    def load(self) -> int | None:
-        """Write three people and two pairs; the catalog version that holds them."""
-        with self.write() as tx:
-            tx.append("person", self.people(1, 2, 3))
-            tx.append("knows", self.pairs((1, 2), (2, 3)))
-        return tx.result.catalog_version
-
-    def open(self, name: str, catalog_version: int | None = None) -> lance.LanceDataset:
-        state = self.catalog.pins(catalog_version).tables[(*self.namespace, name)]
-        dataset = lance.dataset(state.uri, version=state.version)
-        dataset.validate()
-        return dataset
-
-    def pinned(self, catalog_version: int | None = None) -> dict[str, int | None]:
-        """The versions of the tables. Maintenance changes the catalog version, too, so it is not compared."""
-        tables = self.catalog.pins(catalog_version).tables
-        return {name: state.version for name, state in tables_in(tables, self.namespace).items()}
-
-    def people_now(self) -> dict[int, str]:
-        return {row["id"]: row["name"] for row in self.open("person").to_table().to_pylist()}
-
-    def pairs_now(self) -> list[tuple[int, int]]:
-        return sorted((row["a"], row["b"]) for row in self.open("knows").to_table().to_pylist())
-
-    def files(self) -> set[Path]:
-        """All data and deletion files of the namespace, committed or not."""
-        root = Path(urlsplit(self.catalog.state().root).path)
-        found = root.glob(f"*_{self.namespace[0]}$*/*/*")
-        return {path for path in found if path.parent.name in ("data", "_deletions")}
-
-
-@pytest.fixture
-def social(spark: SparkSession, catalog: CatalogServer, namespace: list[str]) -> Social:
-    return Social(spark, catalog, namespace)
-
 
 # -- commits
 
@@ -401,13 +342,6 @@ def test_a_write_that_was_never_sent_has_no_unknown_outcome(social: Social, prox
 
 
 # -- invalid calls
-
-
-def test_a_second_change_of_a_table_must_be_an_append(social: Social) -> None:
-    social.load()
-    with pytest.raises(InvalidWrite, match="person: append after upsert in one write"), social.write() as tx:
-        tx.upsert("person", social.people(1), on="id")
-        tx.append("person", social.people(4))
 
 
 def test_columns_are_compared_before_any_job_runs(social: Social) -> None:

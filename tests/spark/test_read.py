@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -13,9 +14,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from lance_core.format.manifest import parse_manifest_file, serialized_manifest
 from spark_catalog import CatalogServer, GraphWrite
 from spark_catalog.errors import InvalidWrite
-from spark_catalog.read import read_data_files, read_graph, read_pinned, read_table
+from spark_catalog.read import read_graph, read_pinned, read_table
 from spark_catalog.tables.frames import scan_frame
 from spark_catalog.tables.pinned import MAX_OPEN, PinnedTable
 from spark_catalog.tables.planned import count_rows, plan_scan
@@ -87,12 +89,19 @@ def test_a_table_without_fragments_is_empty(spark: SparkSession, uri: str) -> No
     assert read_pinned(spark, PinnedTable(uri, 1)).collect() == []
 
 
-def test_data_files_are_read_before_they_are_committed(spark: SparkSession, uri: str) -> None:
+def test_some_fragments_of_a_version_are_read(spark: SparkSession, uri: str) -> None:
     rows = pa.table({"a": pa.array([1, 2, 3], pa.uint32()), "b": ["x", "y", "z"]})
-    fragments = lance.fragment.write_fragments(rows, uri, mode="overwrite", max_rows_per_file=2)
-    files = [f"data/{file.path}" for fragment in fragments for file in fragment.files]
-    assert len(files) == 2
-    assert read_data_files(spark, uri, files, ["a"], {}).orderBy("a").collect() == [(1,), (2,), (3,)]
+    lance.write_dataset(rows, uri, max_rows_per_file=1)
+    some = read_pinned(spark, PinnedTable(uri, 1), columns=["a"], only=[0, 2])
+    assert some.orderBy("a").collect() == [(1,), (3,)]
+
+
+def test_a_version_that_is_not_published_is_read_by_its_manifest(spark: SparkSession, uri: str) -> None:
+    lance.write_dataset(pa.table({"a": [1, 2, 3]}), uri)
+    path = next(Path(uri.removeprefix("file://"), "_versions").iterdir())
+    manifest = serialized_manifest(parse_manifest_file(path.read_bytes()))
+    path.unlink()
+    assert read_pinned(spark, PinnedTable(uri, 1, manifest=manifest)).count() == 3
 
 
 def test_digits_below_a_microsecond_are_dropped(spark: SparkSession, uri: str) -> None:

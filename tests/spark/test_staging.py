@@ -13,19 +13,16 @@ import lance
 import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from lance_core.tables.dataset import Dataset
+from spark_catalog.changes.deletes import stage_deletes
+from spark_catalog.changes.merges import MergeRules, StagedMerge, stage_merge
 from spark_catalog.errors import GraphCheckFailed, InvalidWrite, last_line
-from spark_catalog.staging import (
-    StagedFragments,
-    StagedUpsert,
-    StageTarget,
-    discard_files,
-    stage,
-    stage_deletes,
-    stage_partition,
-    stage_upsert,
-)
+from spark_catalog.staging import DRIVER_BYTES, StagedFragments, StageTarget, discard_files, stage, stage_partition
+from table_data.batch_operations import TableState
+from table_data.composition import transaction_message
+from table_data.table_changes import TableChanges
 
 pytestmark = pytest.mark.spark
 
@@ -38,6 +35,20 @@ def rows_of(uri: str, version: int | None = None) -> list[dict[str, object]]:
 
 def create(uri: str, rows: list[dict[str, object]], schema: pa.Schema = SCHEMA, **options: object) -> None:
     lance.write_dataset(pa.Table.from_pylist(rows, schema=schema), uri, **options)
+
+
+def upsert(
+    spark: SparkSession, df: DataFrame, target: StageTarget, rules: MergeRules | None = None, bound: int = DRIVER_BYTES
+) -> StagedMerge | StagedFragments:
+    """Merge on `id`."""
+    changes = TableChanges(TableState(("t",), target.uri, target.read_version), {})
+    return stage_merge(spark, df, changes, target, rules or MergeRules(("id",)), driver_bytes=bound)
+
+
+def commit(uri: str, staged: StagedMerge) -> None:
+    """Commit a merge to version 1."""
+    assert staged.operation is not None
+    Dataset.open(uri).commit(transaction_message(staged.operation, 1, None))
 
 
 def data_files(uri: str) -> set[str]:
@@ -131,7 +142,7 @@ def test_retried_tasks_give_one_report_per_partition(java: str, tmp_path: Path) 
         from pathlib import Path
         import lance, pyarrow as pa
         from pyspark import TaskContext
-        from pyspark.sql import SparkSession
+        from pyspark.sql import DataFrame, SparkSession
         from spark_catalog import staging
         from spark_catalog.spark_session import configure, start
 
@@ -206,17 +217,17 @@ def test_a_predicate_that_does_not_fit_is_refused_before_any_task(spark: SparkSe
 def test_an_upsert_is_merged_and_not_committed(spark: SparkSession, uri: str) -> None:
     create(uri, [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
     df = spark.createDataFrame([(2, "B"), (3, "C")], "id long, name string")
-    staged = stage_upsert(df, StageTarget("t", uri, SCHEMA, read_version=1), ["id"])
-    assert isinstance(staged, StagedUpsert)
+    staged = upsert(spark, df, StageTarget("t", uri, SCHEMA, read_version=1))
+    assert isinstance(staged, StagedMerge)
     assert (staged.rows, staged.updated, len(staged.new_files)) == (2, 1, 1)
     assert lance.dataset(uri).version == 1
-    lance.LanceDataset.commit(uri, staged.operation, read_version=1)
+    commit(uri, staged)
     assert [row["name"] for row in rows_of(uri)] == ["a", "B", "C"]
 
 
 def test_an_upsert_into_a_new_table_is_an_append(spark: SparkSession, uri: str) -> None:
     df = spark.createDataFrame([(2, "B")], "id long, name string")
-    staged = stage_upsert(df, StageTarget("t", uri, SCHEMA), ["id"])
+    staged = upsert(spark, df, StageTarget("t", uri, SCHEMA))
     assert isinstance(staged, StagedFragments)
     assert (staged.rows, set(staged.files)) == (1, data_files(uri))
 
@@ -224,7 +235,7 @@ def test_an_upsert_into_a_new_table_is_an_append(spark: SparkSession, uri: str) 
 def test_an_upsert_of_two_rows_with_one_key_is_refused(spark: SparkSession, uri: str) -> None:
     df = spark.createDataFrame([(2, "B"), (2, "C"), (3, "D")], "id long, name string")
     with pytest.raises(GraphCheckFailed, match=r"t: more than one row for a key \(id\).*: 1 distinct.*2"):
-        stage_upsert(df, StageTarget("t", uri, SCHEMA), ["id"])
+        upsert(spark, df, StageTarget("t", uri, SCHEMA))
 
 
 def test_only_named_files_are_discarded(spark: SparkSession, uri: str) -> None:
