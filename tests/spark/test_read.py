@@ -98,7 +98,7 @@ def test_some_fragments_of_a_version_are_read(spark: SparkSession, uri: str) -> 
 
 def test_a_version_that_is_not_published_is_read_by_its_manifest(spark: SparkSession, uri: str) -> None:
     lance.write_dataset(pa.table({"a": [1, 2, 3]}), uri)
-    path = next(Path(uri.removeprefix("file://"), "_versions").iterdir())
+    [path] = Path(uri.removeprefix("file://"), "_versions").glob("*.manifest")
     manifest = serialized_manifest(parse_manifest_file(path.read_bytes()))
     path.unlink()
     assert read_pinned(spark, PinnedTable(uri, 1, manifest=manifest)).count() == 3
