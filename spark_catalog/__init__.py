@@ -12,7 +12,7 @@ staging        data files, written by Spark tasks
 checks         rules of the graph
 views          rows of published and of staged versions
 read           `read_table`, `read_graph`: tables as DataFrames
-streaming      `StreamWriter`: streams, each micro-batch once
+streaming      `StreamWriter`, `graph_changes`, `read_changes`: streams, each micro-batch once, and changes
 results        results and progress of a write
 errors         exceptions
 spark_session  settings of a Spark session
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from spark_catalog.spark_session import configure, start
     from spark_catalog.sql.blocks import lance_transaction
     from spark_catalog.sql.settings import session
+    from spark_catalog.streaming.change_frames import read_changes
+    from spark_catalog.streaming.graph_changes import GraphChanges, GraphStep, graph_changes
     from spark_catalog.streaming.stream_writer import StreamWriter
     from spark_catalog.write import GraphWrite
 
@@ -53,11 +55,13 @@ __all__ = [
     "Edge",
     "EpochTaken",
     "Graph",
+    "GraphChanges",
     "GraphCheckFailed",
     "GraphConflict",
     "GraphError",
     "GraphPreview",
     "GraphSnapshot",
+    "GraphStep",
     "GraphTableResult",
     "GraphWrite",
     "GraphWriteResult",
@@ -71,7 +75,9 @@ __all__ = [
     "WriteRejected",
     "WriteUnknown",
     "configure",
+    "graph_changes",
     "lance_transaction",
+    "read_changes",
     "read_graph",
     "read_table",
     "session",
@@ -105,6 +111,10 @@ _HOMES: Final = {
     "start": "spark_catalog.spark_session",
     "lance_transaction": "spark_catalog.sql.blocks",
     "session": "spark_catalog.sql.settings",
+    "read_changes": "spark_catalog.streaming.change_frames",
+    "GraphChanges": "spark_catalog.streaming.graph_changes",
+    "GraphStep": "spark_catalog.streaming.graph_changes",
+    "graph_changes": "spark_catalog.streaming.graph_changes",
     "StreamWriter": "spark_catalog.streaming.stream_writer",
     "GraphWrite": "spark_catalog.write",
 }

@@ -84,7 +84,7 @@ def read_table(
         InvalidWrite: There is no such table, version or column, or the filter does not fit the table.
         ServerUnreachable: The server does not respond.
     """
-    with _connected(server) as catalog:
+    with connected(server) as catalog:
         pins = catalog.pins(catalog_version)
     state = pins.tables.get(tuple(table_id))
     if state is None or state.version is None:
@@ -146,7 +146,7 @@ def read_graph(
     edges: dict[str, Edge] = {}
     frames: dict[str, DataFrame] = {}
     versions: dict[str, int] = {}
-    with _connected(server) as catalog:
+    with connected(server) as catalog:
         pins = catalog.pins(catalog_version)
         for name, state in tables_in(pins.tables, namespace).items():
             if state.version is None:
@@ -173,7 +173,7 @@ def tables_in(tables: Mapping[TableId, TableState], namespace: Sequence[str]) ->
 
 
 @contextmanager
-def _connected(server: CatalogServer | str) -> Iterator[CatalogServer]:
+def connected(server: CatalogServer | str) -> Iterator[CatalogServer]:
     """The given connections, or new ones to a URL that are closed with the block."""
     if isinstance(server, CatalogServer):
         yield server

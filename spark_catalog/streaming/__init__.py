@@ -4,6 +4,9 @@ stream_writer  `StreamWriter`: many tables from `foreachBatch`, each epoch once
 sink           sink of the data source: one table, each epoch once
 epochs         `Epoch`: a write that commits at most once
 source         stream of the rows that versions of a table add or change
+graph_changes  `graph_changes`: several tables in step
+steps          ranges of catalog versions, as a stream
+change_frames  `read_changes`: changes of one table as a DataFrame
 changes        which rows those are, told by transactions and manifests
 change_rows    these rows, divided among tasks and read there
 policy         what other changes mean to a reader

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from namespace_client.http import CatalogServer
 from spark_catalog.errors import InvalidWrite
+from spark_catalog.read import connected
 from spark_catalog.streaming.epochs import ATTEMPTS, Epoch
 from spark_catalog.streaming.marks import checkpoint_id, marks_table
 from spark_catalog.write import GraphWrite
@@ -89,7 +89,7 @@ class StreamWriter:
                     "no id of a checkpoint"
                 )
             table = marks_table(self._namespace, query)
-            with _connected(self._server) as access:
+            with connected(self._server) as access:
                 Epoch(access, table, epoch, checkpoint, self._storage, self._attempts).commit(
                     lambda: GraphWrite(rows.sparkSession, access, namespace=self._namespace, **self._options),
                     lambda write: write.transaction,
@@ -97,12 +97,3 @@ class StreamWriter:
                 )
 
         return run
-
-
-@contextmanager
-def _connected(server: CatalogServer | str) -> Iterator[CatalogServer]:
-    if isinstance(server, CatalogServer):
-        yield server
-    else:
-        with CatalogServer(server) as connection:
-            yield connection
