@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def write_file(reader: pa.RecordBatchReader, sink: Any, begin: Callable[[], None] = lambda: None) -> None:
-    """Write all rows to a file-like object; `begin` is called when the first are there, before they are written.
+def write_file(reader: pa.RecordBatchReader, sink: Any) -> None:
+    """Write all rows to a file-like object, nothing before the first are there.
 
     Each column has one dictionary in a file, to which values may be added. Fragments of a table have their own.
     """
-    first = next(reader, None)
-    begin()
+    batch = next(reader, None)
     options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
     dictionaries = {at: _Dictionary() for at, field in enumerate(reader.schema) if pa.types.is_dictionary(field.type)}
     writer = pa.ipc.new_file(sink, reader.schema, options=options)
-    batch = first
     while batch is not None:
         for at, dictionary in dictionaries.items():
             batch = batch.set_column(at, reader.schema[at], dictionary.encoded(batch.column(at)))

@@ -6,12 +6,13 @@ The parent holds the other end of the control connection. It sends one of
     ("stage", number, table)             of a change that began; any number of times
     ("discard", number)                  what was staged last, which was rejected
     ("end", number)                      of a change; others may begin before it
-    ("read", job, table)                 then the descriptor of the answer's rows
+    ("read", job, table)
 
 and gets for each stage, discard and read one of
 
     ("staged", staged)            ("value", json)           ("discarded",)
-    ("rows",)                     the answer's rows follow through their descriptor; at their end ("done",)
+    ("file", rows)                all rows, where they are few
+    ("rows",)                     then the descriptor to read the rows from; at their end ("done",)
     ("error", error)              a `ClientError`; also instead of ("done",)
 
 The worker ends when the parent does. It may allocate MEMORY bytes, 0 is no bound: a body that claims more is an error.
@@ -19,6 +20,7 @@ The worker ends when the parent does. It may allocate MEMORY bytes, 0 is no boun
 
 from __future__ import annotations
 
+import io
 import os
 import resource
 import select
@@ -26,7 +28,7 @@ import sys
 import threading
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import recv_handle
+from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any
 
 import pyarrow as pa
@@ -38,11 +40,14 @@ from table_data.frames import FrameReader
 from table_data.jobs import Job
 from table_data.open_tables import OpenTables
 from table_data.operations import READS
+from table_data.pipes import open_pipe
 from table_data.pylance_errors import explained
 from table_data.sessions import ChangeSession
 
 _NICE = 10
 """Work on rows gives way to the catalog, which answers in less than a millisecond."""
+_FEW = 1 << 18
+"""Bytes of rows that are answered in one message."""
 
 
 class Worker:
@@ -86,26 +91,59 @@ class Worker:
         self._connection.send(reply)
 
     def _read(self, job: Job, table: TableState) -> None:
-        sink = os.fdopen(recv_handle(self._connection), "wb", buffering=1 << 20)
+        sink = _Sink(self._connection)
         try:
             with explained(f"{job.operation} of {DELIMITER.join(table.id)}"):
                 answer = READS[job.operation](self._tables.open(table, job.options), job.request)
                 if isinstance(answer, pa.RecordBatchReader):
-                    self._write(answer, sink)
-                    reply: tuple[Any, ...] = ("done",)
+                    write_file(answer, pa.PythonFile(sink, mode="w"))
+                    reply = sink.end()
                 else:
                     reply = ("value", answer)
         except Exception as error:  # noqa: BLE001 - as above
             reply = ("error", portable(error))
         finally:
-            with suppress(OSError):  # the client went away, and what is buffered has no reader
-                sink.close()
+            sink.close()
         self._connection.send(reply)
 
-    def _write(self, reader: pa.RecordBatchReader, sink: Any) -> None:
-        """Write rows as an Arrow IPC file. Announced with the first batch, so that errors before it have no answer."""
-        write_file(reader, pa.PythonFile(sink, mode="w"), lambda: self._connection.send(("rows",)))
-        sink.flush()
+
+class _Sink:
+    """A file-like object for the rows of an answer: they go through a pipe, unless they are few."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._few: list[bytes] = []
+        self._size = 0
+        self._pipe: io.BufferedWriter | None = None
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        """Take bytes. The other end is told of the pipe before anything is in it."""
+        if self._pipe is not None:
+            return self._pipe.write(data)
+        self._few.append(bytes(data))
+        self._size += len(data)
+        if self._size > _FEW:
+            source, sink = open_pipe()
+            with source:
+                self._connection.send(("rows",))
+                send_handle(self._connection, source.fileno(), os.getppid())
+            self._pipe = io.BufferedWriter(sink, 1 << 20)
+            self._pipe.writelines(self._few)
+        return len(data)
+
+    def end(self) -> tuple[Any, ...]:
+        """Bring what is buffered on its way, and tell the answer."""
+        if self._pipe is None:
+            return ("file", b"".join(self._few))
+        self._pipe.flush()
+        return ("done",)
+
+    def close(self) -> None:
+        """Close the pipe."""
+        if self._pipe is not None:
+            with suppress(OSError):  # the client went away, and what is buffered has no reader
+                self._pipe.close()
 
 
 def portable(error: Exception) -> ClientError:

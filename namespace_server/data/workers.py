@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import io
 import logging
-import os
 import select
 import socket
 import subprocess
@@ -15,7 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import send_handle
+from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any, Final
 
 from lance_namespace.errors import ServiceUnavailableError
@@ -24,10 +21,10 @@ from namespace_server.data.cancellation import Cancellation
 from table_data.batch_operations import TableState
 from table_data.errors import ClientError, WorkFailed
 from table_data.jobs import Job, Staged
+from table_data.pipes import CHUNK, PipeEnd
 
 _log = logging.getLogger(__name__)
 
-_CHUNK: Final = 1 << 20
 _TABLES: Final = 64
 """Tables that a worker is known to have open. It keeps so many (`table_data.open_tables`)."""
 
@@ -78,12 +75,14 @@ class WorkerPool:
 
         What the block leaves unread ends the worker, and so does `cancellation`.
         """
-        source, sink = open_pipe()
-        with source, sink, self._worker(table.uri) as worker, (cancellation or Cancellation()).ends(worker.interrupt):
+        with self._worker(table.uri) as worker, (cancellation or Cancellation()).ends(worker.interrupt):
             worker.send(("read", job, table))
-            worker.send_descriptor(sink.fileno())
-            sink.close()
-            yield RowStream(worker, source, worker.answer())
+            reply = worker.answer()
+            if reply[0] != "rows":
+                yield RowStream(worker, reply)
+                return
+            with worker.receive_pipe() as pipe:
+                yield RowStream(worker, reply, pipe)
 
     def close(self) -> None:
         """End the workers. Jobs in progress are ended too, as those of a client that went away."""
@@ -158,18 +157,6 @@ class WorkerPool:
             return worker
 
 
-class PipeEnd(io.FileIO):
-    """One end of a pipe, closed when it is dropped."""
-
-
-def open_pipe() -> tuple[PipeEnd, PipeEnd]:
-    """The end to read from and the end to write to."""
-    source, sink = os.pipe()
-    with suppress(OSError):  # more than this system allows
-        fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _CHUNK)
-    return PipeEnd(source, "rb"), PipeEnd(sink, "wb")
-
-
 class Worker:
     """One process and the connection to it."""
 
@@ -228,6 +215,13 @@ class Worker:
     def send_descriptor(self, descriptor: int) -> None:
         """Give the worker a duplicate of a descriptor."""
         send_handle(self._connection, descriptor, self._process.pid)
+
+    def receive_pipe(self) -> PipeEnd:
+        """The end of a pipe that the worker writes to. Raises `ClientError`."""
+        try:
+            return PipeEnd(recv_handle(self._connection), "rb")
+        except (EOFError, OSError) as error:
+            raise self._lost() from error
 
     def answer(self, timeout: float | None = None) -> tuple[Any, ...]:
         """What the worker answers; an error that it answers is raised. Raises `ClientError`, `WorkTimeout`."""
@@ -341,19 +335,20 @@ class _RemoteChange:
 class RowStream:
     """The bytes of rows as an Arrow IPC file, as a worker writes them; or the value that it answered instead."""
 
-    def __init__(self, worker: Worker, pipe: PipeEnd, reply: tuple[Any, ...]) -> None:
+    def __init__(self, worker: Worker, reply: tuple[Any, ...], pipe: PipeEnd | None = None) -> None:
         self._worker = worker
         self._pipe = pipe
+        self._few: bytes = reply[1] if reply[0] == "file" else b""
         self.value: tuple[Any] | None = (reply[1],) if reply[0] == "value" else None
-        self.ended = reply[0] != "rows"
 
     def read(self) -> bytes:
         """The next bytes; none at the end. Blocking. Raises `ClientError` if the work fails on the way."""
-        if self.ended:
-            return b""
+        if self._pipe is None:
+            few, self._few = self._few, b""
+            return few
         self._worker.wait_for(self._pipe)
-        data = self._pipe.read(_CHUNK)
+        data = self._pipe.read(CHUNK)
         if not data:
-            self.ended = True
+            self._pipe = None
             self._worker.answer()
         return data or b""

@@ -19,11 +19,12 @@ from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import NEWEST, DataAnswer, DataOperations, ReadPoint, RowsAnswer
 from namespace_server.data.port import TableCatalog
 from namespace_server.data.uploads import StagedUploads
-from namespace_server.data.workers import PipeEnd, WorkerPool, open_pipe
+from namespace_server.data.workers import WorkerPool
 from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
 from namespace_server.rest.limits import DataLimits
 from table_data.batch_operations import Json
 from table_data.frames import END, frame_head
+from table_data.pipes import PipeEnd, open_pipe
 
 T = TypeVar("T")
 
@@ -185,6 +186,9 @@ class _Lane:
         await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)
 
 
+_Whole = tuple[RowsAnswer, bytes]
+
+
 class _Produced:
     """Bytes from a thread to the event loop, a few at a time."""
 
@@ -195,24 +199,36 @@ class _Produced:
         self._cancelled = False
         self.cancellation = cancellation
 
-    def run(self, begin: Callable[[], AbstractContextManager[RowsAnswer]]) -> None:
-        """Put the answer and then its bytes; in a thread.
+    def run(self, begin: Callable[[], AbstractContextManager[RowsAnswer]]) -> _Whole | None:
+        """Return the answer with its bytes if they are few, or put it and then its bytes; in a thread.
 
         Raises `ClientDisconnected` if they are not taken, and what the work raises.
         """
         with begin() as answer:
+            data, following = answer.rows.read(), answer.rows.read()
+            if not following:
+                return answer, data
             self._put(answer)
-            while data := answer.rows.read():
+            while data:
                 self._put(data)
+                data, following = following, following and answer.rows.read()
+        return None
 
-    async def answer(self, work: asyncio.Future[None]) -> RowsAnswer:
+    async def answer(self, work: asyncio.Future[_Whole | None]) -> RowsAnswer:
         """The answer, when the first bytes are there. Raises what the work raises before them."""
         first = await self._next(work)
+        if first is None:
+            whole = work.result()
+            assert whole is not None
+            return whole[0]
         assert isinstance(first, RowsAnswer)
         return first
 
-    async def chunks(self, work: asyncio.Future[None]) -> AsyncIterator[bytes]:
+    async def chunks(self, work: asyncio.Future[_Whole | None]) -> AsyncIterator[bytes]:
         """The bytes. Raises what the work raises."""
+        if work.done() and not work.exception() and (whole := work.result()) is not None:
+            yield whole[1]
+            return
         while (data := await self._next(work)) is not None:
             assert isinstance(data, bytes)
             yield data
@@ -236,7 +252,7 @@ class _Produced:
                 f"expected a client that reads its answer, found none within {self._patience:g} s"
             ) from None
 
-    async def _next(self, work: asyncio.Future[None]) -> RowsAnswer | bytes | None:
+    async def _next(self, work: asyncio.Future[_Whole | None]) -> RowsAnswer | bytes | None:
         if self._queue.empty():
             getting = asyncio.ensure_future(self._queue.get())
             waited: set[asyncio.Future[Any]] = {getting, work}

@@ -12,11 +12,12 @@ import lance
 import pyarrow as pa
 import pytest
 
-from namespace_server.data.workers import PipeEnd, WorkerPool, WorkTimeout, open_pipe
+from namespace_server.data.workers import WorkerPool, WorkTimeout
 from table_data.batch_operations import TableState
 from table_data.errors import ColumnNotFound, InvalidCall, WorkFailed
 from table_data.frames import END, frame_head
 from table_data.jobs import Job
+from table_data.pipes import PipeEnd, open_pipe
 
 pytestmark = pytest.mark.slow
 COUNT = Job("count_table_rows", {})
