@@ -1,4 +1,4 @@
-"""Rows written over HTTP: inserts of three sizes, an update, a delete, a merge, and inserts of many clients at once."""
+"""Rows written over HTTP: inserts, an update, a delete, a merge, an index, and inserts of many clients at once."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def run(directory: Path) -> Report:
     return Report(
         "row_writes",
         "Writing rows",
-        f"Medians of requests by one client. Updates, deletes and merges change some of {count(ROWS)} rows. Then "
-        f"{CLIENTS} clients insert for {SECONDS:.0f} s, each with one request under way.",
+        f"Medians of requests by one client. Updates, deletes and merges change some of {count(ROWS)} rows, which then "
+        f"get an index. At the end {CLIENTS} clients insert for {SECONDS:.0f} s, each with one request under way.",
         [table, together],
     )
 
@@ -89,6 +89,8 @@ def _measure_times(server: Server, most: int | None) -> dict[str, float]:
         found["delete of 100 rows"] = _median(
             CHANGES, lambda number: _change(client, f"{route}/delete", predicate=_hundred(number))
         )
+        index = partial(_change, client, f"{route}/create_scalar_index", column="id", index_type="BTREE")
+        found["B-tree on a column"] = _median(CHANGES, lambda number: index(name=f"by_id_{number}"))
     return found
 
 
