@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Final
 
 import lance
 
 from table_data.batch_operations import TableState
 from table_data.errors import InvalidCall
+from table_data.jobs import OPEN_TABLES
 from table_data.table_changes import TableChanges
-
-MAX_OPEN: Final = 64
 
 
 class OpenTables:
@@ -31,6 +29,6 @@ class OpenTables:
         if found is None:
             found = changes.dataset()
         self._open[key] = found
-        if len(self._open) > MAX_OPEN:
+        if len(self._open) > OPEN_TABLES:
             self._open.popitem(last=False)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from lance_namespace.errors import (
     ConcurrentModificationError,
@@ -11,14 +11,15 @@ from lance_namespace.errors import (
     TableNotFoundError,
 )
 
-from namespace_server.data.operations import DataAnswer, DataOperations
+from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
 from namespace_server.data.port import TableCatalog
 from table_data.batch_operations import DELIMITER, Json, TableState
 from table_data.jobs import Staged
+from table_data.modes import mode_of
 
 Rows = TypeVar("Rows")
 
-_MODES = {"create": "create", "existok": "exist_ok", "overwrite": "overwrite"}
+_MODES: Final = ("create", "exist_ok", "overwrite")
 
 
 class TableCreation(Generic[Rows]):
@@ -41,7 +42,8 @@ class TableCreation(Generic[Rows]):
             ConcurrentModificationError: another commit was in the way.
             InvalidInputError: properties for a table that was declared with its own, or an unknown mode.
         """
-        mode = creation_mode(request)
+        with namespace_errors():
+            mode = mode_of(request, _MODES)
         wanted = {name: value for name, value in request.items() if name in {"id", "properties"}}
         try:
             table, catalog_version = self._catalog.find_table(wanted)
@@ -72,15 +74,6 @@ class TableCreation(Generic[Rows]):
                 raise ConcurrentModificationError(f"table {name} was created meanwhile; nothing was done") from error
             return DataAnswer(*_found(self._catalog, request))
         return _described(answer, table, request)
-
-
-def creation_mode(request: Json) -> str:
-    """The mode of a CreateTableRequest, in snake case. Raises `InvalidInputError`."""
-    given = str(request.get("mode") or "create")
-    mode = _MODES.get(given.replace("_", "").lower())
-    if mode is None:
-        raise InvalidInputError(f"mode {given[:80]!r}: expected one of {', '.join(_MODES.values())}")
-    return mode
 
 
 def with_properties(staged: Staged, table: TableState) -> list[Json]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-from lance_namespace.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError
+from lance_namespace.errors import TableAlreadyExistsError, TableNotFoundError
 
 from namespace_server.data.creation import with_properties
-from namespace_server.data.operations import DataAnswer, DataOperations
+from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
 from namespace_server.data.port import TableCatalog
 from table_data.batch_operations import DELIMITER, Json
 from table_data.jobs import Staged
+from table_data.modes import mode_of
 
 Rows = TypeVar("Rows")
 
-_MODES = ("create", "append", "overwrite")
+_MODES: Final = ("create", "append", "overwrite")
 
 
 class StagedUploads(Generic[Rows]):
@@ -35,9 +36,8 @@ class StagedUploads(Generic[Rows]):
             TableNotFoundError: there is no table, and the mode is `append`.
             InvalidInputError: an unknown mode.
         """
-        mode = str(request.get("mode") or "create").lower()
-        if mode not in _MODES:
-            raise InvalidInputError(f"mode {mode[:80]!r}: expected one of {', '.join(_MODES)}")
+        with namespace_errors():
+            mode = mode_of(request, _MODES)
         if mode == "append":
             table, catalog_version = self._catalog.find_table({"id": request["id"], "branch": request.get("branch")})
             staged = self._operations.stage("insert_into_table", {**request, "mode": mode}, table, rows)

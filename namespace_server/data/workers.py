@@ -13,20 +13,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
-from typing import Any, Final
+from typing import Any
 
 from lance_namespace.errors import ServiceUnavailableError
 
 from namespace_server.data.cancellation import Cancellation
 from table_data.batch_operations import TableState
 from table_data.errors import ClientError, WorkFailed
-from table_data.jobs import Job, Staged
+from table_data.jobs import OPEN_TABLES, Job, Staged
 from table_data.pipes import CHUNK, PipeEnd
 
 _log = logging.getLogger(__name__)
-
-_TABLES: Final = 64
-"""Tables that a worker is known to have open. It keeps so many (`table_data.open_tables`)."""
 
 
 class WorkTimeout(ServiceUnavailableError):
@@ -197,7 +194,7 @@ class Worker:
         """Remember that the process has a table open."""
         self.tables[table] = None
         self.tables.move_to_end(table)
-        if len(self.tables) > _TABLES:
+        if len(self.tables) > OPEN_TABLES:
             self.tables.popitem(last=False)
 
     def is_alive(self) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Final
 
 from lance_core.transaction.operations import Append
 from table_data import staging
 from table_data.arrow_body import ArrowBody
 from table_data.batch_operations import Json
 from table_data.errors import InvalidCall
+from table_data.modes import mode_of
 from table_data.operations.kinds import Change
 from table_data.table_changes import TableChanges
+
+_MODES: Final = ("append", "overwrite")
 
 
 def insert_into_table(changes: TableChanges, request: Json, rows: ArrowBody | None) -> Json:
@@ -19,7 +23,7 @@ def insert_into_table(changes: TableChanges, request: Json, rows: ArrowBody | No
     Rows for a table without a version become its first version. Appending no rows commits nothing.
     """
     body = given(rows)
-    mode = mode_of(request, "append", ("append", "overwrite"))
+    mode = mode_of(request, _MODES)
     if mode == "overwrite" or not changes.has_version:
         return {"num_inserted_rows": replace_rows(changes, body, f"insert ({mode})")}
     fragments = staging.stage_rows(changes.dataset(), body.reader())
@@ -57,15 +61,6 @@ def create_table(changes: TableChanges, request: Json, rows: ArrowBody | None) -
 
 def _is_on(options: Mapping[str, str], name: str) -> bool:
     return options.get(name, "false").lower() == "true"
-
-
-def mode_of(request: Json, default: str, modes: Sequence[str]) -> str:
-    """The mode of a request, whose name may be in snake or Pascal case. Raises `InvalidCall`."""
-    given = request.get("mode") or default
-    mode = str(given).replace("_", "").lower()
-    if mode not in modes:
-        raise InvalidCall(f"mode {str(given)[:80]!r}: expected one of {', '.join(modes)}")
-    return mode
 
 
 def given(rows: ArrowBody | None) -> ArrowBody:
