@@ -25,8 +25,10 @@ Level = Literal["none", "batch", "full"]
 Columns = Sequence[str]
 
 SAMPLES: Final = 5
-DRIVER_CHECK_BYTES: Final = 128 << 20
-"""Checks of columns up to this size are made in the driver."""
+DRIVER_CHECK_BYTES = 128 << 20
+"""Checks are made in the driver if they hold at most this many bytes of keys in memory."""
+DRIVER_SCAN_BYTES = 512 << 20
+"""... and read at most this many bytes of end points, batch by batch."""
 _END: Final = "end_point"
 
 
@@ -105,8 +107,7 @@ class EndPoints(Check):
 
     def run(self, spark: SparkSession) -> None:
         """Raises `GraphCheckFailed`."""
-        size = self.edges.bytes(self.columns) + (self.nodes.bytes([self.key]) if self.nodes is not None else 0)
-        if size <= DRIVER_CHECK_BYTES and self._same_types():
+        if self._is_small() and self._same_types():
             _refuse_table(self, pa.table({_END: self._unknown()}))
             return
         rows = self.edges.frame(spark, self.columns)
@@ -117,6 +118,10 @@ class EndPoints(Check):
             used = used.join(known, _END, "left_anti")
         _refuse_frame(self, used)
 
+    def _is_small(self) -> bool:
+        nodes = self.nodes.bytes([self.key]) if self.nodes is not None else 0
+        return nodes <= DRIVER_CHECK_BYTES and self.edges.bytes(self.columns) <= DRIVER_SCAN_BYTES
+
     def _same_types(self) -> bool:
         if self.nodes is None:
             return True
@@ -124,8 +129,9 @@ class EndPoints(Check):
         return all(self.edges.schema.field(column).type == kind for column in self.columns)
 
     def _unknown(self) -> pa.Array:
-        rows = self.edges.read(self.columns)
-        used = pc.unique(pa.concat_arrays([pc.unique(rows[column]) for column in self.columns]))
+        used = pa.array([], self.edges.schema.field(self.columns[0]).type)
+        for batch in self.edges.batches(self.columns):
+            used = pc.unique(pa.concat_arrays([used, *(pc.unique(column) for column in batch.columns)]))
         if self.nodes is None:
             return used
         known = self.nodes.read([self.key])[self.key].combine_chunks()

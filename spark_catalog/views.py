@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 from lance.fragment import FragmentMetadata
@@ -16,9 +17,12 @@ from lance_core.transaction.operations import Operation
 from spark_catalog.read import read_pinned
 from spark_catalog.staging import StageTarget
 from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.tables.scans import ROW_ADDRESS
 from spark_catalog.tables.types import row_width
 from table_data.composition import take_step
 from table_data.descriptions import append_operation, overwrite_operation
+
+_BATCH_ROWS: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +42,35 @@ class VersionRows:
     only: frozenset[int] | None = None
 
     def bytes(self, columns: Sequence[str]) -> int:
-        """Estimated bytes of some columns in memory."""
-        return self.count * row_width(pa.schema([self.schema.field(name) for name in columns]))
+        """Estimated bytes of some columns in memory, as Arrow data."""
+        empty = row_width(pa.schema([]))
+        return self.count * (row_width(pa.schema([self.schema.field(name) for name in columns])) - empty)
 
     def frame(self, spark: SparkSession, columns: Sequence[str], predicate: str | None = None) -> DataFrame:
         """The rows as a DataFrame whose size Spark knows. `columns` may name metadata columns."""
         return read_pinned(spark, self.table, columns=columns, filter=predicate, only=self.only)
 
-    def read(self, columns: Sequence[str], predicate: str | None = None) -> pa.Table:
-        """The rows, read by this process."""
+    def batches(
+        self, columns: Sequence[str], predicate: str | None = None, *, addresses: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows, read by this process; with `addresses` their `_rowaddr` is the last column."""
         dataset = self.table.opened()
         fragments = None if self.only is None else [dataset.get_fragment(number) for number in sorted(self.only)]
-        if fragments == []:
-            return pa.schema([self.schema.field(name) for name in columns]).empty_table()
-        return dataset.scanner(columns=list(columns), filter=predicate, fragments=fragments).to_table()
+        if fragments != []:
+            yield from dataset.scanner(
+                columns=list(columns),
+                filter=predicate,
+                fragments=fragments,
+                with_row_address=addresses,
+                batch_size=_BATCH_ROWS,
+            ).to_batches()
+
+    def read(self, columns: Sequence[str], predicate: str | None = None, *, addresses: bool = False) -> pa.Table:
+        """All batches as one table."""
+        fields = [self.schema.field(name) for name in columns]
+        schema = pa.schema([*fields, *([pa.field(ROW_ADDRESS, pa.uint64())] if addresses else [])])
+        batches = self.batches(columns, predicate, addresses=addresses)
+        return pa.Table.from_batches([batch.select(schema.names).cast(schema) for batch in batches], schema)
 
 
 def published_rows(uri: str, file: ManifestFile, options: Mapping[str, str]) -> VersionRows:
@@ -64,6 +83,11 @@ def staged_rows(
 ) -> VersionRows:
     """The rows of a version that is not published, or of some of its fragments."""
     return _rows(PinnedTable(uri, file.version, options, manifest=serialized_manifest(file)), file, only)
+
+
+def published_or_staged(table: PinnedTable, file: ManifestFile) -> VersionRows:
+    """All rows of a version whose place is known."""
+    return _rows(table, file, None)
 
 
 def added_rows(target: StageTarget, fragments: Sequence[FragmentMetadata], head: ManifestFile | None) -> VersionRows:

@@ -27,7 +27,7 @@ from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.operations import Operation, Update
 from lance_core.transaction.reachable import reachable_files
 from spark_catalog.changes.deletes import StagedDeletes, collect_addresses, stage_row_deletes
-from spark_catalog.checks import check_unique, check_unique_rows
+from spark_catalog.checks import DRIVER_CHECK_BYTES, check_unique, check_unique_rows
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.read import read_pinned
 from spark_catalog.sql.tasks import ADDRESS, HAS_ROW, IDENTITY, Report, TableVersion, Write, write_changes
@@ -42,7 +42,7 @@ from spark_catalog.staging import (
     run_reporting,
 )
 from spark_catalog.tables.scans import ROW_ADDRESS, ROW_ID
-from spark_catalog.views import VersionRows, added_rows
+from spark_catalog.views import VersionRows, added_rows, published_or_staged
 from table_data import staging
 from table_data.composition import transaction_message
 from table_data.descriptions import append_operation, delete_operation, new_fragments
@@ -51,6 +51,8 @@ from table_data.table_changes import TableChanges
 
 NotMatched = Literal["insert", "ignore"]
 
+DRIVER_JOIN_BYTES = 128 << 20
+"""Stored keys up to this size are joined with those of the new rows in the driver: a shuffle of them takes longer."""
 _SOURCE: Final = "source"
 _TARGET: Final = "target"
 _FROM: Final = "__from"
@@ -277,17 +279,33 @@ class _Merge:
 
     def _in_place(self, unmatched: BitMap64, head: ManifestFile) -> StagedMerge | None:
         """Delete the stored rows with equal keys; None if a new row has the key of several stored rows."""
+        stored = published_or_staged(self.target.base, head)
+        if stored.bytes(self.rules.on) <= DRIVER_JOIN_BYTES and self.source.bytes(self.rules.on) <= DRIVER_CHECK_BYTES:
+            replaced, used = self._pairs_here(stored)
+        else:
+            replaced, used = self._pairs()
+        if len(used) != len(replaced):
+            return None
+        added = append_operation(self.staged.fragments).fragments
+        inserted = self.staged.rows - len(used)
+        return self._result(head, replaced | unmatched, added, inserted, len(replaced), len(unmatched))
+
+    def _pairs_here(self, stored: VersionRows) -> tuple[BitMap64, BitMap64]:
+        """Addresses of the stored and of the new rows with equal keys, joined in the driver."""
+        new = self.source.read(self.rules.on, addresses=True).rename_columns([*self.rules.on, _FROM])
+        rows = stored.read(self.rules.on, addresses=True)
+        pairs = rows.join(new, list(self.rules.on), join_type="inner")
+        return BitMap64(pairs[ROW_ADDRESS].to_numpy()), BitMap64(pairs[_FROM].to_numpy())
+
+    def _pairs(self) -> tuple[BitMap64, BitMap64]:
+        """The same, joined in Spark."""
         columns = (*self.rules.on, ROW_ADDRESS)
         pairs = self._stored(columns).join(self._new(columns), self._same_key)
         chosen = pairs.select(
             F.col(f"{_TARGET}.{ROW_ADDRESS}").alias(ADDRESS), F.col(f"{_SOURCE}.{ROW_ADDRESS}").alias(_FROM)
         )
         (replaced, used), _ = collect_addresses(chosen, [ADDRESS, _FROM])
-        if len(used) != len(replaced):
-            return None
-        added = append_operation(self.staged.fragments).fragments
-        inserted = self.staged.rows - len(used)
-        return self._result(head, replaced | unmatched, added, inserted, len(replaced), len(unmatched))
+        return replaced, used
 
     # -- the new rows are joined in full and written again
 

@@ -1,6 +1,6 @@
 """Changes of a graph write: several of one table, upserts, deletions, overwrites by predicate, new columns."""
 
-# ruff: noqa: PT012 - leaving the block is what raises
+# ruff: noqa: PT012, SIM117 - leaving the block is what raises
 
 from __future__ import annotations
 
@@ -22,13 +22,25 @@ from spark_catalog import (
     InvalidWrite,
     StagingFailed,
     WriteUnknown,
+    checks,
 )
+from spark_catalog.changes import merges
 from tests.lossy_proxy import LossyProxy
 from tests.spark.social import Social
 
 pytestmark = pytest.mark.spark
 
 IN_DRIVER, IN_TASKS = 32 << 20, 0
+
+
+@pytest.fixture(params=["driver", "tasks"])
+def bound(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Where rows are written and merged and where checks are made: in the driver, or by Spark."""
+    if request.param == "driver":
+        return IN_DRIVER
+    monkeypatch.setattr(merges, "DRIVER_JOIN_BYTES", -1)
+    monkeypatch.setattr(checks, "DRIVER_CHECK_BYTES", -1)
+    return IN_TASKS
 
 
 def stock(social: Social, table: str) -> lance.LanceDataset:
@@ -130,6 +142,33 @@ def test_a_failing_call_is_named_once_and_the_calls_after_it_leave_nothing(socia
     assert social.files() == files
 
 
+# -- checks in the driver and in Spark
+
+
+def test_failing_checks_have_a_number_and_samples(social: Social, bound: int) -> None:
+    social.load()
+    with pytest.raises(GraphCheckFailed, match=r"more than one row for a key \(id\)") as caught:
+        with social.write(driver_bytes=bound) as tx:
+            tx.append("person", social.people(*range(10, 20), *range(10, 17)))
+    assert (caught.value.count, set(caught.value.samples) <= set(range(10, 17))) == (7, True)
+    with pytest.raises(GraphCheckFailed, match="holds already") as caught:
+        with social.write(check="full", driver_bytes=bound) as tx:
+            tx.append("person", social.people(2, 3, 4))
+    assert (caught.value.count, sorted(caught.value.samples)) == (2, [2, 3])
+    with pytest.raises(GraphCheckFailed, match=r"end points \(a, b\) that are not in person") as caught:
+        with social.write(check="full", driver_bytes=bound) as tx:
+            tx.append("knows", social.pairs((1, 8), (9, 2), (8, 8)))
+    assert (caught.value.count, sorted(caught.value.samples)) == (2, [8, 9])
+    with pytest.raises(GraphCheckFailed, match="end points") as caught:
+        with social.write(check="full", driver_bytes=bound) as tx:
+            tx.overwrite("person", social.people(1))
+    assert (caught.value.count, sorted(caught.value.samples)) == (2, [2, 3])
+    with social.write(check="full", driver_bytes=bound) as tx:
+        tx.append("person", social.people(8))
+        tx.append("knows", social.pairs((1, 8)))
+    assert social.pairs_now() == [(1, 2), (1, 8), (2, 3)]
+
+
 # -- conflicts with a stock writer, and lost answers, for each kind of change
 
 Change = Callable[[Social, GraphWrite], None]
@@ -144,7 +183,6 @@ CHANGES: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("bound", [IN_DRIVER, IN_TASKS])
 @pytest.mark.parametrize("kind", CHANGES)
 def test_a_change_of_other_rows_is_rebased_over_and_one_of_the_same_rows_conflicts(
     social: Social, kind: str, bound: int
@@ -250,7 +288,6 @@ def test_only_nodes_are_deleted_as_nodes(social: Social) -> None:
 # -- overwrites by predicate
 
 
-@pytest.mark.parametrize("bound", [IN_DRIVER, IN_TASKS])
 def test_an_overwrite_by_predicate_replaces_the_rows_that_match(social: Social, bound: int) -> None:
     social.load()
     with social.write(driver_bytes=bound, check="full") as tx:
@@ -283,7 +320,6 @@ def test_an_overwrite_by_a_predicate_that_does_not_fit_is_refused(social: Social
 # -- columns
 
 
-@pytest.mark.parametrize("bound", [IN_DRIVER, IN_TASKS])
 @pytest.mark.parametrize("call", ["append", "upsert"])
 def test_new_columns_are_added_and_missing_ones_are_null(social: Social, call: str, bound: int) -> None:
     social.load()
