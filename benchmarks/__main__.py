@@ -24,6 +24,7 @@ NAMES = (
     "beside_rows",
     "mixed_load",
     "engine",
+    "graph_writes",
 )
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "benchmarks" / "results"
