@@ -162,4 +162,5 @@ def test_a_query_whose_driver_was_killed_goes_on_from_its_checkpoint(
     stream.run(StreamWriter(stream.catalog, namespace=stream.namespace, query="q").batch(load))
     check(stream, 3)
     assert stream.orphans() == lost
-    assert bool(lost) == (call == "job" or (call, after) == (BATCH, False))
+    if call != "job":  # the first job may have written files, or collected rows
+        assert bool(lost) == ((call, after) == (BATCH, False))
