@@ -9,6 +9,7 @@ steps          ranges of catalog versions, as a stream
 change_frames  `read_changes`: changes of one table as a DataFrame
 changes        which rows those are, told by transactions and manifests
 change_rows    these rows, divided among tasks and read there
+spark_limits   names that PySpark 4.1 does not have
 policy         what other changes mean to a reader
 marks          the last committed epoch of a query, committed with its rows
 """

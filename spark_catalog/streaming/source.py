@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from spark_catalog.source.options import StreamReadOptions
 from spark_catalog.source.resolving import connect
 from spark_catalog.streaming.change_rows import ChangedRows, divide, read_changed, whole_version
 from spark_catalog.streaming.changes import changes_between
+from spark_catalog.streaming.spark_limits import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.types import arrow_schema
 from table_data.errors import InvalidCall

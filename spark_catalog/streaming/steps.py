@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from namespace_client.errors import CommitRejected
@@ -17,6 +16,7 @@ from namespace_client.wire import CatalogPins
 from spark_catalog.read import tables_in
 from spark_catalog.source.options import Place
 from spark_catalog.source.resolving import connect
+from spark_catalog.streaming.spark_limits import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from table_data.errors import InvalidCall
 
 FORMAT: Final = "lance_catalog_steps"

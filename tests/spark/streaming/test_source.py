@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -301,6 +302,15 @@ def test_options_of_a_stream_are_refused_for_a_batch_read(feed: Feed) -> None:
     source = LanceDataSource(given)
     with pytest.raises(InvalidCall, match=r"options starting_version: expected with spark\.readStream"):
         source.reader(source.schema())
+
+
+def test_another_pyspark_is_named(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed.make(1)
+    monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
+    for module in ("spark_limits", "source"):
+        monkeypatch.delitem(sys.modules, f"spark_catalog.streaming.{module}")
+    with pytest.raises(InvalidCall, match=r"pyspark 4\.\d\.\d: expected 4\.2 or newer to read streams"):
+        feed.reader()
 
 
 # -- queries of Spark

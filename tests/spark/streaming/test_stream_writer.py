@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import httpx
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -198,6 +201,32 @@ def test_of_two_drivers_one_commits_the_epoch(stream: Stream, epoch: int) -> Non
         writer(stream, query="q").batch(late)(stream.rows(BOB), epoch)
     assert stream.names() == [ADA, BOB][1 - epoch :]
     assert stream.marks() == {"q": (epoch + 1, str(epoch))}
+    assert stream.orphans() == []
+
+
+def test_two_drivers_at_once_commit_each_epoch_once(stream: Stream) -> None:
+    started = Barrier(2)
+
+    def drive() -> list[int]:
+        """Run all epochs as a driver that is restarted whenever the other one was first."""
+        run, taken = writer(stream, query="q").batch(load), []
+        for epoch in range(4):
+            started.wait(60)
+            try:
+                run(stream.rows((epoch, f"p{epoch}")), epoch)
+            except EpochTaken:
+                taken.append(epoch)
+                run(stream.rows((epoch, f"p{epoch}")), epoch)
+        return taken
+
+    with ThreadPoolExecutor(2) as pool:
+        taken = [pool.submit(drive) for _ in range(2)]
+        lost = [epoch for each in taken for epoch in each.result()]
+    assert len(lost) == len(set(lost))
+    assert stream.names() == [(epoch, f"p{epoch}") for epoch in range(4)]
+    assert stream.names("epochs") == [(epoch, str(epoch)) for epoch in range(4)]
+    assert stream.versions() == {"epochs": 4, "person": 4}
+    assert stream.marks() == {"q": (4, "3")}
     assert stream.orphans() == []
 
 
