@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import RetryableConflict
 from namespace_client.staged_transaction import StagedTransaction
-from spark_catalog.errors import WriteUnknown
+from spark_catalog.errors import GraphError, WriteUnknown
 from spark_catalog.source.options import StreamWriteOptions
 from spark_catalog.source.resolving import connect
 from spark_catalog.staging import StageTarget, check_columns, discard_files, fragment_files, stage_partition
@@ -143,9 +143,10 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc] # th
                 )
         except WriteUnknown:
             raise
-        except BaseException:
+        except GraphError:
             note.unlink()
             raise
+        # Anything else, such as an interrupt, may have come while the batch was under way: the note stays.
         note.unlink()
         if not committed:
             _discard(planned, fragments)

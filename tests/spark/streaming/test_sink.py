@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -12,6 +13,7 @@ from pyspark.sql.streaming import DataStreamWriter
 
 from spark_catalog import CatalogServer, GraphWrite
 from spark_catalog.source.options import stream_write_options
+from spark_catalog.streaming.epochs import Epoch
 from spark_catalog.streaming.sink import LanceStreamWriter, plan_stream
 from table_data.errors import InvalidCall
 from tests.lossy_proxy import LossyProxy
@@ -136,6 +138,23 @@ def test_an_unknown_outcome_removes_no_file(
     writer.commit(messages, 0)
     assert stream.names() == [ADA]
     assert not list(tmp_path.glob("*.sent"))
+
+
+def test_an_interrupted_commit_removes_no_file(stream: Stream, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    writer, messages = staged(stream, stream.catalog.url, ADA)
+    send = Epoch.commit
+
+    def interrupted(*arguments: Any) -> bool:
+        send(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Epoch, "commit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            writer.commit(messages, 0)
+    writer.abort(messages, 0)
+    assert stream.names() == [ADA]
 
 
 def test_a_refused_epoch_leaves_no_file(stream: Stream) -> None:
