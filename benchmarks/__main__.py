@@ -25,6 +25,7 @@ NAMES = (
     "mixed_load",
     "engine",
     "graph_writes",
+    "spark_reads",
 )
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "benchmarks" / "results"
