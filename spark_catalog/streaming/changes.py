@@ -184,7 +184,9 @@ def _update(
     if not moved:
         return _changes(after, new, "insert")
     _refuse(policy.updates, name, "updates rows", "updates", "rows")
-    return _changes(after, new, "created" if policy.updates == "ignore" else "by creation")
+    if policy.updates == "rows":
+        return _changes(after, new, "by creation")
+    return _changes(after, new, "created") if inserted else None
 
 
 def _refuse(policy: str, name: str, does: str, option: str, *also: str) -> None:

@@ -131,7 +131,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc] # th
         """
         planned, place = self._planned, self._planned.options.place
         fragments = _fragments(messages)
-        note = _note(fragments)
+        note = _note(planned, batchId, fragments)
         note.touch()
         try:
             with connect(place) as access:
@@ -144,20 +144,20 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc] # th
         except WriteUnknown:
             raise
         except GraphError:
-            note.unlink()
+            note.unlink(missing_ok=True)
             raise
         # Anything else, such as an interrupt, may have come while the batch was under way: the note stays.
-        note.unlink()
+        note.unlink(missing_ok=True)
         if not committed:
             _discard(planned, fragments)
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Remove the files of the tasks that succeeded, unless the batch may have been committed.
 
         Files of failed attempts are not known. Garbage collection removes them.
         """
         fragments = _fragments(messages)
-        note = _note(fragments)
+        note = _note(self._planned, batchId, fragments)
         if note.exists():
             note.unlink()
         else:
@@ -230,9 +230,10 @@ def _discard(planned: PlannedStream, fragments: tuple[FragmentMetadata, ...]) ->
     discard_files(target.uri, fragment_files(fragments), target.storage_options, never_published=False)
 
 
-def _note(fragments: tuple[FragmentMetadata, ...]) -> Path:
-    """The file that says that a batch with these fragments may have been sent."""
-    name = blake2b(" ".join(fragment_files(fragments)).encode(), digest_size=16).hexdigest()
+def _note(planned: PlannedStream, epoch: int, fragments: tuple[FragmentMetadata, ...]) -> Path:
+    """The file that says that a batch of the epoch with these fragments may have been sent."""
+    parts = (planned.target.uri, planned.query, str(epoch), *fragment_files(fragments))
+    name = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
     return Path(tempfile.gettempdir()) / f"lance-stream-{name}.sent"
 
 

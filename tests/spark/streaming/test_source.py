@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import lance
+import pyarrow as pa
 import pytest
 from lance.namespace import RestNamespace
 from lance_namespace import DropTableRequest
@@ -19,6 +21,7 @@ from namespace_client import Catalog, MultiTableTransaction
 from spark_catalog.source.data_source import LanceDataSource
 from spark_catalog.source.options import stream_read_options
 from spark_catalog.streaming.source import LanceStreamReader
+from table_data.descriptions import update_operation
 from table_data.errors import InvalidCall, VersionGone
 from tests.spark.streaming.conftest import Stream
 
@@ -222,6 +225,28 @@ def test_without_stable_row_ids_they_are_not(feed: Feed) -> None:
         feed.read(updates="ignore")
     feed.offset = before
     assert feed.types() == [(2, "upsert"), (3, "upsert")]
+
+
+def test_columns_that_were_rewritten_in_place_are_updates(feed: Feed) -> None:
+    feed.make(*range(5), stable=True)
+    feed.read()
+    stock = RestNamespace(uri=feed.stream.catalog.url)
+    dataset = lance.dataset(namespace_client=stock, table_id=feed.table.split("$"))
+    changed = pa.table({"id": [1, 3], "name": ["a", "b"]}, schema=dataset.schema)
+    fragment, fields = dataset.get_fragment(0).update_columns(changed, "id", "id")
+    update = lance.LanceOperation.Update(
+        updated_fragments=[fragment], fields_modified=fields, update_mode="rewrite_columns"
+    )
+    feed.change(lambda tx: tx.stage("person", update_operation(update), call="rewrite"))
+    before = feed.offset
+    with pytest.raises(InvalidCall, match="version 2: updates rows"):
+        feed.read()
+    feed.offset = before
+    assert feed.ids(updates="ignore") == []
+    feed.offset = before
+    found = feed.types()
+    assert {(1, "update"), (3, "update")} <= set(found)
+    assert {kind for _, kind in found} == {"update"}
 
 
 @pytest.mark.parametrize("stable", [False, True])
