@@ -3,7 +3,9 @@
 source         data source `lance`: `spark.read.format("lance")`, `df.write.format("lance")`
 tables         one version of a table, as tasks read it
 graph          `Graph`, `Node`, `Edge`: the declaration of a graph
-write          `GraphWrite`: calls of a write, and its way to the commit
+write          `GraphWrite`: calls of a write
+write_block    the life of a write: jobs, checks, commit, resend, discarding of files
+call_arguments arguments of the calls, compared with the table
 written_tables tables of a write, in its transaction of `namespace_client`
 table_write    state of one table in a write
 changes        what a call does to its table: rows that go, merges by key, new columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from spark_catalog.errors import StagingFailed
@@ -34,8 +34,9 @@ class StagingJobs:
         self._pool.shutdown()
 
 
-def await_jobs(writes: Iterable[TableWrite]) -> None:
+def await_jobs(writes: Collection[TableWrite]) -> None:
     """Wait for all jobs. Raises `StagingFailed` if any failed, with the first failure of each table."""
+    uris = {write.name: write.target.uri for write in writes}
     jobs = [(write.name, call.job) for write in writes for call in write.calls]
     wait([job for _, job in jobs])
     failures: dict[str, BaseException] = {}
@@ -44,7 +45,10 @@ def await_jobs(writes: Iterable[TableWrite]) -> None:
         if error is not None:
             failures.setdefault(name, error)
     if failures:
-        raise StagingFailed(failures) from next(iter(failures.values()))
+        failed = StagingFailed(failures)
+        for name in failures:
+            failed.add_note(f"{name}: its other tasks may have left files below {uris[name]}/data, in no version")
+        raise failed from next(iter(failures.values()))
 
 
 def cancel_jobs(writes: Iterable[TableWrite]) -> None:

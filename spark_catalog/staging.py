@@ -50,6 +50,8 @@ _REPORT_SCHEMA: Final = pa.schema(
 _TASKS_PER_CORE: Final = 4
 _TASKS_PER_CORE_UNKNOWN: Final = 32
 _MAX_TASKS: Final = 100_000
+_TINY_BYTES: Final = 1 << 20
+_PLAIN_OPERATORS: Final = frozenset({"Range", "LocalRelation", "Project", "Filter", "Union", "Repartition"})
 _UNKNOWN_BYTES: Final = 1 << 60
 """Spark's own estimate of a DataFrame that it knows nothing about is larger."""
 
@@ -285,7 +287,7 @@ class CollectedRows:
 
 def collect_staged(df: DataFrame, target: StageTarget, *, driver_bytes: int) -> CollectedRows:
     """Run the tasks of `stage`."""
-    joined, tasks = join_partitions(df, target.max_bytes_per_file)
+    joined, tasks = join_partitions(df, target.max_bytes_per_file, driver_bytes)
     share = driver_bytes // tasks if tasks is not None else 0
     reports = run_reporting(joined, lambda batches: stage_partition(batches, target, share))
     fragments = [FragmentMetadata.from_json(json.dumps(found)) for report in reports for found in report.payload]
@@ -294,11 +296,12 @@ def collect_staged(df: DataFrame, target: StageTarget, *, driver_bytes: int) -> 
     return CollectedRows(tuple(fragments), rows, sum(report.rows for report in reports), reports)
 
 
-def join_partitions(df: DataFrame, task_bytes: int) -> tuple[DataFrame, int | None]:
+def join_partitions(df: DataFrame, task_bytes: int, driver_bytes: int = 0) -> tuple[DataFrame, int | None]:
     """The DataFrame in a bounded number of partitions, and that number. Fewer partitions stay as they are.
 
     There are several tasks for each core, and more if the rows of a task would exceed `task_bytes` as far as Spark
-    knows. On Spark Connect nothing is known, the DataFrame stays as it is and the number is None.
+    knows. There is one task for rows that are certainly few, and which the driver takes. On Spark Connect nothing is
+    known, the DataFrame stays as it is and the number is None.
     """
     try:
         cores = parallelism(df.sparkSession)
@@ -308,11 +311,21 @@ def join_partitions(df: DataFrame, task_bytes: int) -> tuple[DataFrame, int | No
     if plan.nodeName() == "Repartition" and not plan.shuffle():
         return df, int(plan.numPartitions())  # Spark would merge two `coalesce` into one, and forget that of the caller
     known = int(str(plan.stats().sizeInBytes()))
-    if known >= _UNKNOWN_BYTES:
+    if known <= min(_TINY_BYTES, driver_bytes) and _has_known_rows(plan):
+        tasks = 1
+    elif known >= _UNKNOWN_BYTES:
         tasks = cores * _TASKS_PER_CORE_UNKNOWN
     else:
         tasks = min(max(cores * _TASKS_PER_CORE, -(-known // task_bytes)), _MAX_TASKS)
     return df.coalesce(tasks), tasks
+
+
+def _has_known_rows(plan: Any) -> bool:
+    """Whether Spark's estimate is an upper bound of the rows: no operator makes more of them."""
+    if plan.nodeName() not in _PLAIN_OPERATORS:
+        return False
+    children = plan.children()
+    return all(_has_known_rows(children.apply(place)) for place in range(children.size()))
 
 
 def run_reporting(

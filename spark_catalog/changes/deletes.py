@@ -56,7 +56,7 @@ def stage_deletes(spark: SparkSession, target: StageTarget, predicate: str) -> S
     dataset = target.open()
     check_predicate(target.name, dataset, predicate)
     sizes = [_size(fragment.metadata) for fragment in dataset.get_fragments()]
-    staged = _delete(spark, target, sizes, lambda fragment: fragment.delete(predicate))
+    staged = _delete(spark, target, sizes, lambda fragment: fragment.delete(predicate), most_here=MIN_ROWS)
     return replace(staged, predicate=predicate)
 
 
@@ -76,7 +76,7 @@ def stage_row_deletes(spark: SparkSession, target: StageTarget, addresses: BitMa
     def remove(fragment: lance.LanceFragment) -> FragmentMetadata | None:
         return fragment.delete_rows(offsets[fragment.fragment_id].tolist())
 
-    return _delete(spark, target, sizes, remove)
+    return _delete(spark, target, sizes, remove, most_here=MAX_ROWS)
 
 
 def collect_addresses(df: DataFrame, columns: Sequence[str]) -> tuple[tuple[BitMap64, ...], int]:
@@ -116,12 +116,14 @@ def _by_fragment(addresses: BitMap64) -> Mapping[int, np.ndarray[Any, np.dtype[n
     return dict(zip(numbers.tolist(), np.split(offsets, starts[1:]), strict=True)) if len(ordered) else {}
 
 
-def _delete(spark: SparkSession, target: StageTarget, sizes: Sequence[FragmentSize], remove: Remove) -> StagedDeletes:
-    """Apply `remove` to fragments: few rows in this process, more of them in tasks."""
+def _delete(
+    spark: SparkSession, target: StageTarget, sizes: Sequence[FragmentSize], remove: Remove, *, most_here: int
+) -> StagedDeletes:
+    """Apply `remove` to fragments: up to `most_here` rows in this process, more of them in tasks."""
     started = time.perf_counter()
     rows = sum(size.rows for size in sizes)
     splits = plan_splits(sizes, max_rows=MAX_ROWS, divisible=False)
-    if rows <= MIN_ROWS:
+    if rows <= most_here:
         found = [_remove_rows(target.open(), [size.id for size in sizes], remove)]
     else:
 

@@ -1,0 +1,106 @@
+"""Every kind of change while half of the tasks die at their first attempt."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import lance
+import pytest
+
+from spark_catalog import CatalogServer
+
+pytestmark = pytest.mark.spark
+
+SCRIPT = textwrap.dedent(
+    """
+    import json, os, sys
+    from pyspark import TaskContext
+    from pyspark.sql import SparkSession
+    from spark_catalog import Edge, Graph, GraphWrite, Node
+    from spark_catalog.changes import merges
+    from spark_catalog.spark_session import configure, start
+
+    url, namespace, marks = sys.argv[1], [sys.argv[2]], sys.argv[3]
+    merges.DRIVER_JOIN_BYTES = -1
+    builder = SparkSession.builder.master("local[2,4]")
+    spark = start(configure(builder, shuffle_partitions=4, driver_memory="1g", quick_start=True), log_level="OFF")
+    graph = Graph({"person": Node("id")}, {"knows": Edge("person", "person", src="a", dst="b")})
+
+    def flaky(rows):
+        def dying(batches):
+            yield from batches
+            context = TaskContext.get()
+            if context.attemptNumber() == 0 and context.partitionId() % 2:
+                open(f"{marks}/{context.stageId()}-{context.partitionId()}", "w").close()
+                os._exit(1)  # all rows are passed on, and the file is not ended
+
+        return rows.mapInArrow(dying, rows.schema)
+
+    def people(first, last, name):
+        return flaky(spark.range(first, last, 1, 4).selectExpr("id", f"concat('{name}', id) AS name"))
+
+    def pairs(first, last):
+        return flaky(spark.range(first, last, 1, 4).selectExpr("id AS a", "id + 1 AS b"))
+
+    def write():
+        return GraphWrite(spark, url, namespace=namespace, graph=graph, check="full", driver_bytes=0)
+
+    with write() as tx:
+        tx.append("person", people(0, 4001, "p"))
+        tx.append("knows", pairs(0, 4000))
+    with write() as tx:
+        tx.upsert("person", people(3000, 5000, "q"), on="id")
+        tx.append("knows", pairs(4000, 4900))
+    with write() as tx:
+        tx.delete("knows", pairs(100, 200), on=["a", "b"])
+        tx.delete_nodes("person", people(1000, 2000, "p").select("id"))
+        tx.overwrite("person", people(0, 50, "r"), where="id < 50")
+    with write() as tx:
+        tx.upsert("person", people(0, 60, "s"), on="id", when_matched="source.id % 2 = 0", when_not_matched="ignore")
+        tx.overwrite("knows", pairs(0, 500))
+    print(json.dumps({"died": len(os.listdir(marks))}))
+    spark.stop()
+    """
+)
+
+
+def expected_people() -> dict[int, str]:
+    people = {number: f"p{number}" for number in range(4001)}
+    people |= {number: f"q{number}" for number in range(3000, 5000)}
+    people = {number: name for number, name in people.items() if not 1000 <= number < 2000}
+    people |= {number: f"r{number}" for number in range(50)}
+    return people | {number: f"s{number}" for number in range(0, 60, 2)}
+
+
+def test_rows_are_exact_though_tasks_die_after_they_passed_their_rows_on(
+    java: str, catalog: CatalogServer, namespace: list[str], tmp_path: Path
+) -> None:
+    home = str(Path(__file__).resolve().parents[2])
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT, catalog.url, namespace[0], str(marks)],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])},
+        cwd=tmp_path,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert json.loads(run.stdout.splitlines()[-1])["died"] >= 8 * 2
+    tables = {}
+    for name in ("person", "knows"):
+        state = catalog.pins().tables[(*namespace, name)]
+        tables[name] = lance.dataset(state.uri, version=state.version)
+        tables[name].validate()
+    rows = tables["person"].to_table().to_pylist()
+    assert len(rows) == len(expected_people())
+    assert {row["id"]: row["name"] for row in rows} == expected_people()
+    assert sorted(row["a"] for row in tables["knows"].to_table().to_pylist()) == list(range(500))
+    assert tables["knows"].checkout_version(tables["knows"].version - 1).count_rows() == 4900 - 100 - 1001
