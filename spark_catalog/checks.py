@@ -70,7 +70,7 @@ class UniqueKeys(Check):
 
     def run(self, spark: SparkSession) -> None:
         """Raises `GraphCheckFailed`."""
-        if self.rows.bytes(self.key) <= DRIVER_CHECK_BYTES:
+        if self.rows.is_plain(self.key) and self.rows.bytes(self.key) <= DRIVER_CHECK_BYTES:
             _refuse_table(self, _repeated(self.rows.read(self.key), self.key))
         else:
             rows = self.rows.frame(spark, self.key)
@@ -87,7 +87,8 @@ class NewKeys(Check):
 
     def run(self, spark: SparkSession) -> None:
         """Raises `GraphCheckFailed`."""
-        if self.rows.bytes(self.key) + self.kept.bytes(self.key) <= DRIVER_CHECK_BYTES:
+        size = self.rows.bytes(self.key) + self.kept.bytes(self.key)
+        if self.rows.is_plain(self.key) and size <= DRIVER_CHECK_BYTES:
             added, kept = self.rows.read(self.key), self.kept.read(self.key)
             known = added.join(kept, list(self.key), join_type="left semi")
             _refuse_table(self, known.group_by(list(self.key)).aggregate([]))
@@ -107,7 +108,7 @@ class EndPoints(Check):
 
     def run(self, spark: SparkSession) -> None:
         """Raises `GraphCheckFailed`."""
-        if self._is_small() and self._same_types():
+        if self._is_small() and self._is_comparable():
             _refuse_table(self, pa.table({_END: self._unknown()}))
             return
         rows = self.edges.frame(spark, self.columns)
@@ -122,11 +123,11 @@ class EndPoints(Check):
         nodes = self.nodes.bytes([self.key]) if self.nodes is not None else 0
         return nodes <= DRIVER_CHECK_BYTES and self.edges.bytes(self.columns) <= DRIVER_SCAN_BYTES
 
-    def _same_types(self) -> bool:
-        if self.nodes is None:
-            return True
-        kind = self.nodes.schema.field(self.key).type
-        return all(self.edges.schema.field(column).type == kind for column in self.columns)
+    def _is_comparable(self) -> bool:
+        kinds = {self.edges.schema.field(column).type for column in self.columns}
+        if self.nodes is not None:
+            kinds.add(self.nodes.schema.field(self.key).type)
+        return len(kinds) == 1 and self.edges.is_plain(self.columns)
 
     def _unknown(self) -> pa.Array:
         used = pa.array([], self.edges.schema.field(self.columns[0]).type)

@@ -46,6 +46,10 @@ class VersionRows:
         empty = row_width(pa.schema([]))
         return self.count * (row_width(pa.schema([self.schema.field(name) for name in columns])) - empty)
 
+    def is_plain(self, columns: Sequence[str]) -> bool:
+        """Whether Arrow can compare values of these columns as Spark does."""
+        return all(_is_plain(self.schema.field(name).type) for name in columns)
+
     def frame(self, spark: SparkSession, columns: Sequence[str], predicate: str | None = None) -> DataFrame:
         """The rows as a DataFrame whose size Spark knows. `columns` may name metadata columns."""
         return read_pinned(spark, self.table, columns=columns, filter=predicate, only=self.only)
@@ -71,6 +75,19 @@ class VersionRows:
         schema = pa.schema([*fields, *([pa.field(ROW_ADDRESS, pa.uint64())] if addresses else [])])
         batches = self.batches(columns, predicate, addresses=addresses)
         return pa.Table.from_batches([batch.select(schema.names).cast(schema) for batch in batches], schema)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_date32(kind)
+        or pa.types.is_timestamp(kind)
+    )
 
 
 def published_rows(uri: str, file: ManifestFile, options: Mapping[str, str]) -> VersionRows:

@@ -96,7 +96,7 @@ class WrittenTables:
         """
         found = self.find(name)
         if found is not None:
-            if schema is not None and not replaces:
+            if schema is not None and not replaces and not found.calls:
                 raise InvalidWrite(f"{name}: it has a schema; another one is for new tables and overwrite")
             return found
         state = self._state(name)

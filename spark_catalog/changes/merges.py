@@ -27,7 +27,7 @@ from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.operations import Operation, Update
 from lance_core.transaction.reachable import reachable_files
 from spark_catalog.changes.deletes import StagedDeletes, collect_addresses, stage_row_deletes
-from spark_catalog.checks import DRIVER_CHECK_BYTES, check_unique, check_unique_rows
+from spark_catalog.checks import check_unique, check_unique_rows
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.read import read_pinned
 from spark_catalog.sql.tasks import ADDRESS, HAS_ROW, IDENTITY, Report, TableVersion, Write, write_changes
@@ -52,7 +52,7 @@ from table_data.table_changes import TableChanges
 NotMatched = Literal["insert", "ignore"]
 
 DRIVER_JOIN_BYTES = 128 << 20
-"""Stored keys up to this size are joined with those of the new rows in the driver: a shuffle of them takes longer."""
+"""Keys of the table and of the new rows of up to this size each are joined in the driver: a shuffle takes longer."""
 _SOURCE: Final = "source"
 _TARGET: Final = "target"
 _FROM: Final = "__from"
@@ -239,7 +239,7 @@ class _Merge:
         check_unique(self.spark, self.target.name, self.source, self.rules.on)
         if self.head is None:
             if self.rules.not_matched == "ignore":
-                discard_files(self.target.uri, self.staged.files, self.target.storage_options, never_published=True)
+                discard_files(self.target.uri, self.staged.files, self.target.storage_options, never_published=False)
                 return replace(self.staged, fragments=(), rows=0)
             return self.staged
         unmatched = self._unmatched()
@@ -280,10 +280,9 @@ class _Merge:
     def _in_place(self, unmatched: BitMap64, head: ManifestFile) -> StagedMerge | None:
         """Delete the stored rows with equal keys; None if a new row has the key of several stored rows."""
         stored = published_or_staged(self.target.base, head)
-        if stored.bytes(self.rules.on) <= DRIVER_JOIN_BYTES and self.source.bytes(self.rules.on) <= DRIVER_CHECK_BYTES:
-            replaced, used = self._pairs_here(stored)
-        else:
-            replaced, used = self._pairs()
+        on = self.rules.on
+        is_small = stored.bytes(on) <= DRIVER_JOIN_BYTES and self.source.bytes(on) <= DRIVER_JOIN_BYTES
+        replaced, used = self._pairs_here(stored) if is_small and stored.is_plain(on) else self._pairs()
         if len(used) != len(replaced):
             return None
         added = append_operation(self.staged.fragments).fragments
