@@ -146,7 +146,8 @@ class CatalogAccess:
         if branch is not None and not versions:
             raise CommitRejected(f"{'$'.join(table_id)} has no branch {branch!r}", code=BRANCH_NOT_FOUND)
         head = int(versions[0]["version"]) if versions else None
-        return TableState(table_id, str(table["location"]), head, dict(table.get("properties") or {}), branch)
+        properties, storage_options = (dict(table.get(key) or {}) for key in ("properties", "storage_options"))
+        return TableState(table_id, str(table["location"]), head, properties, branch, storage_options)
 
     def pins(self, version: int | None = None) -> CatalogPins:
         """All tables and their versions in one catalog version, the newest if None."""

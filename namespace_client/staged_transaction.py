@@ -283,7 +283,7 @@ class StagedTransaction:
             if state is None:
                 self._absent.add(table_id)
             else:
-                changes = self._tables[table_id, branch] = TableChanges(state, self._options)
+                changes = self._tables[table_id, branch] = TableChanges(state, self._options or state.storage_options)
         return changes
 
     def _require(self, table: TableName, branch: str | None) -> TableChanges:

@@ -85,11 +85,11 @@ def read_table(
         ServerUnreachable: The server does not respond.
     """
     with connected(server) as catalog:
-        pins = catalog.pins(catalog_version)
-    state = pins.tables.get(tuple(table_id))
+        at = catalog.state().version if catalog_version is None else catalog_version
+        state = catalog.table(tuple(table_id), at=at) if at else None
     if state is None or state.version is None:
-        raise InvalidWrite(f"{'$'.join(table_id)}: no version of it in catalog version {pins.version}")
-    table = PinnedTable(state.uri, state.version, dict(storage_options or {}))
+        raise InvalidWrite(f"{'$'.join(table_id)}: no version of it in catalog version {at}")
+    table = PinnedTable(state.uri, state.version, dict(storage_options or state.storage_options))
     return read_pinned(spark, table, columns=columns, filter=filter, limit=limit)
 
 
@@ -151,14 +151,14 @@ def read_graph(
         for name, state in tables_in(pins.tables, namespace).items():
             if state.version is None:
                 continue
-            described = catalog.table(state.id, at=pins.version)
-            declared = parse_properties(name, described.properties if described else {})
+            described = catalog.table(state.id, at=pins.version) or state
+            declared = parse_properties(name, described.properties)
             if isinstance(declared, Node):
                 nodes[name] = declared
             elif declared is not None:
                 edges[name] = declared
             versions[name] = state.version
-            table = PinnedTable(state.uri, state.version, options)
+            table = PinnedTable(state.uri, state.version, options or described.storage_options)
             frames[name] = read_pinned(spark, table, columns=wanted.get(name), filter=filters.get(name))
     unknown = sorted({*wanted, *filters} - frames.keys())
     if unknown:

@@ -119,6 +119,7 @@ class WrittenTables:
             schema=schema,
             read_version=version,
             required=declared.required if declared is not None else (),
+            storage_options=changes.options,
         )
         return TableWrite(target, changes, declared, self.transaction.apply, new=changes.new)
 

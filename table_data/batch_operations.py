@@ -25,6 +25,7 @@ class TableState:
         version: Number of the newest version, None while the table is only declared.
         properties: Properties that the catalog stores with the table.
         branch: Name of the branch, None for the main branch.
+        storage_options: Options of Lance that the catalog hands out for the table, temporary credentials among them.
     """
 
     id: TableId
@@ -32,6 +33,7 @@ class TableState:
     version: int | None
     properties: Mapping[str, str] = field(default_factory=dict)
     branch: str | None = None
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

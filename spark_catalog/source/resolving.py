@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import lance
@@ -65,6 +66,8 @@ def _in_catalog(options: ReadOptions) -> PinnedTable:
         raise InvalidCall(f"{place.name}: no such table in catalog version {at}")
     if state.version is None:
         raise InvalidCall(f"{place.name}: it is declared and has no version in catalog version {at}")
+    storage = place.storage_options or state.storage_options
+    options = replace(options, place=replace(place, storage_options=storage))
     root = state.uri if state.branch is None else f"{state.uri}/{BRANCHES_DIRECTORY}/{state.branch}"
     if options.tag is not None:
         return _referred(state.uri, options.tag, options)
@@ -75,8 +78,8 @@ def _in_catalog(options: ReadOptions) -> PinnedTable:
         )
     if options.timestamp is not None:
         found = _referred(state.uri, (options.branch, options.timestamp), options)
-        return PinnedTable(root, min(found.version, state.version), place.storage_options)
-    return PinnedTable(root, options.version or state.version, place.storage_options)
+        return PinnedTable(root, min(found.version, state.version), storage)
+    return PinnedTable(root, options.version or state.version, storage)
 
 
 def _reference(options: ReadOptions) -> Reference:

@@ -37,7 +37,7 @@ class CatalogService:
         self.server = CatalogServer(uri, headers=headers)
         self.requests = ServerRequests(uri, headers=headers)
         self.sessions = Sessions(self.server, isolation, storage_options)
-        self.versions = Versions(storage_options)
+        self.versions = Versions(self.server.table, storage_options)
 
     def close(self) -> None:
         """Close the connections."""
@@ -156,7 +156,8 @@ class CatalogService:
             return None
         if state.version is None:
             raise InvalidStatement(f"{DELIMITER.join(path)} is declared and has no version yet")
-        file = self.versions.manifest(state.uri, None, state.version)
+        self.versions.remember(state)
+        file = self.versions.manifest(path, state.uri, None, state.version)
         return describe(state, file, at=head, steps=0, properties=state.properties)
 
     def drop_table(self, session: Session, _statement: str | None, table: list[str], purge: bool = False) -> bool:
@@ -239,12 +240,15 @@ class CatalogService:
     def stage_rows(self, session: Session, statement: str | None, ref: Json, **arguments: Any) -> None:
         """Stage what the tasks of a write reported."""
         with self.writing(session, statement, at=ref["at"] or None) as running:
-            writing.stage_rows(running, self.versions.storage_options, ref=ref, **arguments)
+            writing.stage_rows(running, self._storage_options(ref), ref=ref, **arguments)
 
     def discard_rows(self, session: Session, statement: str | None, ref: Json, **arguments: Any) -> None:
         """Delete what the tasks of an aborted write reported."""
         del session, statement
-        discard(writing.reported_files(ref, arguments["reports"], self.versions.storage_options))
+        discard(writing.reported_files(ref, arguments["reports"], self._storage_options(ref)))
+
+    def _storage_options(self, ref: Json) -> Mapping[str, str]:
+        return self.versions.storage_options(tuple(ref["table"]), ref["uri"])
 
     def delete(self, session: Session, statement: str | None, table: list[str], ref: Json, where: str) -> None:
         """Delete the rows that match a filter of Lance."""

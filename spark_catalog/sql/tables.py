@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lance_core.data import arrow_schema
@@ -22,23 +23,58 @@ from table_data.table_changes import TableChanges
 PROVIDER = "lance"
 STABLE_ROW_IDS = "lance.stable_row_ids"
 _MAX_MANIFESTS = 64
+_MAX_OPTIONS = 10_000
+_EXPIRY = "expires_at_millis"
+_TIME_LEFT = 300.0
+"""Seconds for which credentials are valid when tasks get them, unless the catalog hands out none that are."""
 
 
 class Versions:
-    """Manifests of published versions, of which the last few that were used are kept. Thread-safe."""
+    """Manifests of published versions, of which the last few that were used are kept. Thread-safe.
 
-    def __init__(self, storage_options: Mapping[str, str]) -> None:
-        self.storage_options = dict(storage_options)
+    Args:
+        describe: Describes a table, for storage options that are about to expire.
+        storage_options: Options of Lance for all tables. Without any, each table has those that the catalog hands out.
+    """
+
+    def __init__(self, describe: Callable[[TableId], TableState | None], storage_options: Mapping[str, str]) -> None:
+        self._describe = describe
+        self._given = dict(storage_options)
+        self._handed_out: OrderedDict[str, Mapping[str, str]] = OrderedDict()
         self._read: OrderedDict[tuple[str, str | None, int], ManifestFile] = OrderedDict()
         self._lock = threading.Lock()
 
-    def manifest(self, uri: str, branch: str | None, version: int) -> ManifestFile:
+    def remember(self, state: TableState) -> None:
+        """Keep the storage options that were handed out for a table."""
+        with self._lock:
+            self._handed_out[state.uri] = state.storage_options
+            self._handed_out.move_to_end(state.uri)
+            while len(self._handed_out) > _MAX_OPTIONS:
+                self._handed_out.popitem(last=False)
+
+    def storage_options(self, table: TableId, uri: str) -> Mapping[str, str]:
+        """Options of Lance for the object store of a table. Those with an expiry are valid for some minutes at least.
+
+        Raises what `describe` raises.
+        """
+        if self._given:
+            return self._given
+        with self._lock:
+            found = self._handed_out.get(uri)
+        if found is None or _expires_soon(found):
+            state = self._describe(table)
+            if state is not None and state.uri == uri:
+                self.remember(state)
+                return state.storage_options
+        return found or {}
+
+    def manifest(self, table: TableId, uri: str, branch: str | None, version: int) -> ManifestFile:
         """The manifest of a version. Versions of one location never change."""
         key = (uri, branch, version)
         with self._lock:
             found = self._read.get(key)
         if found is None:
-            found = self.changes(uri, branch, version).version(version)
+            found = self.changes(uri, branch, version, table).version(version)
         with self._lock:
             self._read[key] = found
             self._read.move_to_end(key)
@@ -46,9 +82,9 @@ class Versions:
                 self._read.popitem(last=False)
         return found
 
-    def changes(self, uri: str, branch: str | None, version: int, table: TableId = ("table",)) -> TableChanges:
+    def changes(self, uri: str, branch: str | None, version: int, table: TableId) -> TableChanges:
         """A published version without changes."""
-        return TableChanges(TableState(table, uri, version, {}, branch), self.storage_options)
+        return TableChanges(TableState(table, uri, version, {}, branch), self.storage_options(table, uri))
 
 
 def describe(
@@ -82,6 +118,11 @@ def describe(
     }
 
 
+def _expires_soon(options: Mapping[str, str]) -> bool:
+    expires = options.get(_EXPIRY, "")
+    return expires.isdigit() and int(expires) / 1000 < time.time() + _TIME_LEFT
+
+
 def rows_of(file: ManifestFile) -> int:
     """Number of rows of a version without the deleted ones."""
     return sum(rows_in(fragment) for fragment in file.manifest.fragments)
@@ -111,16 +152,17 @@ def resolve(versions: Versions, transaction: SqlTransaction | None, ref: Json) -
     """The version that a reference names. Raises `InvalidStatement` if it was of a transaction that is over."""
     uri = _branch_uri(ref)
     steps = int(ref["steps"])
+    options = versions.storage_options(tuple(ref["table"]), ref["uri"])
     if not steps:
-        file = versions.manifest(ref["uri"], ref["branch"], int(ref["version"]))
-        return TableVersion(uri, file.version, versions.storage_options), file
+        file = versions.manifest(tuple(ref["table"]), ref["uri"], ref["branch"], int(ref["version"]))
+        return TableVersion(uri, file.version, options), file
     changes = None if transaction is None else transaction.find(tuple(ref["table"]))
     if changes is None or len(changes.steps) < steps or changes.state.uri != ref["uri"]:
         raise InvalidStatement(
             f"{DELIMITER.join(ref['table'])}: this DataFrame shows changes of a transaction that is over; load it again"
         )
     file = changes.steps[steps - 1].after
-    return TableVersion(uri, file.version, versions.storage_options, serialized_manifest(file)), file
+    return TableVersion(uri, file.version, options, serialized_manifest(file)), file
 
 
 def checked_properties(name: str, given: Mapping[str, str]) -> tuple[dict[str, str], bool]:

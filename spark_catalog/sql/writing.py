@@ -45,7 +45,7 @@ def plan_write(
     """The function of the tasks. `mode` is append, overwrite, overwrite_where, or one of `CHANGES`."""
     del where
     name = ".".join(table)
-    options = versions.storage_options
+    options = versions.storage_options(tuple(table), ref["uri"])
     if ref["version"] is None:  # a new table, or another schema for all rows
         target = Write(
             name,

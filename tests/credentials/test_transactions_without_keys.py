@@ -1,0 +1,56 @@
+"""Transactions over many tables of a bucket, in a client without keys, with what the server hands out."""
+
+from __future__ import annotations
+
+import pytest
+from lance.namespace import RestNamespace
+from lance_namespace import CreateTableRequest
+
+from namespace_client import Catalog
+from tests.clients.databases import rows
+from tests.credentials.conftest import GuardedS3, Serve
+from tests.data.arrow import stream
+
+
+@pytest.fixture
+def url(serve: Serve) -> str:
+    """A server with two tables."""
+    server = serve()
+    namespace = RestNamespace(uri=server.url)
+    for name in ("a", "b"):
+        namespace.create_table(CreateTableRequest(id=["w", name]), stream(rows(0, 10)))
+    return server.url
+
+
+def test_tables_are_written_and_read(url: str, guarded_s3: GuardedS3) -> None:
+    guarded_s3.guard.used.clear()
+    with Catalog.connect(url, namespace=["w"]) as catalog:
+        with catalog.begin() as tx:
+            tx.append("a", rows(10, 20))
+            tx.update("b", {"x": "x + 1"}, where="id < 5")
+            tx.delete("b", "id = 9")
+        with catalog.begin() as tx:
+            assert tx.table("a").count_rows() == 20
+            assert tx.table("b").count_rows() == 9
+            [before, after] = (tx.table(name).to_table(filter="id = 3")["x"][0].as_py() for name in ("a", "b"))
+            assert after == before + 1
+    assert guarded_s3.guard.denied == []
+    assert len(set(guarded_s3.guard.used)) == 2  # each table has credentials of its own
+
+
+def test_options_of_the_caller_are_used_instead(url: str, guarded_s3: GuardedS3) -> None:
+    guarded_s3.guard.used.clear()
+    with (
+        Catalog.connect(url, namespace=["w"], storage_options=guarded_s3.emulator.storage_options) as catalog,
+        catalog.begin() as tx,
+    ):
+        tx.append("a", rows(10, 20))
+    assert guarded_s3.guard.used == []
+
+
+def test_nothing_secret_is_shown(url: str) -> None:
+    with Catalog.connect(url, namespace=["w"]) as catalog, catalog.begin() as tx:
+        state = tx.describe("a")
+        assert state is not None
+        secret = state.storage_options["aws_secret_access_key"]
+        assert secret not in repr(state)
