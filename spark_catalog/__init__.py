@@ -18,6 +18,7 @@ streaming      `StreamWriter`, `graph_changes`, `read_changes`: streams, each mi
 results        results and progress of a write
 errors         exceptions
 spark_session  settings of a Spark session
+shipping       this package as a zip file, for executors
 sql            SQL on a catalog server: `session`, `lance_transaction`
 """
 

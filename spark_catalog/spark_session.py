@@ -10,6 +10,8 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from spark_catalog.errors import InvalidWrite
+
 WORKER_OPTIONS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -84,7 +86,11 @@ def start(builder: SparkSession.Builder, *, log_level: str = "WARN") -> SparkSes
     if is_connect(session):
         from spark_catalog.sql.requirements import check_connect_server
 
-        check_connect_server(session)
+        try:
+            check_connect_server(session)
+        except InvalidWrite:
+            session.stop()
+            raise
     else:
         session.sparkContext.setLogLevel(log_level)
     return session

@@ -14,7 +14,7 @@ from tests.documentation.pages import PAGES, REPOSITORY, blocks, name_of
 from tests.server.servers import ServerProcess
 
 WRITTEN_URL = "http://127.0.0.1:2333"
-NEEDS_SPARK = {"docs/guide/spark.md", "docs/guide/sql.md", "docs/guide/streaming.md"}
+NEEDS_SPARK = {f"docs/guide/{name}.md" for name in ("clusters", "spark", "sql", "streaming")}
 RUN = [page for page in PAGES if name_of(page) == "README.md" or name_of(page).startswith("docs/guide/")]
 WITH_PYTHON = [page for page in RUN if blocks(page, "python")]
 

@@ -38,7 +38,7 @@ def connect_server(home: Path, options: dict[str, str]) -> Iterator[str]:
     settings = [part for name, value in given.items() for part in ("--conf", f"{name}={value}")]
     name = "org.apache.spark.sql.connect.service.SparkConnectServer"
     command = (str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]", "--class", name, *settings)
-    python = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(REPOSITORY)}
+    python = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{DRIVER.parent}"}
     with spark_process(home / "connect.log", "Spark Connect server started", *command, "spark-internal", **python):
         yield f"sc://127.0.0.1:{port}"
 
@@ -59,6 +59,7 @@ from spark_catalog import session, start
 connect, server = sys.argv[1:]
 spark = start(session(SparkSession.builder.remote(connect), uri=server))
 print(json.dumps(report(spark, server)))
+spark.stop()
 """
     with connect_server(tmp_path, shared_options() | catalog_options(server.url)) as url:
         ended = run_client(client, url, server.url)
@@ -73,19 +74,20 @@ def test_a_server_without_the_options_is_named_and_serves_graphs(tmp_path: Path,
     client = """
 import sys
 from pyspark.sql import SparkSession
-from spark_catalog import CatalogServer, GraphWrite, InvalidWrite, configure, read_graph, session, start
+from spark_catalog import CatalogServer, GraphWrite, InvalidWrite, read_graph, session, start
 
 connect, server = sys.argv[1:]
 try:
     start(session(SparkSession.builder.remote(connect), uri=server))
 except InvalidWrite as error:
     print(error)
-spark = SparkSession.builder.remote(connect).create()
+spark = SparkSession.builder.remote(connect).getOrCreate()
 with CatalogServer(server) as catalog:
     catalog.ensure_namespace(["n"])
 with GraphWrite(spark, server, namespace=["n"]) as tx:
     tx.append("t", spark.range(10))
 print(read_graph(spark, server, ["n"]).tables["t"].count())
+spark.stop()
 """
     with connect_server(tmp_path, {}) as url:
         ended = run_client(client, url, server.url)
