@@ -18,6 +18,9 @@ WORKER_OPTIONS: Final = {
 }
 """Options of every session. Timestamps are passed in UTC, so that they do not depend on the time zone of a machine."""
 
+_QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""With one tier Java reserves 48 MB for compiled code, which some minutes of queries fill. It compiles no more then."""
+
 
 def configure(
     builder: SparkSession.Builder,
@@ -51,7 +54,7 @@ def configure(
     builder = builder.config("spark.ui.enabled", str(ui).lower())
     builder = builder.config("spark.ui.showConsoleProgress", str(ui).lower())
     if quick_start:
-        builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        builder = builder.config("spark.driver.extraJavaOptions", _QUICK_START)
     if loopback:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
