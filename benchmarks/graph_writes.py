@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import statistics
-import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.report import Report, Table, count, milliseconds, ratio
 from benchmarks.servers import serve_ours
+from benchmarks.spark import friendships, median_seconds, people, spark_session
 from namespace_client.http import CatalogServer
 from spark_catalog.checks import Level
 from spark_catalog.graph import Edge, Graph, Node
 from spark_catalog.results import GraphWriteResult
-from spark_catalog.spark_session import configure, start
 from spark_catalog.write import GraphWrite
 
 NODES, EDGES, CHANGED = 1_000_000, 5_000_000, 1_000_000
@@ -38,7 +36,7 @@ def run(directory: Path) -> Report:
     with (
         serve_ours(directory / "catalog") as server,
         CatalogServer(f"http://127.0.0.1:{server.port}") as catalog,
-        _session() as spark,
+        spark_session() as spark,
     ):
         bench = _Bench(spark, catalog, directory)
         tables = [bench.loads(), bench.small_writes(), bench.upserts(), bench.publishing()]
@@ -53,42 +51,12 @@ def run(directory: Path) -> Report:
     )
 
 
-@contextmanager
-def _session() -> Iterator[SparkSession]:
-    cores = os.cpu_count() or 1
-    spark = start(
-        configure(SparkSession.builder.master("local[*]"), shuffle_partitions=2 * cores, driver_memory="2g"),
-        log_level="ERROR",
-    )
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
 @dataclass(slots=True)
 class _Bench:
     spark: SparkSession
     catalog: CatalogServer
     directory: Path
     numbers: Iterator[int] = field(default_factory=itertools.count)
-
-    # -- what is written
-
-    def people(self, rows: int, first: int = 0) -> DataFrame:
-        return self.spark.range(first, first + rows, 1, 4).selectExpr(
-            "id", "concat('person ', id) AS name", "CAST(id % 90 AS int) AS age", "id * 0.5D AS score"
-        )
-
-    def edges(self, rows: int, nodes: int, first: int = 0) -> DataFrame:
-        return self.spark.range(first, first + rows, 1, 4).selectExpr(
-            f"id % {nodes} AS src",
-            f"(id * 7919 + 13) % {nodes} AS dst",
-            "date_add(DATE'2020-01-01', CAST(id % 1000 AS int)) AS day",
-            "(id % 1000) / 10.0D AS weight",
-        )
-
-    # -- how
 
     def namespace(self) -> list[str]:
         name = [f"n{next(self.numbers)}"]
@@ -110,7 +78,7 @@ class _Bench:
     # -- tables of results
 
     def loads(self) -> Table:
-        frames = {"person": self.people(NODES), "knows": self.edges(EDGES, NODES)}
+        frames = {"person": people(self.spark, NODES), "knows": friendships(self.spark, EDGES, NODES)}
         peer = _seconds(lambda: self.parquet(*frames.values()))
         table = Table(
             f"{count(NODES)} nodes and {count(EDGES)} edges", ("write", "s", "rows/s", "rows/s against Parquet")
@@ -123,9 +91,9 @@ class _Bench:
 
     def small_writes(self) -> Table:
         table = Table("Small writes", ("write", "GraphWrite s", "Parquet s", "Parquet against GraphWrite"))
-        tiny = {name: self.people(TINY_ROWS) for name in TINY_GRAPH.nodes}
-        tiny |= {name: self.edges(TINY_ROWS, TINY_ROWS) for name in TINY_GRAPH.edges}
-        partitions = self.people(TINY_ROWS * TINY_PARTITIONS).repartition(TINY_PARTITIONS)
+        tiny = {name: people(self.spark, TINY_ROWS) for name in TINY_GRAPH.nodes}
+        tiny |= {name: friendships(self.spark, TINY_ROWS, TINY_ROWS) for name in TINY_GRAPH.edges}
+        partitions = people(self.spark, TINY_ROWS * TINY_PARTITIONS).repartition(TINY_PARTITIONS)
         for title, frames, graph in (
             (f"{len(tiny)} tables of {TINY_ROWS} rows, check=batch", tiny, TINY_GRAPH),
             (f"{TINY_PARTITIONS} partitions of {TINY_ROWS} rows", {"person": partitions}, GRAPH),
@@ -136,8 +104,8 @@ class _Bench:
         return table
 
     def upserts(self) -> Table:
-        stored = self.people(EDGES)
-        new = self.people(CHANGED, EDGES - CHANGED // 2)
+        stored = people(self.spark, EDGES)
+        new = people(self.spark, CHANGED, EDGES - CHANGED // 2)
         path = str(self.directory / "stored")
         stored.write.parquet(path)
 
@@ -169,7 +137,7 @@ class _Bench:
             tx.upsert("person", rows, on="id")
 
     def publishing(self) -> Table:
-        frames = {f"t{number}": self.people(TINY_ROWS) for number in range(TABLES)}
+        frames = {f"t{number}": people(self.spark, TINY_ROWS) for number in range(TABLES)}
         found = [self.write(frames).milliseconds["publish"] / 1000 for _ in range(REPEATS)]
         table = Table("Publishing", ("batch", "ms"))
         table.add(f"{TABLES} new tables", milliseconds(statistics.median(found)))
@@ -177,11 +145,4 @@ class _Bench:
 
 
 def _seconds(work: Callable[..., object], prepare: Callable[[], object] | None = None) -> float:
-    """Median of the runs after the first. `prepare` makes the argument of a run and is not measured."""
-    found = []
-    for _ in range(REPEATS + 1):
-        arguments = () if prepare is None else (prepare(),)
-        began = time.perf_counter()
-        work(*arguments)
-        found.append(time.perf_counter() - began)
-    return statistics.median(found[1:])
+    return median_seconds(work, repeats=REPEATS, prepare=prepare)
