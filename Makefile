@@ -13,7 +13,7 @@ WORKERS ?= 2
 # Hundreds of processes that tests start import the project: it is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-fast test-spark-versions fuzz check generate docs serve bench tck-report clean
+.PHONY: help setup demo example test test-fast test-spark-versions fuzz check generate docs serve bench tck-report clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
@@ -30,6 +30,11 @@ jar: $(STAMP) ## compile the SQL catalog of Spark; needs a JDK, which is install
 
 demo: $(STAMP) ## publish a real graph atomically, then read it back
 	@JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) examples/nyc_flights.py
+
+EDGES ?= 200000
+example: $(STAMP) ## ten days of a social graph of EDGES edges, three writers, plots in build/social-graph
+	@JAVA_HOME="$$(scripts/java.sh --jdk)" && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" && $(PYTHON_) scripts/build_jar.py >/dev/null && \
+		PYTHONPATH=.:examples $(PYTHON_) -W ignore -m social_graph --edges $(EDGES)
 
 test: $(STAMP) ## all tests, in WORKERS processes (2)
 	@scripts/azurite.sh >/dev/null || [ -z "$$CI" ]
