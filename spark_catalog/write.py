@@ -19,11 +19,7 @@ from spark_catalog.changes.replacing import stage_replacement
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.graph import Edge, Node
 from spark_catalog.read import read_pinned
-from spark_catalog.staging import (
-    StageTarget,
-    check_columns,
-    stage,
-)
+from spark_catalog.staging import StageTarget, check_columns, stage
 from spark_catalog.table_write import Call, Staged, TableWrite
 from spark_catalog.write_block import WriteBlock
 from spark_catalog.written_tables import check_required, new_schema
@@ -159,9 +155,9 @@ class GraphWrite(WriteBlock):
     ) -> None:
         """Replace the rows with equal keys, and add the other rows.
 
-        Rows of up to `driver_bytes` are merged in the driver by pylance; more rows, and all rows if there is a
-        condition, are joined with the table in Spark. Conditions are SQL of Spark; the columns of the rows are those of
-        `source`, the columns of the table those of `target`.
+        Rows of up to `driver_bytes` are merged in the driver by pylance. More rows are staged by tasks and joined with
+        the table by their keys; with a condition, all rows are joined in Spark. Conditions are SQL of Spark: the
+        columns of the rows are those of `source`, the columns of the table those of `target`.
 
         Args:
             table: Name of the table.

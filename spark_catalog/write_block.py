@@ -29,13 +29,7 @@ from spark_catalog.results import (
     PreviewedTable,
     StagedTable,
 )
-from spark_catalog.staging import (
-    DRIVER_BYTES,
-    FILE_BYTES,
-    FILE_ROWS,
-    StageTarget,
-    discard_files,
-)
+from spark_catalog.staging import DRIVER_BYTES, FILE_BYTES, FILE_ROWS, StageTarget, discard_files
 from spark_catalog.table_write import Call, Job, Staged, TableWrite, row_count
 from spark_catalog.written_tables import WrittenTables
 from table_data import staging
@@ -292,7 +286,7 @@ class WriteBlock:
                 len(write.files),
                 write.seconds * 1000,
             )
-            left += _remove(write, write.superseded_files())
+            left += _remove(write, write.superseded_files(), never_published=False)
         self._result = GraphWriteResult(
             committed.transaction_id, committed.catalog_version, tables, dict(self._milliseconds), tuple(left)
         )
@@ -314,7 +308,7 @@ class WriteBlock:
         """Delete the files of the jobs that succeeded. The file names of failed jobs are not known."""
         cancel_jobs(self._tables.writes.values())
         for write in self._tables.writes.values():
-            for kept in _remove(write, write.files):
+            for kept in _remove(write, write.files, never_published=write.new):
                 error.add_note(f"could not delete staged file {kept}")
 
     def _close(self) -> None:
@@ -326,6 +320,8 @@ class WriteBlock:
             self._own_server.close()
 
 
-def _remove(write: TableWrite, files: Sequence[str]) -> list[str]:
+def _remove(write: TableWrite, files: Sequence[str], *, never_published: bool) -> list[str]:
+    if not files and not never_published:
+        return []
     target = write.target
-    return discard_files(target.uri, tuple(files), target.storage_options, never_published=write.new)
+    return discard_files(target.uri, tuple(files), target.storage_options, never_published=never_published)

@@ -412,3 +412,14 @@ def test_a_preview_raises_what_the_write_would(social: Social) -> None:
         tx.append("knows", social.pairs((1, 99)))
         tx.preview()
     assert social.pairs_now() == [(1, 2), (2, 3)]
+
+
+def test_a_schema_may_come_with_each_call_that_makes_a_table(social: Social) -> None:
+    schema = pa.schema([("id", pa.int32()), ("name", pa.string())])
+    with social.write(graph=None) as tx:
+        tx.append("visits", social.people(1), schema=schema)
+        tx.append("visits", social.people(2), schema=schema)
+    assert social.open("visits").schema.field("id").type == pa.int32()
+    assert social.open("visits").count_rows() == 2
+    with pytest.raises(InvalidWrite, match="visits: it has a schema"), social.write(graph=None) as tx:
+        tx.append("visits", social.people(3), schema=schema)
