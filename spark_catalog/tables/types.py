@@ -37,10 +37,10 @@ def spark_schema(schema: pa.Schema) -> StructType:
     for item in schema:
         try:
             shown.append(item.with_type(_readable(item.type)).remove_metadata())
-            arrow_schema(from_arrow_schema(pa.schema([shown[-1]])))
+            arrow_schema(from_arrow_schema(pa.schema([shown[-1]]), prefer_timestamp_ntz=True))
         except (PySparkTypeError, pa.ArrowInvalid, ValueError) as refusal:
             raise InvalidCall(f"column {item.name}: {item.type} has no type in Spark: {refusal}") from None
-    return from_arrow_schema(pa.schema(shown))
+    return from_arrow_schema(pa.schema(shown), prefer_timestamp_ntz=True)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

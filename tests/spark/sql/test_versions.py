@@ -10,7 +10,7 @@ from lance.fragment import write_fragments
 from pyspark.sql import SparkSession
 
 from spark_catalog.sql.requirements import has_transactions, spark_version
-from spark_catalog.tables.types import with_offsets
+from spark_catalog.tables.types import spark_schema, with_offsets
 
 
 def test_java_is_of_the_version_of_python(sql: SparkSession) -> None:
@@ -46,3 +46,8 @@ def test_lists_without_elements_can_be_written(tmp_path: Path, nested: bool) -> 
 def test_other_columns_are_not_copied() -> None:
     column = pa.array([["a"], []])
     assert with_offsets(column) is column
+
+
+def test_timestamps_without_a_time_zone_stay_so() -> None:
+    stored = pa.schema([("x", pa.timestamp("us")), ("y", pa.timestamp("us", "UTC"))])
+    assert [item.dataType.simpleString() for item in spark_schema(stored)] == ["timestamp_ntz", "timestamp"]
