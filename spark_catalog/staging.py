@@ -132,11 +132,6 @@ def fragment_files(fragments: tuple[FragmentMetadata, ...]) -> tuple[str, ...]:
     return tuple(f"data/{file.path}" for fragment in fragments for file in fragment.files)
 
 
-def deletion_files(fragments: tuple[FragmentMetadata, ...]) -> tuple[str, ...]:
-    """The deletion files of fragments, relative to the table."""
-    return tuple(f.deletion_file.path(f.id) for f in fragments if f.deletion_file is not None)
-
-
 def stage_partition(
     batches: Iterator[pa.RecordBatch], target: StageTarget, driver_bytes: int = 0
 ) -> Iterator[pa.RecordBatch]:
