@@ -23,6 +23,10 @@ AZURITE_ACCOUNT = "devstoreaccount1"
 AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
+_numbers = itertools.count()
+"""Of the prefixes that tests get: services of one kind in this process share their objects."""
+
+
 @dataclass(frozen=True)
 class Emulator:
     """A running service with one bucket. `storage_options` are what pylance and `open_store` take."""
@@ -32,11 +36,10 @@ class Emulator:
     bucket: str = "catalog"
     requests: list[tuple[str, str]] = field(default_factory=list)
     """Every HTTP request since the start, as (method, path); only of services that run in this process."""
-    _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def new_root(self) -> str:
         """The URI of an unused prefix."""
-        return f"{self.scheme}://{self.bucket}/root-{next(self._numbers)}/with space"
+        return f"{self.scheme}://{self.bucket}/root-{next(_numbers)}/with space"
 
     @contextmanager
     def counted(self) -> Iterator[list[str]]:

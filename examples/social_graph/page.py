@@ -12,6 +12,8 @@ import matplotlib as mpl
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from social_graph.generator import GRAPH
 from social_graph.pipelines import Commit, Journal
@@ -97,6 +99,7 @@ def _latency(run: Run, file: Path) -> None:
     axes[1].set_title("The batch alone: sent and answered (ms)", loc="left")
     for ax in axes:
         ax.set_yscale("log")
+        _label_powers(ax.yaxis)
         ax.set_xlabel("seconds of the run")
     axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     _save(figure, file)
@@ -134,10 +137,18 @@ def _degrees(run: Run, file: Path) -> None:
     _save(figure, file)
 
 
+def _label_powers(*axes: Axis) -> None:
+    """Plain numbers at the powers of ten of logarithmic axes, and none between them."""
+    for axis in axes:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
 def _scatter_log(ax: Axes, name: str, counts: Mapping[int, int]) -> None:
     ax.scatter(list(counts), list(counts.values()), s=8, color="#1f4e79", alpha=0.6)
     ax.set_xscale("log")
     ax.set_yscale("log")
+    _label_powers(ax.xaxis, ax.yaxis)
     ax.set_title(name, loc="left")
 
 
