@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from lance_core.format.manifest import ManifestFile, serialized_manifest
+from lance_core.format.manifest import serialized_manifest
 from lance_core.transaction.operations import Operation, Overwrite
 from lance_core.transaction.reachable import reachable_files
 from spark_catalog.changes.deletes import StagedDeletes
@@ -17,6 +17,7 @@ from spark_catalog.changes.merges import StagedMerge
 from spark_catalog.graph import Edge, Node
 from spark_catalog.results import Change
 from spark_catalog.staging import StagedFragments, StageTarget
+from spark_catalog.tables.row_counts import rows_of
 from spark_catalog.views import VersionRows, fragment_ids, published_rows, staged_rows
 from table_data.descriptions import append_operation, delete_operation, overwrite_operation
 from table_data.table_changes import TableChanges
@@ -109,6 +110,12 @@ class TableWrite:
         return sum(call.rows for call in self.calls)
 
     @property
+    def row_count(self) -> int:
+        """Number of rows after all calls that are settled."""
+        head = self.changes.head
+        return 0 if head is None else rows_of(head.manifest.fragments)
+
+    @property
     def seconds(self) -> float:
         """Duration of all jobs."""
         return sum(staged.seconds for call in self.calls for staged in call.staged)
@@ -173,10 +180,3 @@ class TableWrite:
             for file in reachable_files(transaction, "", self.changes.base)
         }
         return tuple(dict.fromkeys(file for file in self.files if file not in sent))
-
-
-def row_count(file: ManifestFile | None) -> int:
-    """Number of rows of a version."""
-    if file is None:
-        return 0
-    return sum(int(f.physical_rows) - int(f.deletion_file.num_deleted_rows) for f in file.manifest.fragments)

@@ -17,6 +17,7 @@ from lance_core.transaction.operations import Operation
 from spark_catalog.read import read_pinned
 from spark_catalog.staging import StageTarget
 from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.tables.row_counts import rows_of
 from spark_catalog.tables.scans import ROW_ADDRESS
 from spark_catalog.tables.types import row_width
 from table_data.composition import take_step
@@ -124,9 +125,5 @@ def fragment_ids(file: ManifestFile | None) -> frozenset[int]:
 
 
 def _rows(table: PinnedTable, file: ManifestFile, only: frozenset[int] | None) -> VersionRows:
-    count = sum(
-        int(fragment.physical_rows) - int(fragment.deletion_file.num_deleted_rows)
-        for fragment in file.manifest.fragments
-        if only is None or fragment.id in only
-    )
+    count = rows_of(fragment for fragment in file.manifest.fragments if only is None or fragment.id in only)
     return VersionRows(table, arrow_schema(file.manifest.fields), count, only)

@@ -30,7 +30,7 @@ from spark_catalog.results import (
     StagedTable,
 )
 from spark_catalog.staging import DRIVER_BYTES, FILE_BYTES, FILE_ROWS, StageTarget, discard_files
-from spark_catalog.table_write import Call, Job, Staged, TableWrite, row_count
+from spark_catalog.table_write import Call, Job, Staged, TableWrite
 from spark_catalog.written_tables import WrittenTables
 from table_data import staging
 
@@ -137,6 +137,7 @@ class WriteBlock:
         if not self._sent or self._result is not None:
             raise InvalidWrite("nothing to send again")
         self._publish(self._transaction.resend)
+        self._conclude()
         self._close()
         return self.result
 
@@ -159,7 +160,7 @@ class WriteBlock:
                 name,
                 tuple(call.text for call in write.calls),
                 write.rows,
-                row_count(write.changes.head),
+                write.row_count,
                 len(write.files),
                 write.changes.state.version,
             )
@@ -264,10 +265,14 @@ class WriteBlock:
             self._sent = False
             self._discard(error)
             raise
+        self._conclude()
 
     def _publish(self, send: Callable[[], object]) -> None:
         with self._timed("publish"):
             send()
+
+    def _conclude(self) -> None:
+        """Make the result of a committed batch, and remove the files that it does not name."""
         committed = self._transaction.result
         changed = {table.id: table for table in committed.tables}
         tables = {}

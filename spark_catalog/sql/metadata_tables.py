@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from spark_catalog.sql.tables import resolve, rows_in
+from spark_catalog.sql.tables import resolve
 from spark_catalog.sql.transactions import SqlTransaction
+from spark_catalog.tables.row_counts import rows_in
 from table_data.batch_operations import Json, TableId
 
 if TYPE_CHECKING:

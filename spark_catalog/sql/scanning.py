@@ -9,9 +9,10 @@ import pyarrow as pa
 from lance_core.data import arrow_schema
 from lance_core.proto import lance_table_pb2 as pb
 from spark_catalog.sql.schemas import parse_schema
-from spark_catalog.sql.tables import Versions, resolve, rows_in, rows_of
+from spark_catalog.sql.tables import Versions, resolve
 from spark_catalog.sql.tasks import Read, partition_bytes, read_function
 from spark_catalog.sql.transactions import SqlTransaction
+from spark_catalog.tables.row_counts import rows_in, rows_of
 from spark_catalog.tables.splits import FragmentSize, plan_splits
 from spark_catalog.tables.types import row_width
 from table_data.batch_operations import Json
@@ -49,7 +50,7 @@ def plan_scan(
 def count_rows(versions: Versions, transaction: SqlTransaction | None, ref: Json) -> int:
     """Number of rows, from the manifest."""
     _, file = resolve(versions, transaction, ref)
-    return rows_of(file)
+    return rows_of(file.manifest.fragments)
 
 
 def _size(fragment: pb.DataFragment, share: float) -> FragmentSize:

@@ -10,13 +10,13 @@ from typing import Any
 
 from lance_core.data import arrow_schema
 from lance_core.format.manifest import ManifestFile, serialized_manifest
-from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
 from spark_catalog.sql.errors import InvalidStatement, Unsupported
 from spark_catalog.sql.schemas import shown_schema
 from spark_catalog.sql.sessions import Session
 from spark_catalog.sql.tasks import TableVersion
 from spark_catalog.sql.transactions import SqlTransaction
+from spark_catalog.tables.row_counts import rows_of
 from table_data.batch_operations import DELIMITER, Json, TableId, TableState
 from table_data.table_changes import TableChanges
 
@@ -114,24 +114,13 @@ def describe(
         "catalog_version": at,
         "stable_row_ids": has_stable_row_ids(file.manifest),
         "read_only": read_only,
-        "row_count": rows_of(file),
+        "row_count": rows_of(file.manifest.fragments),
     }
 
 
 def _expires_soon(options: Mapping[str, str]) -> bool:
     expires = options.get(_EXPIRY, "")
     return expires.isdigit() and int(expires) / 1000 < time.time() + _TIME_LEFT
-
-
-def rows_of(file: ManifestFile) -> int:
-    """Number of rows of a version without the deleted ones."""
-    return sum(rows_in(fragment) for fragment in file.manifest.fragments)
-
-
-def rows_in(fragment: pb.DataFragment) -> int:
-    """Number of rows of a fragment without the deleted ones."""
-    deleted = fragment.deletion_file.num_deleted_rows if fragment.HasField("deletion_file") else 0
-    return int(fragment.physical_rows) - int(deleted)
 
 
 def describe_changes(transaction: SqlTransaction, changes: TableChanges) -> Json:

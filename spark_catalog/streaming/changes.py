@@ -19,6 +19,7 @@ from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.operations import Update, decode_operation
 from lance_core.transaction.row_ids import creation_versions
 from spark_catalog.streaming.policy import ChangePolicy
+from spark_catalog.tables.row_counts import rows_in, rows_of
 from table_data.errors import InvalidCall, VersionGone
 
 Selection = Literal["insert", "upsert", "by creation", "created", "rewritten"]
@@ -162,9 +163,9 @@ def _update(
             _refuse(policy.updates, name, "updates rows", "updates")
             return None
         return _changes(after, [fragment for fragment in after.fragments if fragment.id in changed], "rewritten")
-    kept = {fragment.id: _live(fragment) for fragment in after.fragments}
-    removed = sum(_live(fragment) - kept.get(fragment.id, 0) for fragment in before.fragments)
-    added = sum(_live(fragment) for fragment in new)
+    kept = {fragment.id: rows_in(fragment) for fragment in after.fragments}
+    removed = sum(rows_in(fragment) - kept.get(fragment.id, 0) for fragment in before.fragments)
+    added = rows_of(new)
     if not stable:
         if added and removed:
             if policy.updates == "ignore":
@@ -197,15 +198,10 @@ def _refuse(policy: str, name: str, does: str, option: str, *also: str) -> None:
 
 def _changes(manifest: pb.Manifest, fragments: Sequence[pb.DataFragment], selection: Selection) -> VersionChanges:
     changed = tuple(
-        ChangedFragment(fragment.id, _live(fragment), sum(file.file_size_bytes for file in fragment.files))
+        ChangedFragment(fragment.id, rows_in(fragment), sum(file.file_size_bytes for file in fragment.files))
         for fragment in fragments
     )
     return VersionChanges(manifest.version, changed, selection)
-
-
-def _live(fragment: pb.DataFragment) -> int:
-    deleted = fragment.deletion_file.num_deleted_rows if fragment.HasField("deletion_file") else 0
-    return int(fragment.physical_rows - deleted)
 
 
 def _open(name: str, uri: str, version: int, storage_options: Mapping[str, str], end: int) -> Dataset:

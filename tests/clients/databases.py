@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +13,8 @@ import lancedb
 import pyarrow as pa
 from lance_namespace import CreateNamespaceRequest, connect
 
-from namespace_server.app import create_app
-from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.rest.identity import Authenticator
-from namespace_server.serving import Server, ServingOptions
 from tests.clients.outcomes import Blocking
+from tests.running import running
 
 PUSHED = {"local work": (), "push-down": ("QueryTable", "CreateTable")}
 DIMENSION = 8
@@ -64,18 +60,9 @@ class Subject:
 @contextmanager
 def served(root: Path) -> Iterator[str]:
     """Our server with the namespace `w`; its URL."""
-    namespace = DirectoryNamespace(root=str(root), durability="none")
-    server = Server(create_app(namespace, Authenticator({})), ServingOptions(port=0))
-    started = threading.Event()
-    thread = threading.Thread(target=server.run, args=(started.set,))
-    thread.start()
-    assert started.wait(30)
-    try:
-        connect("rest", {"uri": server.url}).create_namespace(CreateNamespaceRequest(id=["w"]))
-        yield server.url
-    finally:
-        server.stop()
-        thread.join()
+    with running(root) as url:
+        connect("rest", {"uri": url}).create_namespace(CreateNamespaceRequest(id=["w"]))
+        yield url
 
 
 def connections(url: str, directory: Path, pushed: tuple[str, ...]) -> tuple[Any, Any]:
