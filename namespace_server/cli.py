@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,9 +22,12 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from lance_core.commit.handlers import CommitHandler, ExternalManifestHandler
+from lance_core.commit.handlers.handler import handle
 from lance_core.errors import LanceCoreError
 from lance_core.inspection import inspect_uri, render_text
+from lance_core.storage.opening import open_store
 from namespace_server.app import create_app
+from namespace_server.directory.model.object_ids import parse_id
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
 from namespace_server.process import tune_process
@@ -335,6 +338,49 @@ def cleanup(
         what = f"version {garbage.version} {garbage.reason}" if garbage.version is not None else garbage.reason
         typer.echo(f"{gone:<8} {garbage.path} ({garbage.size:,} bytes): {what}")
     typer.echo(f"{uri}: {len(report.versions)} versions and {len(report.files)} files {gone}, {report.size:,} bytes")
+
+
+@cli.command()
+def orphans(
+    root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")],
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="Judge only this table, such as 'a$t', also if its location is not the catalog's; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    older_than: Annotated[
+        str,
+        typer.Option(
+            metavar="AGE",
+            help="Age of an orphan: 14d, 36h, 90m. Nothing tells a younger file from that of a writer that has not "
+            "committed yet.",
+        ),
+    ] = "7d",
+    as_json: Annotated[bool, typer.Option("--json", help="Everything that was found, as JSON.")] = False,
+    storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """List the files of a catalog's tables that nothing names: neither a row of the catalog nor a manifest.
+
+    Failed tasks, aborted writes and lost commits leave such files. Nothing is removed and nothing is committed; servers
+    and writers may go on. Younger files are only counted. Files of unknown names, tables whose manifests cannot be
+    understood, and directories of no table are reported and not judged.
+    """
+    with _refusing(), _commit_handler(manifest_store) as handler:
+        from namespace_server.directory.orphans import find_orphans
+
+        with closing(handle(open_store(root, _storage_options(storage_option)), handler)) as store:
+            report = find_orphans(
+                store,
+                now=datetime.now(UTC),
+                older_than=_duration("--older-than", older_than),
+                tables=[parse_id(name) for name in table or ()],
+            )
+    for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
+        typer.echo(line)
 
 
 @cli.command()

@@ -4,6 +4,8 @@ collector       `cleanup`: census, plan, second census, remove versions, third c
 plan            the garbage-collection plan of one branch
 retention       which versions are kept by age, count or references; pure
 reachability    which files a version needs; pure
+kinds           what the files of a table are, by their names; pure
+survey          finds the files of tables that no manifest names
 census          lists all files of a table, its versions, references and staged manifests
 guard           refuses tables whose versions are managed by a catalog
 """

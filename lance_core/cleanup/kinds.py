@@ -1,0 +1,108 @@
+"""What the files below the root of a table are, by their names. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from lance_core.cleanup.reachability import file_name
+from lance_core.commit.staged import STAGING_DIRECTORY
+from lance_core.format.naming import (
+    BRANCHES_DIRECTORY,
+    DATA_DIRECTORY,
+    DELETIONS_DIRECTORY,
+    DETACHED_BIT,
+    INDICES_DIRECTORY,
+    TRANSACTIONS_DIRECTORY,
+    VERSIONS_DIRECTORY,
+    parse_manifest_name,
+    parse_staged_name,
+)
+
+_UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_DETACHED: Final = re.compile(r"d([0-9]{1,20})\.manifest", re.ASCII)
+_STAGED: Final = re.compile(rf"{STAGING_DIRECTORY}/{_UUID}/([^/]+)", re.ASCII)
+_SCRATCH: Final = re.compile(rf"({STAGING_DIRECTORY}/{_UUID}/{_UUID})/.+", re.ASCII)
+_CLOCK: Final = re.compile(rf"{STAGING_DIRECTORY}/{_UUID}/clock", re.ASCII)
+_BOOKKEEPING: Final = re.compile(
+    rf"_refs/(?:tags|branches)/[^/]+\.json|_alter_transactions/[^/]+\.json|\.lance-(?:deregistered|reserved)"
+    rf"|(?:.+/)?{VERSIONS_DIRECTORY}/latest_version_hint\.json",
+    re.ASCII,
+)
+"""Files that name no file of rows, and that no manifest names."""
+
+
+class FileKind(Enum):
+    """The kind of a file; the values are what reports call it."""
+
+    DATA = "data file"
+    DELETION = "deletion file"
+    INDEX = "index file"
+    TRANSACTION = "transaction file"
+    STAGED = "staged manifest"
+    SCRATCH = "compaction clone"
+    MANIFEST = "manifest"
+    """Committed or detached: it names files, and is named by nothing but its own version."""
+    BOOKKEEPING = "reference, hint or note"
+
+
+_NAMED: Final = {
+    DATA_DIRECTORY: FileKind.DATA,
+    DELETIONS_DIRECTORY: FileKind.DELETION,
+    INDICES_DIRECTORY: FileKind.INDEX,
+    TRANSACTIONS_DIRECTORY: FileKind.TRANSACTION,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FileRole:
+    """What a file is.
+
+    Attributes:
+        kind: Its kind.
+        name: The name by which a manifest would need it, for data, deletion, index and transaction files.
+        directory: The directory of a compaction clone.
+    """
+
+    kind: FileKind
+    name: str = ""
+    directory: str = ""
+
+
+def role_of(key: str) -> FileRole | None:
+    """The role of the file at `key`, relative to the root of its table; None for a name of no known form."""
+    if key.startswith(f"{STAGING_DIRECTORY}/") and (role := _role_in_staging(key)) is not None:
+        return role
+    directory, _, name = key.rpartition("/")
+    if directory.rpartition("/")[2] == VERSIONS_DIRECTORY and (kind := manifest_kind(name)) is not None:
+        return FileRole(kind)
+    parts = key.split("/")
+    # The name of a branch may have any number of parts.
+    first = 2 if parts[0] == BRANCHES_DIRECTORY else 0
+    for begin in range(first, len(parts) if first else 1):
+        needed_as = file_name("/".join(parts[begin:]))
+        if needed_as is not None:
+            return FileRole(_NAMED[parts[begin]], needed_as)
+    return FileRole(FileKind.BOOKKEEPING) if _BOOKKEEPING.fullmatch(key) else None
+
+
+def manifest_kind(name: str) -> FileKind | None:
+    """Whether the file `name` in a directory of versions is a manifest or a staged one; None if it is neither."""
+    if parse_manifest_name(name) is not None:
+        return FileKind.MANIFEST
+    if parse_staged_name(name) is not None:
+        return FileKind.STAGED
+    detached = _DETACHED.fullmatch(name)
+    return FileKind.MANIFEST if detached is not None and int(detached[1]) & DETACHED_BIT else None
+
+
+def _role_in_staging(key: str) -> FileRole | None:
+    scratch = _SCRATCH.fullmatch(key)
+    if scratch is not None:
+        return FileRole(FileKind.SCRATCH, directory=scratch[1])
+    staged = _STAGED.fullmatch(key)
+    if staged is not None and parse_manifest_name(staged[1]) is not None:
+        return FileRole(FileKind.STAGED)
+    return FileRole(FileKind.BOOKKEEPING) if _CLOCK.fullmatch(key) else None

@@ -1,0 +1,220 @@
+"""Finds the files of tables that no manifest names. Reads only.
+
+A commit may happen between two looks, so files are always listed before manifests:
+
+    survey_table   reads the manifests of a table, lists its files, and keeps those that no manifest named
+    read_again     reads the manifests that were written meanwhile, and drops what they name
+
+The manifests that are read first only save memory: of a listing, what they name is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from lance_core.cleanup.kinds import FileKind, FileRole, role_of
+from lance_core.cleanup.plan import read_needs
+from lance_core.commit.staged import STAGING_DIRECTORY
+from lance_core.errors import CorruptFile, LanceCoreError, NotFound, UnsupportedFeature
+from lance_core.format.manifest import ManifestFile
+from lance_core.format.naming import BRANCHES_DIRECTORY, join_key, versions_directory
+from lance_core.storage.port import ObjectMeta, ObjectStore
+
+_MANIFESTS: Final = frozenset({FileKind.MANIFEST, FileKind.STAGED})
+_MANIFEST: Final = FileRole(FileKind.MANIFEST)
+_READ_AT_ONCE: Final = 64
+_READINGS: Final = 3
+"""Readings of a directory in which manifests vanish between listing and reading."""
+
+Roles = Callable[[str], FileRole | None]
+
+
+@dataclass(frozen=True, slots=True)
+class UnnamedFile:
+    """A file that no manifest names.
+
+    Attributes:
+        meta: Key, size and date; the files of a compaction clone have the date of its youngest file.
+        kind: Its kind.
+        location: The key of the root of its table.
+        name: The name by which a manifest would need it; empty for staged manifests and compaction clones.
+        staged_in: The key of an old staged manifest that names it, if there is one.
+    """
+
+    meta: ObjectMeta
+    kind: FileKind
+    location: str
+    name: str = ""
+    staged_in: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableManifest:
+    """A manifest whose needs cannot be determined, and why. The table at `location` cannot be judged."""
+
+    meta: ObjectMeta
+    location: str
+    kind: FileKind
+    problem: LanceCoreError
+
+
+class FileSurvey:
+    """The files of the tables in `store` that no manifest names, collected table by table.
+
+    A staged manifest names files while it may still be committed: while it is not older than `cutoff`, or if it is in
+    `published`, the keys of staged manifests that are committed. Names that a manifest uses through base paths are
+    needed in all tables, and so are those of compaction clones.
+
+    Attributes:
+        problems: The manifests whose needs cannot be determined.
+        unknown: Files whose names have no known form, by key.
+    """
+
+    def __init__(self, store: ObjectStore, cutoff: datetime, published: Collection[str] = ()) -> None:
+        self.problems: list[UnreadableManifest] = []
+        self.unknown: dict[str, ObjectMeta] = {}
+        self._store = store
+        self._cutoff = cutoff
+        self._published = published
+        self._read: dict[str, tuple[int, datetime]] = {}
+        self._unnamed: dict[str, list[UnnamedFile]] = {}
+        self._unpublished: dict[str, UnnamedFile] = {}
+        self._scratch: dict[str, dict[str, UnnamedFile]] = {}
+        self._needed_anywhere: set[str] = set()
+        self._staged_names: dict[str, str] = {}
+
+    def has_read(self, path: str) -> bool:
+        """Whether the manifest at this key was read."""
+        return path in self._read
+
+    def files(self) -> Iterator[UnnamedFile]:
+        """The files that no manifest names: of each table, staged manifests last, then compaction clones."""
+        for name, found in self._unnamed.items():
+            if name not in self._needed_anywhere:
+                staged_in = self._staged_names.get(name)
+                yield from found if staged_in is None else (replace(file, staged_in=staged_in) for file in found)
+        yield from self._unpublished.values()
+        for files in self._scratch.values():
+            date = _youngest(file.meta for file in files.values())
+            yield from (replace(file, meta=file.meta._replace(last_modified=date)) for file in files.values())
+
+    def survey_table(self, location: str) -> None:
+        """List the files of the table at the key `location`. Raises `StorageError`."""
+        needed: set[str] = set()
+        self.read_staging(location)
+        self._take(location, self._listed(location, versions_directory(location)), needed)
+        late: list[ObjectMeta] = []
+        kept: dict[str, list[UnnamedFile]] = {}
+        staging = join_key(location, STAGING_DIRECTORY) + "/"
+        for meta in self._store.list(location):
+            role = role_of(meta.path.removeprefix(f"{location}/"))
+            if role is None:
+                self.unknown[meta.path] = meta
+            elif role.kind in _MANIFESTS and not meta.path.startswith(staging):
+                late.append(meta)
+            elif role.name and role.name not in needed:
+                kept.setdefault(role.name, []).append(UnnamedFile(meta, role.kind, location, role.name))
+        self._take(location, late, needed)
+        for name, files in kept.items():
+            if name not in needed and name not in self._needed_anywhere:
+                self._unnamed.setdefault(name, []).extend(files)
+
+    def read_again(self, location: str, *, everything: bool = False) -> None:
+        """Read the manifests of a table that were not read yet; what they name is no longer unnamed.
+
+        With `everything` manifests are looked for in all directories below `location`. Raises `StorageError`.
+        """
+        self.read_staging(location)
+        directories = (versions_directory(location), join_key(location, BRANCHES_DIRECTORY))
+        for directory in (location,) if everything else directories:
+            for _ in range(_READINGS):
+                vanished = self._take(location, self._listed(location, directory), self._needed_anywhere)
+                if not vanished:
+                    break
+            else:
+                problem = NotFound(f"{self._store.object_uri(vanished[0].path)}: removed before it was read")
+                self.problems.append(UnreadableManifest(vanished[0], location, FileKind.MANIFEST, problem))
+
+    def read_staging(self, location: str, roles: Roles = role_of) -> None:
+        """Read the staged manifests and compaction clones of a table, or with '' those of the root of the store.
+
+        `roles` tells what a file is by its key relative to `location`. Raises `StorageError`.
+        """
+        manifests: list[ObjectMeta] = []
+        clones: dict[str, list[ObjectMeta]] = {}
+        prefix = f"{location}/" if location else ""
+        for meta in self._store.list(join_key(location, STAGING_DIRECTORY)):
+            role = roles(meta.path.removeprefix(prefix))
+            if role is None:
+                self.unknown[meta.path] = meta
+            elif role.kind is FileKind.SCRATCH:
+                clones.setdefault(prefix + role.directory, []).append(meta)
+            elif role.kind in _MANIFESTS:
+                manifests.append(meta)
+        for directory, metas in clones.items():
+            self._scratch[directory] = {meta.path: UnnamedFile(meta, FileKind.SCRATCH, location) for meta in metas}
+            if _youngest(metas) >= self._cutoff:  # else its compaction was interrupted
+                manifests += (meta for meta in metas if role_of(meta.path.removeprefix(f"{directory}/")) == _MANIFEST)
+        self._take(location, manifests, self._needed_anywhere, roles)
+
+    def add_published(self, path: str, location: str) -> bool:
+        """Read the staged manifest of a committed version, wherever it lies. Whether it is there."""
+        try:
+            data, meta = self._store.get_with_meta(path)
+        except NotFound:
+            return False
+        self._unpublished.pop(path, None)
+        self._note(location, FileKind.MANIFEST, meta, data, self._needed_anywhere)
+        return True
+
+    def _listed(self, location: str, directory: str) -> Iterator[ObjectMeta]:
+        for meta in self._store.list(directory):
+            role = role_of(meta.path.removeprefix(f"{location}/"))
+            if role is not None and role.kind in _MANIFESTS:
+                yield meta
+
+    def _take(
+        self, location: str, metas: Iterable[ObjectMeta], needed: set[str], roles: Roles = role_of
+    ) -> list[ObjectMeta]:
+        """Read manifests that were not read yet, and add what they name to `needed`. Returns those that vanished."""
+        prefix = f"{location}/" if location else ""
+        unread = [meta for meta in metas if self._read.get(meta.path) != (meta.size, meta.last_modified)]
+        vanished: list[ObjectMeta] = []
+        for first in range(0, len(unread), _READ_AT_ONCE):
+            part = unread[first : first + _READ_AT_ONCE]
+            for meta, data in zip(part, self._store.map(lambda meta: self._store.find(meta.path), part), strict=True):
+                role = roles(meta.path.removeprefix(prefix))
+                if data is None:
+                    vanished.append(meta)
+                elif role is not None:
+                    self._note(location, role.kind, meta, data, needed)
+        return vanished
+
+    def _note(self, location: str, kind: FileKind, meta: ObjectMeta, data: bytes, needed: set[str]) -> None:
+        self._read[meta.path] = (meta.size, meta.last_modified)
+        is_unpublished = kind is FileKind.STAGED and meta.path not in self._published
+        if is_unpublished:
+            self._unpublished[meta.path] = UnnamedFile(meta, kind, location)
+        try:
+            file, names = read_needs(self._store, meta, data)
+        except (CorruptFile, UnsupportedFeature) as error:
+            self._unpublished.pop(meta.path, None)
+            self.problems.append(UnreadableManifest(meta, location, kind, error))
+            return
+        if is_unpublished and meta.last_modified < self._cutoff:
+            self._staged_names.update(dict.fromkeys(names, meta.path))
+            return
+        needed.update(names)
+        if _uses_other_roots(file):
+            self._needed_anywhere.update(names)
+
+
+def _youngest(metas: Iterable[ObjectMeta]) -> datetime:
+    return max(meta.last_modified for meta in metas)
+
+
+def _uses_other_roots(file: ManifestFile) -> bool:
+    return bool(file.manifest.base_paths)

@@ -1,0 +1,117 @@
+"""The directories below the root of a catalog, and the tables that they belong to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from lance_core.cleanup.kinds import FileKind, FileRole, role_of
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.model.entries import DEREGISTERED
+from namespace_server.directory.model.errors import table_not_found
+from namespace_server.directory.model.identifiers import is_managed_location
+from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.root_layout import (
+    FOREIGN_FILES,
+    HIGH_WATER_MARKS,
+    NEWEST_VERSION_NOTE,
+    RESERVED,
+    STAGING,
+)
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+_UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_STAGED: Final = re.compile(rf"{STAGING}/({_UUID})\.{_UUID}\.[0-9]+-[0-9]+", re.ASCII)
+_FOREIGN: Final = re.compile(rf"{FOREIGN_FILES}/{_UUID}/(.+)/_versions/[^/]+", re.ASCII)
+_BOOKKEEPING: Final = re.compile(
+    rf"{HIGH_WATER_MARKS}/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{_UUID}/probe", re.ASCII
+)
+
+
+@dataclass(slots=True)
+class Places:
+    """Directories by what they are.
+
+    Attributes:
+        judged: Locations of the tables to judge, with their ids.
+        skipped: Locations of tables that the catalog does not own and that were not asked for, with their ids.
+        others: Locations of the other tables, when only some were asked for.
+        removed: Locations of dropped and deregistered tables, with the state of their tombstones.
+        unexplained: Directories that no row and no tombstone names.
+    """
+
+    judged: dict[str, ObjectId] = field(default_factory=dict)
+    skipped: dict[str, ObjectId] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
+    removed: dict[str, str] = field(default_factory=dict)
+    unexplained: list[str] = field(default_factory=list)
+
+
+def find_places(store: ObjectStore, snapshot: CatalogSnapshot, wanted: Collection[ObjectId]) -> Places:
+    """The places of all tables, and the directories at the root that are none. One request for each of these.
+
+    The catalog owns a location of the form that it gives to new tables (rule N1: a location is used by one incarnation
+    of one table). With `wanted` only these tables are judged, owned or not. Raises TableNotFoundError (4).
+    """
+    for table_id in wanted:
+        if snapshot.table(table_id) is None:
+            raise table_not_found(table_id)
+    places = Places()
+    for table_id in snapshot.all_tables():
+        table = snapshot.table(table_id)
+        if table is None:
+            continue
+        if table_id in wanted or (not wanted and _is_owned(table.location)):
+            places.judged[table.location] = table_id
+        elif _is_owned(table.location):
+            places.others.append(table.location)
+        else:
+            places.skipped[table.location] = table_id
+    for directory in _directories(store):
+        if directory in RESERVED or snapshot.table_at(directory) or snapshot.table_below(directory):
+            continue
+        tombstone = snapshot.tombstone_at(directory)
+        if tombstone is None:
+            places.unexplained.append(directory)
+        else:
+            places.removed[directory] = DEREGISTERED if tombstone.state == DEREGISTERED else "dropped"
+    return places
+
+
+def role_at_root(key: str) -> FileRole | None:
+    """The role of a file below `_staging/` at the root of the catalog."""
+    if _STAGED.fullmatch(key):
+        return FileRole(FileKind.STAGED)
+    return FileRole(FileKind.BOOKKEEPING) if _BOOKKEEPING.fullmatch(key) else role_of(key)
+
+
+def batch_of(key: str) -> str | None:
+    """The uuid of the batch that a manifest was staged for, from its key; None if the server did not stage it."""
+    staged = _STAGED.fullmatch(key)
+    return None if staged is None else staged[1]
+
+
+def former_base(key: str) -> str | None:
+    """The root of the table or branch that a manifest was set aside from (rule M6); None for all other files."""
+    foreign = _FOREIGN.fullmatch(key)
+    return None if foreign is None else foreign[1]
+
+
+def _is_owned(location: str) -> bool:
+    return "/" not in location and is_managed_location(location)
+
+
+def _directories(store: ObjectStore) -> Iterator[str]:
+    """The directories at the root."""
+    after: str | None = None
+    while True:
+        for meta in store.list("", start_after=after):
+            directory, separator, _ = meta.path.partition("/")
+            if separator:
+                break
+        else:
+            return
+        yield directory
+        after = f"{directory}0"  # '0' follows '/': no key below the directory is greater

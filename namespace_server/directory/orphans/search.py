@@ -1,0 +1,170 @@
+"""Finds the files of a catalog's tables that nothing names.
+
+The order of the looks makes the result safe against commits that run meanwhile (rule G5 of a collector: list files,
+then read manifests). A manifest moves from `_staging/` to its canonical name, and a foreign one from there to
+`_staging/foreign/`, so `_staging/` is read before and after the directories of versions:
+
+    rows        which tables there are, and which staged manifests are committed
+    files       of each table that is judged
+    manifests   those below `_staging/` of the root, of every table, and below `_staging/` again
+    rows        whose staged manifests, and whose heads, must be among what was read
+
+Rows of earlier catalog versions need no look of their own: their manifests are promoted, or belong to an open record
+(rule A2: a record expires only when its promotions are verified).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+
+from lance_core.cleanup.kinds import FileKind
+from lance_core.cleanup.survey import FileSurvey, UnnamedFile
+from lance_core.errors import CorruptFile, ReferenceNotFound
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.object_ids import ObjectId, join
+from namespace_server.directory.model.root_layout import MANIFEST_TABLE
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.orphans.places import Places, find_places, former_base, role_at_root
+from namespace_server.directory.orphans.report import (
+    INTERRUPTED,
+    NAMED_BY_UNPUBLISHED,
+    UNNAMED,
+    UNPUBLISHED,
+    Orphan,
+    OrphanReport,
+)
+
+
+def find_orphans(
+    store: ObjectStore, *, now: datetime, older_than: timedelta, tables: Collection[ObjectId] = ()
+) -> OrphanReport:
+    """Find the data, deletion, index and transaction files, and the staged manifests, that nothing names.
+
+    Writes nothing; only over an external manifest store does reading finish commits that are decided. Requests: one
+    for each directory at the root; seven for each table that is judged, and one more for each thousand of its files;
+    two for each other table; one for each manifest. Memory: the names that one table needs, and the files that are
+    found.
+
+    Args:
+        store: The root of the catalog.
+        now: The time. It is compared with the dates of the store.
+        older_than: Minimum age of an orphan. A younger file may belong to a writer that has not committed yet.
+        tables: The tables to judge, also those whose locations the catalog does not own; empty for all that it owns.
+
+    Raises:
+        ReferenceNotFound: There is no catalog.
+        TableNotFoundError: One of `tables` does not exist (4).
+        CatalogDamaged, CatalogTooNew: The rows of the catalog cannot be read.
+        StorageError: The store failed.
+    """
+    manifest_table = ManifestTable(store)
+    snapshot = manifest_table.refresh_by_listing()
+    if not snapshot.version:
+        raise ReferenceNotFound(f"{store.object_uri(MANIFEST_TABLE)}: expected a catalog, found no version of it")
+    places = find_places(store, snapshot, tables)
+    published = _published(snapshot)
+    cutoff = now - older_than
+    survey = FileSurvey(store, cutoff, published.keys())
+    for location in places.judged:
+        survey.survey_table(location)
+    survey.read_staging("", role_at_root)
+    for location in (*places.judged, *places.others, *places.skipped, *places.removed):
+        survey.read_again(location)
+    for directory in places.unexplained:
+        survey.read_again(directory, everything=True)
+    newest = manifest_table.refresh_by_listing()
+    for path, location in _published(newest).items():
+        if path not in published or not survey.has_read(path):
+            survey.add_published(path, location)
+    survey.read_staging("", role_at_root)
+    ids = {location: newest.table_at(location) for location in places.judged}
+    not_judged = _unreadable(survey, places, cutoff)
+    for location, table_id in ids.items():
+        lost = None if table_id is None else _lost_head(survey, newest, table_id)
+        if lost is not None:
+            not_judged.setdefault(location, lost)
+    found = [
+        _orphan(file, None if table_id is None else join(table_id))
+        for file in survey.files()
+        if _is_judged(file, not_judged, ids)
+        for table_id in [ids.get(file.location)]
+    ]
+    found.sort(key=lambda orphan: (orphan.table or "", orphan.path))
+    return OrphanReport(
+        store.uri,
+        newest.version,
+        cutoff,
+        tuple(sorted(join(table_id) for place, table_id in ids.items() if table_id and place not in not_judged)),
+        tuple(orphan for orphan in found if orphan.written < cutoff),
+        tuple(orphan for orphan in found if orphan.written >= cutoff),
+        tuple(sorted(survey.unknown)),
+        not_judged,
+        {location: join(table_id) for location, table_id in places.skipped.items()},
+        places.removed,
+        tuple(places.unexplained),
+    )
+
+
+def _published(snapshot: CatalogSnapshot) -> dict[str, str]:
+    """The staged manifests of committed versions that may not be promoted, with the locations of their tables."""
+    return {
+        party.staged_path: party.location
+        for record in snapshot.open_records()
+        for party in record.participants
+        if party.staged_path
+    }
+
+
+def _unreadable(survey: FileSurvey, places: Places, cutoff: datetime) -> dict[str, str]:
+    """The locations that cannot be judged because of a manifest, with the reason.
+
+    A staged manifest at the root belongs to a table that is not known. It matters only while it may be committed: not
+    if it is damaged, nor once it is old.
+    """
+    found: dict[str, str] = {}
+    for problem in survey.problems:
+        base = former_base(problem.meta.path)
+        if base is not None:
+            owners = [place for place in places.judged if f"{base}/".startswith(f"{place}/")]
+        elif problem.location or problem.kind is not FileKind.STAGED:
+            owners = [problem.location]
+        elif isinstance(problem.problem, CorruptFile) or problem.meta.last_modified < cutoff:
+            survey.unknown[problem.meta.path] = problem.meta
+            continue
+        else:
+            owners = list(places.judged)
+        for location in owners:
+            found.setdefault(location, str(problem.problem))
+    return found
+
+
+def _lost_head(survey: FileSurvey, snapshot: CatalogSnapshot, table_id: ObjectId) -> str | None:
+    """Why the needs of a table are not known although all manifests were read: the manifest of a head is missing."""
+    for branch in (None, *snapshot.branches(table_id)):
+        head = snapshot.head(table_id, branch)
+        if head is None or survey.has_read(head.canonical_path):
+            continue
+        paths = [path for path in (head.staged_path, head.canonical_path) if path is not None]
+        if not any(survey.has_read(path) or survey.add_published(path, head.location) for path in paths):
+            return f"version {head.version} of {join(table_id)}: expected its manifest at {head.canonical_path}"
+    return None
+
+
+def _is_judged(file: UnnamedFile, not_judged: Mapping[str, str], ids: Mapping[str, ObjectId | None]) -> bool:
+    """Whether the table of a file is judged and still there. A staged manifest at the root is, if all tables are."""
+    if file.location:
+        return file.location not in not_judged and ids.get(file.location) is not None
+    return not not_judged
+
+
+def _orphan(file: UnnamedFile, table: str | None) -> Orphan:
+    meta = file.meta
+    if file.kind is FileKind.SCRATCH:
+        reason = INTERRUPTED
+    elif file.kind is FileKind.STAGED:
+        reason = UNPUBLISHED
+    else:
+        reason = UNNAMED if file.staged_in is None else NAMED_BY_UNPUBLISHED
+    return Orphan(meta.path, meta.size, meta.last_modified, file.kind.value, table, reason)

@@ -1,0 +1,119 @@
+"""The files that stock pylance needs, as it tells them itself, and the removal of those that are listed as orphans."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import lance
+
+from lance_core.storage.local import LocalStore
+from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.orphans import OrphanReport, find_orphans
+
+LATER = timedelta(days=30)
+"""Looked at so much later, no file is too young."""
+Ids = dict[tuple[str, int], list[Any]]
+
+_JUDGED = re.compile(r"(?:data|_deletions|_indices|_transactions)/.+")
+_STAGED = re.compile(r"_versions/.+\.manifest-.+")
+
+
+def list_orphans(root: Path, *tables: list[str], later: timedelta = LATER) -> OrphanReport:
+    """The report on a root in a directory, `later` than now. Checks that the look wrote nothing."""
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    wanted = [tuple(table) for table in tables]
+    report = find_orphans(LocalStore(root, "none"), now=datetime.now(UTC) + later, older_than=OLD, tables=wanted)
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+    return report
+
+
+OLD = timedelta(days=7)
+
+
+def check_exact(root: Path) -> OrphanReport:
+    """The orphans of a quiet root are what is on storage less what pylance needs. The report."""
+    report = list_orphans(root)
+    assert not report.not_judged
+    assert not report.young
+    listed = {orphan.path for orphan in report.orphans}
+    wanted = expected(root)
+    assert listed == wanted, f"listed, but needed: {listed - wanted}; not listed: {wanted - listed}"
+    return report
+
+
+def remove(root: Path, report: OrphanReport) -> Ids:
+    """Remove exactly the listed files; all versions are valid and have the rows they had. The ids of each version."""
+    before = contents(root)
+    for orphan in report.orphans:
+        (root / orphan.path).unlink()
+    assert contents(root) == before
+    again = list_orphans(root)
+    assert again.orphans == ()
+    assert again.not_judged == {}
+    return before
+
+
+def expected(root: Path) -> set[str]:
+    """The files of the catalog's tables that no version needs, by pylance and the names of the format."""
+    needed: set[str] = set()
+    for location in locations(root):
+        for dataset in versions(root / location):
+            needed |= set(needs(dataset))
+    staging = root / "_staging"
+    found = {str(path.relative_to(root)) for path in staging.glob("*-*") if path.is_file()}
+    for location in locations(root):
+        for path in (root / location).rglob("*"):
+            if not path.is_file():
+                continue
+            key = str(path.relative_to(root / location))
+            within = _JUDGED.search(key)
+            if _STAGED.search(key) or (within is not None and name_of(within[0]) not in needed):
+                found.add(str(path.relative_to(root)))
+    return found
+
+
+def name_of(within: str) -> str:
+    """The name of a file as `needs` has it: files of one index segment share the name of its directory."""
+    return "/".join(within.split("/")[:2])
+
+
+def needs(dataset: lance.LanceDataset) -> Iterator[str]:
+    """The names of the files that a version needs, wherever they lie."""
+    for fragment in dataset.get_fragments():
+        yield from (f"data/{file.path}" for file in fragment.data_files())
+        deletion = fragment.deletion_file()
+        if deletion is not None:
+            yield f"_deletions/{Path(deletion).name}"
+    for index in dataset.describe_indices():
+        yield from (f"_indices/{segment.uuid}" for segment in index.segments)
+    transaction = dataset.read_transaction(dataset.version)
+    if transaction is not None:
+        yield f"_transactions/{transaction.read_version}-{transaction.uuid}.txn"
+
+
+def locations(root: Path) -> list[str]:
+    """The locations of all tables in the newest version of the catalog."""
+    snapshot = ManifestTable(LocalStore(root, "none")).refresh()
+    return [table.location for table in map(snapshot.table, snapshot.all_tables()) if table is not None]
+
+
+def versions(table: Path) -> Iterator[lance.LanceDataset]:
+    """Every version of every branch of a table, opened by its URI."""
+    for directory in sorted(table.rglob("_versions")):
+        for file in directory.glob("*.manifest"):
+            yield lance.dataset(str(directory.parent), version=2**64 - 1 - int(file.stem))
+
+
+def contents(root: Path) -> Ids:
+    """The rows of every version of every table, each validated by pylance."""
+    found: Ids = {}
+    for location in locations(root):
+        for dataset in versions(root / location):
+            dataset.validate()
+            rows = dataset.to_table().to_pylist()
+            found[dataset.uri, dataset.version] = sorted(map(str, rows))
+    return found
