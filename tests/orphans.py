@@ -11,6 +11,7 @@ from typing import Any
 import lance
 
 from lance_core.storage.local import LocalStore
+from lance_core.tables.dataset import Dataset
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.orphans import OrphanReport, find_orphans
 
@@ -90,9 +91,16 @@ def needs(dataset: lance.LanceDataset) -> Iterator[str]:
             yield f"_deletions/{Path(deletion).name}"
     for index in dataset.describe_indices():
         yield from (f"_indices/{segment.uuid}" for segment in index.segments)
-    transaction = dataset.read_transaction(dataset.version)
+    transaction = _transaction(dataset)
     if transaction is not None:
         yield f"_transactions/{transaction.read_version}-{transaction.uuid}.txn"
+
+
+def _transaction(dataset: lance.LanceDataset) -> Any:
+    try:
+        return dataset.read_transaction(dataset.version)
+    except TypeError:  # pylance 14.0.2 cannot show a compaction that moved index segments
+        return Dataset.open(dataset.uri, dataset.version).transaction
 
 
 def locations(root: Path) -> list[str]:
@@ -105,7 +113,9 @@ def versions(table: Path) -> Iterator[lance.LanceDataset]:
     """Every version of every branch of a table, opened by its URI."""
     for directory in sorted(table.rglob("_versions")):
         for file in directory.glob("*.manifest"):
-            yield lance.dataset(str(directory.parent), version=2**64 - 1 - int(file.stem))
+            is_detached = file.stem.startswith("d")
+            version = int(file.stem[1:]) if is_detached else 2**64 - 1 - int(file.stem)
+            yield lance.dataset(str(directory.parent), version=version)
 
 
 def contents(root: Path) -> Ids:

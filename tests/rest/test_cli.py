@@ -20,11 +20,13 @@ import lance
 import pyarrow as pa
 import pytest
 from click.testing import Result
+from lance.fragment import write_fragments
 from lance.namespace import RestNamespace
 from lance_namespace import CreateNamespaceRequest, connect
 from typer.testing import CliRunner
 
 from namespace_server.cli import cli
+from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.store.manifests import open_manifest_store
 from namespace_server.store.schema import migrate
 
@@ -253,6 +255,40 @@ def test_compact(tmp_path: Path) -> None:
         done = run("compact", uri, *arguments)
         assert (done.returncode, "Traceback" in done.stderr) == (2, False)
         assert said in done.stderr
+
+
+def test_orphans(tmp_path: Path) -> None:
+    root = tmp_path / "catalog"
+    with closing(DirectoryNamespace(root=str(root))) as made:
+        made.create_namespace(CreateNamespaceRequest(id=["g"]))
+        lance.write_dataset(pa.table({"x": [1]}), mode="create", namespace_client=made, table_id=["g", "t"])
+        [table] = root.glob("*_g$t")
+        [fragment] = write_fragments(pa.table({"x": [2]}), str(table), mode="append")
+    path = f"{table.name}/data/{fragment.files[0].path}"
+    young = run("orphans", str(root))
+    assert (young.returncode, young.stderr) == (0, "")
+    assert "g$t: 1 file, " in young.stdout
+    assert "too young to tell" in young.stdout
+    assert "1 table: 0 files, 0 bytes that nothing names" in young.stdout
+    moment = time.time() - 20 * 86_400
+    os.utime(root / path, (moment, moment))
+    listed = run("orphans", str(root), "--table", "g$t").stdout.splitlines()
+    assert listed[0].startswith(f"g$t  {path}  ")
+    assert listed[0].endswith("data file: named by no manifest")
+    assert run("orphans", str(root), "--older-than", "30d").stdout.startswith("too young to tell")
+    found = json.loads(run("orphans", str(root), "--json").stdout)
+    assert [(orphan["path"], orphan["table"]) for orphan in found["orphans"]] == [(path, "g$t")]
+    assert found["by_reason"] == {"named by no manifest": {"files": 1, "size": (root / path).stat().st_size}}
+    assert (root / path).exists()
+    for arguments, said in (
+        ([str(tmp_path / "none")], "expected a catalog, found no version of it"),
+        ([str(root), "--table", "g$u"], "g$u does not exist"),
+        ([str(root), "--older-than", "soon"], "--older-than soon: expected a number"),
+    ):
+        done = run("orphans", *arguments)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+        assert said in done.stderr
+    assert not (tmp_path / "none").exists()
 
 
 def test_cleanup(tmp_path: Path) -> None:

@@ -80,11 +80,8 @@ def find_orphans(
             survey.add_published(path, location)
     survey.read_staging("", role_at_root)
     ids = {location: newest.table_at(location) for location in places.judged}
-    not_judged = _unreadable(survey, places, cutoff)
-    for location, table_id in ids.items():
-        lost = None if table_id is None else _lost_head(survey, newest, table_id)
-        if lost is not None:
-            not_judged.setdefault(location, lost)
+    lost = _read_rows(survey, snapshot, newest)
+    not_judged = _unreadable(survey, places, cutoff) | {place: lost[place] for place in lost.keys() & ids.keys()}
     found = [
         _orphan(file, None if table_id is None else join(table_id))
         for file in survey.files()
@@ -140,16 +137,26 @@ def _unreadable(survey: FileSurvey, places: Places, cutoff: datetime) -> dict[st
     return found
 
 
-def _lost_head(survey: FileSurvey, snapshot: CatalogSnapshot, table_id: ObjectId) -> str | None:
-    """Why the needs of a table are not known although all manifests were read: the manifest of a head is missing."""
-    for branch in (None, *snapshot.branches(table_id)):
-        head = snapshot.head(table_id, branch)
-        if head is None or survey.has_read(head.canonical_path):
-            continue
-        paths = [path for path in (head.staged_path, head.canonical_path) if path is not None]
-        if not any(survey.has_read(path) or survey.add_published(path, head.location) for path in paths):
-            return f"version {head.version} of {join(table_id)}: expected its manifest at {head.canonical_path}"
-    return None
+def _read_rows(survey: FileSurvey, before: CatalogSnapshot, newest: CatalogSnapshot) -> dict[str, str]:
+    """Read the manifests of heads, and of versions committed since `before`, that were not read yet.
+
+    Returns the locations whose needs are not known, because the manifest of a head is missing, with the reason.
+    """
+    lost: dict[str, str] = {}
+    for table_id in newest.all_tables():
+        for branch in (None, *newest.branches(table_id)):
+            head, known = newest.head(table_id, branch), before.head(table_id, branch)
+            first = 1 if known is None else known.version
+            for row in newest.versions(table_id, branch, start=first):
+                paths = [path for path in (row.canonical_path, row.staged_path, row.canonical_path) if path]
+                if any(survey.has_read(path) or survey.add_published(path, row.location) for path in paths):
+                    continue
+                if row == head:  # the manifest of another version is gone (rule M5)
+                    lost[row.location] = (
+                        f"version {row.version} of {join(table_id)}: expected its manifest at {row.canonical_path}, "
+                        "found none"
+                    )
+    return lost
 
 
 def _is_judged(file: UnnamedFile, not_judged: Mapping[str, str], ids: Mapping[str, ObjectId | None]) -> bool:

@@ -1,0 +1,346 @@
+"""What is listed beside other writers, after crashes, and where something cannot be understood."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import lance
+import pytest
+from lance.fragment import write_fragments
+from lance_namespace import CreateNamespaceRequest
+from lance_namespace.errors import TableNotFoundError
+
+from lance_core.storage.local import LocalStore
+from lance_core.storage.opening import open_store
+from lance_core.storage.port import ObjectStore
+from lance_core.storage.wrappers.counting import CountingStore
+from lance_core.testing.faults import Crashed, Fault, FaultStore
+from namespace_server.directory.model.errors import BatchConflict, CommitOutcomeUnknown
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.directory.orphans import OrphanReport, find_orphans
+from tests.directory.scene import Scene, Try, make_scene
+from tests.directory.tables import Ground, rows
+from tests.emulators import Emulator
+from tests.orphans import check_exact, contents, list_orphans, name_of, needs, remove, versions
+
+T, U = ["g", "t"], ["g", "u"]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return make_scene(tmp_path_factory.mktemp("scene"))
+
+
+@pytest.fixture
+def two(ground: Ground) -> Ground:
+    """A catalog with the tables `g.t`, of three versions, and `g.u`; nothing is left of any write."""
+    ground.make_table(*T)
+    ground.make_table(*U)
+    ground.write(T, rows(3, 6))
+    lance.dataset(namespace_client=ground.namespace, table_id=T).delete("id = 1")
+    ground.catalog.sweep()
+    assert list_orphans(ground.root).orphans == ()
+    return ground
+
+
+def uri(ground: Ground, table: list[str]) -> Path:
+    return ground.root / ground.location(table)
+
+
+def leave_fragment(ground: Ground, table: list[str]) -> str:
+    """A data file that no transaction names; its key."""
+    [fragment] = write_fragments(rows(70, 71), str(uri(ground, table)), mode="append")
+    [file] = fragment.files
+    return f"{ground.location(table)}/data/{file.path}"
+
+
+def paths(ground: Ground) -> list[str]:
+    return [orphan.path for orphan in list_orphans(ground.root).orphans]
+
+
+# -- crashes, lost answers and rejected batches
+
+
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+def test_a_batch_dies_at_each_of_its_writes(scene: Scene, tmp_path: Path, fault: Fault) -> None:
+    """Before recovery nothing is listed that a committed row needs; after it exactly what is left over."""
+    left = set()
+    for write in scene.writes:
+        attempt = scene.copy(tmp_path / str(write.number))
+        ground, store = attempt.faulty()
+        store.fail(fault, nth=write.number)
+        with pytest.raises(Crashed):
+            attempt.send(ground)
+        early = {orphan.path for orphan in list_orphans(attempt.root).orphans}
+        attempt.recover()
+        report = check_exact(attempt.root)
+        left |= {orphan.kind for orphan in report.orphans}
+        if attempt.applied():
+            assert early <= {orphan.path for orphan in report.orphans}, write
+        remove(attempt.root, report)
+    assert left >= {"data file", "transaction file", "staged manifest", "deletion file"}
+
+
+def test_an_outcome_that_is_unknown_and_later_committed_leaves_nothing(two: Ground) -> None:
+    transaction = two.transaction(T, rows(10, 12))
+    store = FaultStore(LocalStore(two.root, "none"))
+    store.fail(Fault.DELAYED, when=lambda write: write.path.startswith("__manifest/_versions/"), times=100)
+    with pytest.raises(CommitOutcomeUnknown):
+        two.again(store).batch(transaction)
+    young = list_orphans(two.root, later=timedelta(0))
+    assert young.orphans == ()
+    store.deliver()
+    two.catalog.sweep()
+    assert check_exact(two.root).orphans == ()
+    assert two.ids(T) == [0, 2, 3, 4, 5, 10, 11]
+
+
+def test_a_rejected_batch_leaves_its_data_and_what_was_staged(two: Ground) -> None:
+    operations = [two.transaction(T, rows(10, 12)), two.stage(U, rows(3, 4))]
+    with pytest.raises(BatchConflict):
+        two.batch(*operations, {"assert_table_version": {"id": U, "version": 9}})
+    report = check_exact(two.root)
+    assert {(orphan.table, orphan.kind, orphan.reason) for orphan in report.orphans} >= {
+        ("g$t", "data file", "named by no manifest"),
+        ("g$u", "staged manifest", "staged, and not committed"),
+        ("g$u", "data file", "named only by a staged manifest that was not committed"),
+    }
+    remove(two.root, report)
+
+
+def test_a_row_that_is_not_promoted_needs_its_files(two: Ground) -> None:
+    transaction = two.transaction(T, rows(10, 12))
+    store = FaultStore(LocalStore(two.root, "none"))
+    store.fail(Fault.CRASH_AFTER, when=lambda write: write.path.startswith("__manifest/_versions/"))
+    with pytest.raises(Crashed):
+        two.again(store).batch(transaction)
+    assert two.canonical(T) == [1, 2, 3]
+    assert paths(two) == []
+
+
+def test_a_manifest_that_was_set_aside_needs_its_files(two: Ground) -> None:
+    two.foreign_append(T, rows(10, 11))
+    key = f"{two.location(T)}/_versions/{2**64 - 1 - 4}.manifest"
+    aside = two.root / "_staging" / "foreign" / "00000000-0000-4000-8000-000000000001" / key
+    aside.parent.mkdir(parents=True)
+    (two.root / key).rename(aside)
+    assert paths(two) == []
+    aside.write_bytes(b"damaged")
+    report = list_orphans(two.root)
+    assert report.orphans == ()
+    assert list(report.not_judged) == [two.location(T)]
+    aside.unlink()
+    assert [orphan.kind for orphan in list_orphans(two.root).orphans] == ["transaction file", "data file"]
+
+
+# -- other writers meanwhile
+
+
+def test_nothing_is_listed_that_is_committed_before_the_rows_are_read(scene: Scene, tmp_path: Path) -> None:
+    """A batch commits, and is promoted, at each request of the search in turn."""
+    number, seen = 0, set()
+    while True:
+        attempt = scene.copy(tmp_path / str(number))
+        store = FaultStore(LocalStore(attempt.root, "none"))
+        requests = _at_request(store, number, attempt)
+        report = look(store)
+        if len(requests) <= number:
+            break
+        tables = [path for path in attempt.root.iterdir() if path.name not in {"__manifest", "_staging"}]
+        needed = {name for table in tables for dataset in versions(table) for name in needs(dataset)}
+        listed = {name_of(orphan.path.partition("/")[2]) for orphan in report.orphans}
+        seen.add(report.catalog_version > scene.before)
+        if report.catalog_version > scene.before:
+            assert not listed & needed, number
+        number += 1
+    assert seen == {True, False}
+    assert number > 30
+
+
+def _at_request(store: FaultStore, number: int, attempt: Try) -> list[str]:
+    """Send and sweep the batch at the request with this number. The requests, as they come."""
+    requests: list[str] = []
+
+    def commit(verb: str, path: str) -> None:
+        requests.append(f"{verb} {path}")
+        if len(requests) == number + 1:
+            ground = attempt.open()
+            attempt.send(ground)
+            ground.catalog.sweep()
+
+    store.before(commit)
+    return requests
+
+
+def look(store: ObjectStore) -> OrphanReport:
+    return find_orphans(store, now=datetime.now(UTC) + timedelta(days=30), older_than=timedelta(days=7))
+
+
+def test_young_files_are_counted_apart(two: Ground) -> None:
+    path = leave_fragment(two, T)
+    report = list_orphans(two.root, later=timedelta(0))
+    assert report.orphans == ()
+    assert report.young_by_table["g$t"].files == 1
+    old = time.time() - 8 * 86_400
+    os.utime(two.root / path, (old, old))
+    [orphan] = list_orphans(two.root, later=timedelta(0)).orphans
+    assert (orphan.path, orphan.table, orphan.kind) == (path, "g$t", "data file")
+    assert orphan.size == (two.root / path).stat().st_size
+
+
+def test_a_staged_manifest_protects_its_files_while_it_is_young(two: Ground) -> None:
+    two.stage(T, rows(10, 12))
+    old = time.time() - 8 * 86_400
+    for file in uri(two, T).rglob("*"):
+        if file.is_file() and ".manifest-" not in file.name:
+            os.utime(file, (old, old))
+    report = list_orphans(two.root, later=timedelta(0))
+    assert report.orphans == ()
+    assert [orphan.kind for orphan in report.young] == ["staged manifest"]
+
+
+# -- what cannot be understood
+
+
+def test_a_table_with_an_unreadable_manifest_is_not_judged_and_others_are(two: Ground) -> None:
+    leave_fragment(two, T)
+    other = leave_fragment(two, U)
+    broken = next((uri(two, T) / "_versions").glob("*.manifest"))
+    broken.write_bytes(broken.read_bytes()[:-3])
+    report = list_orphans(two.root)
+    assert [orphan.path for orphan in report.orphans] == [other]
+    assert broken.name in report.not_judged[two.location(T)]
+    assert report.tables == ("g$u",)
+
+
+def test_a_table_whose_head_is_lost_is_not_judged(two: Ground) -> None:
+    (uri(two, U) / "_versions" / f"{2**64 - 2}.manifest").unlink()
+    report = list_orphans(two.root)
+    assert report.orphans == ()
+    assert "version 1 of g$u: expected its manifest" in report.not_judged[two.location(U)]
+
+
+def test_unknown_names_are_never_orphans(two: Ground) -> None:
+    names = ["notes.txt", "data/readme.md", "_versions/x", "_mem_wal/1/a.lance", "tree/dev/data/x.parquet"]
+    for name in names:
+        file = uri(two, T) / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("kept")
+    (two.root / "_staging" / "mine").write_text("kept")
+    report = list_orphans(two.root)
+    assert report.orphans == ()
+    assert set(report.unknown) == {"_staging/mine", *(f"{two.location(T)}/{name}" for name in names)}
+
+
+def test_a_damaged_staged_manifest_stops_nothing(two: Ground) -> None:
+    path = leave_fragment(two, T)
+    name = "_staging/00000000-0000-4000-8000-000000000001.00000000-0000-4000-8000-000000000002.0-4"
+    (two.root / name).write_bytes(b"damaged")
+    report = list_orphans(two.root)
+    assert [orphan.path for orphan in report.orphans] == [path]
+    assert report.unknown == (name,)
+    assert report.not_judged == {}
+
+
+def test_places_that_belong_to_no_table_of_the_catalog(two: Ground) -> None:
+    lance.write_dataset(rows(0, 1), str(two.root / "mine"))
+    two.call("register_table", id=["g", "mine"], location="mine")
+    lance.write_dataset(rows(0, 1), str(two.root / "stray"))
+    dropped = two.location(U)
+    two.call("drop_table", id=U)
+    path = leave_fragment(two, ["g", "mine"])
+    report = list_orphans(two.root)
+    assert report.orphans == ()
+    assert report.not_owned == {"mine": "g$mine"}
+    assert report.removed == {dropped: "dropped"}
+    assert report.unexplained == ("stray",)
+    [orphan] = list_orphans(two.root, ["g", "mine"]).orphans
+    assert (orphan.path, orphan.table) == (path, "g$mine")
+    with pytest.raises(TableNotFoundError, match=r"g\$u"):
+        list_orphans(two.root, U)
+
+
+@pytest.mark.parametrize("place", ["table", "registered table", "dropped table", "directory without a row"])
+def test_names_that_others_use_through_base_paths_are_needed(two: Ground, place: str) -> None:
+    """A shallow clone at that place needs files of a version of `g.t` that is gone since."""
+    directory = "clone" if place in {"registered table", "directory without a row"} else "0a0b0c0d_g$clone"
+    if directory != "clone":
+        two.call("declare_table", id=["g", "clone"], location=f"{two.catalog.store.uri}/{directory}")
+    source = two.open(T, 1)
+    source.shallow_clone(str(two.root / directory), source.version)
+    if place == "registered table":
+        two.call("register_table", id=["g", "clone"], location=directory)
+    if place == "dropped table":
+        two.call("drop_table", id=["g", "clone"])
+    lance.dataset(namespace_client=two.namespace, table_id=T).optimize.compact_files()
+    two.catalog.sweep()
+    for file in (uri(two, T) / "_versions").glob("*.manifest"):
+        if 2**64 - 1 - int(file.stem) < two.head(T):
+            file.unlink()
+    clone = {name for name in needs(lance.dataset(str(two.root / directory))) if name.startswith("data/")}
+    listed = {name_of(path.partition("/")[2]) for path in paths(two)}
+    assert clone
+    assert not clone & listed
+    assert [name for name in listed if name.startswith("data/")]
+
+
+def test_detached_versions_tags_and_branches_need_their_files(two: Ground) -> None:
+    dataset = two.open(T)
+    dataset.tags.create("kept", 1)
+    dataset.create_branch("dev/a")
+    lance.write_dataset(rows(30, 31), f"{uri(two, T)}/tree/dev/a", mode="append")
+    fragments = write_fragments(rows(40, 41), str(uri(two, T)), mode="append")
+    operation = lance.LanceOperation.Append(fragments)
+    lance.LanceDataset.commit(str(uri(two, T)), operation, read_version=dataset.version, detached=True)
+    before = contents(two.root)
+    assert paths(two) == []
+    assert contents(two.root) == before
+
+
+# -- costs, and stores
+
+
+def test_requests(tmp_path: Path) -> None:
+    store = CountingStore(LocalStore(tmp_path / "root", "none"))
+    ground = Ground(tmp_path / "root", store)
+    ground.make_namespace("g")
+    for number in range(10):
+        ground.make_table("g", f"t{number}", count=1)
+        for _ in range(number):
+            ground.write(["g", f"t{number}"], rows(1, 2))
+    ground.catalog.sweep()
+    with store.measure() as cost:
+        look(store)
+    tables, manifests = 10, 10 + 45
+    assert cost.by_verb["list"] <= 7 * tables + 15
+    assert cost.by_verb["get"] <= manifests + 10
+    assert set(cost.by_verb) <= {"list", "get", "head"}
+
+
+@pytest.mark.services
+def test_on_a_bucket(moto_server: Emulator) -> None:
+    root, options = moto_server.new_root(), moto_server.storage_options
+    properties = {f"storage.{name}": value for name, value in options.items()}
+    namespace = DirectoryNamespace(root=root, sweep_interval_seconds="0", **properties)
+    namespace.create_namespace(CreateNamespaceRequest(id=["g"]))
+    for table in (T, U):
+        lance.write_dataset(
+            rows(0, 3), mode="create", namespace_client=namespace, table_id=table, storage_options=options
+        )
+    dataset = lance.dataset(namespace_client=namespace, table_id=T, storage_options=options)
+    [fragment] = write_fragments(rows(70, 71), dataset.uri, mode="append", storage_options=options)
+    namespace.catalog.sweep()
+    [file] = fragment.files
+    with closing(open_store(root, options)) as store:
+        before = [meta.path for meta in store.list("")]
+        with moto_server.counted() as requests:
+            report = look(store)
+        assert [orphan.path.partition("/")[2] for orphan in report.orphans] == [f"data/{file.path}"]
+        assert [meta.path for meta in store.list("")] == before
+    assert set(requests) <= {"GET", "HEAD"}
+    assert len(requests) <= 2 * (7 + 2) + 12
+    namespace.close()
