@@ -9,12 +9,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyroaring import BitMap
 
 from lance_core import data
 from lance_core.commit.copying import Origin
 from lance_core.commit.handlers.handler import CommitHandler, handle
 from lance_core.commit.loop import MAX_RETRIES, commit_transaction
 from lance_core.commit.staged import StagedCommit, stage_commit
+from lance_core.commit.table_files import TableFiles
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, branch_base
@@ -184,6 +186,10 @@ class Dataset:
     def branches(self) -> Branches:
         """The branches of the table. References are resolved on this branch; None stands for this version."""
         return Branches(self.store, self.location, self.branch, self.version)
+
+    def deleted_rows(self, fragment: pb.DataFragment) -> BitMap:
+        """The offsets of the deleted rows of a fragment of this version. Raises as `TableFiles.deleted_rows`."""
+        return TableFiles(self.store, self.base).deleted_rows(self.manifest, fragment)
 
     def history(self) -> list[HistoryEntry]:
         """The existing versions of this branch, newest first, read in parallel.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar, cast, get_args
 
-from spark_catalog.streaming.policy import ChangePolicy, Ignorable, Updates
+from spark_catalog.streaming.policy import ChangePolicy, Meaning
 from spark_catalog.tables.scans import CREATED_AT, ROW_ADDRESS, ROW_ID, UPDATED_AT, Scan, TextSearch, VectorSearch
 from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS
 from table_data.batch_operations import DELIMITER, TableId
@@ -184,9 +184,9 @@ def stream_read_options(given: Mapping[str, str]) -> StreamReadOptions:
     return StreamReadOptions(
         place,
         ChangePolicy(
-            options.choice("updates", Updates),
-            options.choice("deletes", Ignorable),
-            options.choice("overwrites", Ignorable),
+            options.choice("updates", Meaning),
+            options.choice("deletes", Meaning),
+            options.choice("overwrites", Meaning),
         ),
         "latest" if start == "latest" else options.integer("starting_version", least=1),
         options.integer("max_versions_per_trigger", least=1),

@@ -12,7 +12,7 @@ from spark_catalog.errors import InvalidWrite
 from spark_catalog.read import connected
 from spark_catalog.streaming.change_rows import CHANGE_COLUMNS, divide, read_changed, whole_version
 from spark_catalog.streaming.changes import changes_between
-from spark_catalog.streaming.policy import ChangePolicy, Ignorable, Updates
+from spark_catalog.streaming.policy import ChangePolicy, Meaning
 from spark_catalog.tables.frames import sized_numbers
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.planned import stored_schema
@@ -28,15 +28,16 @@ def read_changes(
     to_version: int | None = None,
     *,
     columns: Sequence[str] | None = None,
-    updates: Updates = "rows",
-    deletes: Ignorable = "fail",
-    overwrites: Ignorable = "fail",
+    updates: Meaning = "rows",
+    deletes: Meaning = "fail",
+    overwrites: Meaning = "fail",
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Read the rows that versions of a table added or changed.
+    """Read the rows that versions of a table added, changed or deleted.
 
-    Rows are as of the version that changed them, so a row that was changed twice comes twice. The columns
-    `_change_type` (`insert`, `update`, or `upsert` if only stable row ids would tell) and `_commit_version` are added.
+    Rows are as of the version that changed them, deleted rows as of the version before, so a row that was changed twice
+    comes twice. The columns `_change_type` (`insert`, `update`, `delete`, or `upsert` if only stable row ids would
+    tell) and `_commit_version` are added.
 
     Example:
         ```python
@@ -52,8 +53,10 @@ def read_changes(
         to_version: Last version, the newest if None.
         columns: Names of the columns to read, all columns of the last version if None.
         updates: What versions mean that update rows: "rows", "ignore" to leave these rows out, or "fail".
-        deletes: What versions mean that delete rows: "fail", or "ignore".
-        overwrites: What versions mean that replace all rows: "fail", or "ignore".
+        deletes: What versions mean that delete rows: "fail", "ignore", or "rows" to read them as they were, which needs
+            stable row ids.
+        overwrites: What versions mean that replace all rows: "fail", "ignore", or "rows" to read what they delete,
+            insert and update, which needs stable row ids.
         storage_options: Options of Lance for the object store of the table.
 
     Returns:

@@ -6,31 +6,57 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from spark_catalog.streaming.changes import ChangedFragment, Selection, VersionChanges
+from spark_catalog.streaming.version_changes import ChangedFragment, RowIds, Selection, VersionChanges
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.reading import read_split
-from spark_catalog.tables.scans import CREATED_AT, UPDATED_AT, Scan
-from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS, MIN_ROWS, FragmentSize, Split, plan_splits
+from spark_catalog.tables.scans import CREATED_AT, METADATA_COLUMNS, ROW_ID, UPDATED_AT, Scan
+from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS, MIN_ROWS, FragmentSize, Piece, Split, plan_splits
 from spark_catalog.tables.types import cast_batch, spark_schema
 from table_data.pylance_errors import explained
 
 CHANGE_TYPE: Final = "_change_type"
 COMMIT_VERSION: Final = "_commit_version"
+COMMIT_TIMESTAMP: Final = "_commit_timestamp"
 CHANGE_COLUMNS: Final = {CHANGE_TYPE: pa.string(), COMMIT_VERSION: pa.int64()}
-"""Type of change (`insert`, `update`, or `upsert` if it cannot be told) and version of the table, of each row."""
+"""Type of change (`insert`, `update`, `delete`, or `upsert` if it cannot be told) and version of the table, of each
+row."""
+
+CHANGED_ROW: Final = "_row_id"
+"""Stable id of a changed row. Lance reserves the name `_rowid`, so that changes could not be stored in a table."""
+
+_OF_COMMIT: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+_MICROSECONDS: Final = 1000
+_SPARSE: Final = 16
+"""A fragment of more than this number of rows for each changed one is not read as a whole."""
+
+_MAX_IDS: Final = 8192
+"""Ids in one filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """Changed rows of one version, a part of what one task reads. `table` is that version."""
+    """Changed rows of one version, a part of what one task reads.
+
+    Attributes:
+        table: The version that the rows are read at.
+        split: Where they are.
+        selection: Which rows of the split, and their type of change.
+        version: Number of the version that changed them.
+        timestamp: When it was committed, in milliseconds since the epoch.
+        ids: Ids of the rows; None for all rows of the split.
+    """
 
     table: PinnedTable
     split: Split
     selection: Selection
+    version: int
+    timestamp: int
+    ids: RowIds | None = None
 
 
 def with_change_columns(schema: StructType) -> StructType:
@@ -52,23 +78,33 @@ def divide(table: PinnedTable, changes: Iterable[VersionChanges]) -> list[tuple[
     tasks: list[tuple[ChangedRows, ...]] = []
     small: list[ChangedRows] = []
     rows = 0
-    for changed in changes:
-        pinned = PinnedTable(table.uri, changed.version, table.storage_options)
-        sizes = [FragmentSize(fragment.id, fragment.rows, fragment.bytes) for fragment in changed.fragments]
-        for split in plan_splits(sizes, max_rows=MAX_ROWS, max_bytes=MAX_BYTES):
-            if small and rows + split.rows > MIN_ROWS:
-                tasks.append(tuple(small))
-                small, rows = [], 0
-            small.append(ChangedRows(pinned, split, changed.selection))
-            rows += split.rows
+    for part in (part for changed in changes for part in _parts(table, changed)):
+        if small and rows + part.split.rows > MIN_ROWS:
+            tasks.append(tuple(small))
+            small, rows = [], 0
+        small.append(part)
+        rows += part.split.rows
     return [*tasks, tuple(small)] if small else tasks
 
 
+def _parts(table: PinnedTable, changed: VersionChanges) -> Iterator[ChangedRows]:
+    pinned = PinnedTable(table.uri, changed.read_at, table.storage_options)
+    whole = [FragmentSize(found.id, found.rows, found.bytes) for found in changed.fragments if found.ids is None]
+    for split in plan_splits(whole, max_rows=MAX_ROWS, max_bytes=MAX_BYTES):
+        yield ChangedRows(pinned, split, changed.selection, changed.version, changed.timestamp)
+    for found in changed.fragments:
+        if found.ids is not None:
+            split = Split((Piece(found.id),), found.rows, found.bytes)
+            yield ChangedRows(pinned, split, changed.selection, changed.version, changed.timestamp, found.ids)
+
+
 def whole_version(table: PinnedTable) -> VersionChanges:
-    """All rows of a version, as if it had inserted them."""
+    """All rows of a version, as if it had inserted them. Their timestamp is 0."""
     fragments = [fragment.metadata for fragment in table.open().get_fragments()]
     return VersionChanges(
         table.version,
+        table.version,
+        0,
         tuple(
             ChangedFragment(
                 fragment.id,
@@ -86,7 +122,8 @@ def read_changed(parts: Sequence[ChangedRows], schema: pa.Schema) -> Iterator[pa
 
     Args:
         parts: Changed rows of one task.
-        schema: Schema of the batches. `_change_type` and `_commit_version` may be among the columns.
+        schema: Schema of the batches. `_change_type`, `_commit_version`, `_commit_timestamp` and `_row_id` may be
+            among the columns.
 
     Yields:
         Batches with exactly that schema.
@@ -94,16 +131,42 @@ def read_changed(parts: Sequence[ChangedRows], schema: pa.Schema) -> Iterator[pa
     Raises:
         VersionGone: A version was cleaned up.
     """
-    stored = [name for name in schema.names if name not in CHANGE_COLUMNS]
+    stored = [ROW_ID if name == CHANGED_ROW else name for name in schema.names if name not in _OF_COMMIT]
     for part in parts:
-        decides = _DECIDES.get(part.selection)
-        columns = dict.fromkeys((*stored, decides) if decides else stored)
-        read = pa.schema([schema.field(name) if name in stored else pa.field(name, pa.int64()) for name in columns])
         with explained(f"{part.table.uri}: version {part.table.version}"):
-            for batch in read_split(part.table, Scan(tuple(columns)), part.split, read):
+            for batch in _batches(part, stored, schema):
                 kept, types = _select(batch, part)
                 if kept.num_rows:
-                    yield _complete(kept, types, part.table.version, schema)
+                    yield _complete(kept, types, part, schema)
+
+
+def _batches(part: ChangedRows, stored: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a part, and perhaps others of its fragments if the selection leaves them out."""
+    decides = _DECIDES.get(part.selection)
+    if part.ids is None or not stored:
+        yield from _read(part, (*stored, decides) if decides else stored, schema)
+        return
+    ids = np.frombuffer(part.ids, "<u8")
+    [piece] = part.split.pieces
+    live = part.table.opened().get_fragment(piece.fragment).count_rows()
+    if len(ids) * _SPARSE >= live:
+        for batch in _read(part, (*stored, ROW_ID), schema):
+            found = batch.column(ROW_ID).to_numpy().view(np.uint64)
+            yield batch.filter(pa.array(np.isin(found, ids)))
+        return
+    for start in range(0, len(ids), _MAX_IDS):
+        listed = ", ".join(map(str, ids[start : start + _MAX_IDS].tolist()))
+        yield from _read(part, stored, schema, f"{ROW_ID} IN ({listed})")
+
+
+def _read(
+    part: ChangedRows, names: Sequence[str], schema: pa.Schema, where: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    columns = tuple(dict.fromkeys(names))
+    read = pa.schema(
+        [pa.field(name, pa.int64()) if name in METADATA_COLUMNS else schema.field(name) for name in columns]
+    )
+    return read_split(part.table, Scan(columns, where), part.split, read)
 
 
 _DECIDES: Final[dict[Selection, str]] = {
@@ -115,23 +178,27 @@ _DECIDES: Final[dict[Selection, str]] = {
 
 
 def _select(batch: pa.RecordBatch, part: ChangedRows) -> tuple[pa.RecordBatch, pa.Array]:
-    version = part.table.version
-    if part.selection in ("insert", "upsert"):
+    decides = _DECIDES.get(part.selection)
+    if decides is None:
         return batch, pa.repeat(pa.scalar(part.selection), batch.num_rows)
-    is_of_version = pc.equal(batch.column(_DECIDES[part.selection]), version)
+    is_of_version = pc.equal(batch.column(decides), part.version)
     if part.selection == "by creation":
         return batch, pc.if_else(is_of_version, "insert", "update")
     kept = batch.filter(is_of_version)
     return kept, pa.repeat(pa.scalar("insert" if part.selection == "created" else "update"), kept.num_rows)
 
 
-def _complete(batch: pa.RecordBatch, types: pa.Array, version: int, schema: pa.Schema) -> pa.RecordBatch:
-    columns = []
-    for field in schema:
-        if field.name == CHANGE_TYPE:
-            columns.append(types)
-        elif field.name == COMMIT_VERSION:
-            columns.append(pa.repeat(pa.scalar(version, pa.int64()), batch.num_rows))
-        else:
-            columns.append(batch.column(field.name))
+def _complete(batch: pa.RecordBatch, types: pa.Array, part: ChangedRows, schema: pa.Schema) -> pa.RecordBatch:
+    of_commit = {
+        COMMIT_VERSION: pa.scalar(part.version, pa.int64()),
+        COMMIT_TIMESTAMP: pa.scalar(part.timestamp * _MICROSECONDS, pa.timestamp("us", "UTC")),
+    }
+    columns = [
+        types
+        if name == CHANGE_TYPE
+        else pa.repeat(of_commit[name], batch.num_rows)
+        if name in of_commit
+        else batch.column(ROW_ID if name == CHANGED_ROW else name)
+        for name in schema.names
+    ]
     return cast_batch(pa.RecordBatch.from_arrays(columns, names=schema.names), schema)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from namespace_client.http import CatalogServer
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.streaming.change_frames import changes_frame
-from spark_catalog.streaming.policy import ChangePolicy, Ignorable, Updates
+from spark_catalog.streaming.policy import ChangePolicy, Meaning
 from spark_catalog.streaming.steps import FORMAT, StepOptions, StepSource
 from spark_catalog.tables.pinned import PinnedTable
 
@@ -89,9 +89,9 @@ def graph_changes(
     starting_version: int | Literal["latest"] | None = None,
     max_versions_per_trigger: int | None = None,
     columns: Mapping[str, Sequence[str]] | None = None,
-    updates: Updates = "fail",
-    deletes: Ignorable = "fail",
-    overwrites: Ignorable = "fail",
+    updates: Meaning = "fail",
+    deletes: Meaning = "fail",
+    overwrites: Meaning = "fail",
     storage_options: Mapping[str, str] | None = None,
     token: str | None = None,
 ) -> GraphChanges:
@@ -119,10 +119,12 @@ def graph_changes(
         max_versions_per_trigger: Catalog versions of a micro-batch, all that there are if None. If the catalog version
             at the limit was removed, the micro-batch goes up to the newest.
         columns: Names of the columns to read by table; all columns of a table that is left out.
-        updates: What versions mean that update rows: "fail", "ignore" to leave these rows out, or "rows", with which
-            all rows have the columns `_change_type` and `_commit_version`.
-        deletes: What versions mean that delete rows: "fail", or "ignore".
-        overwrites: What versions mean that replace all rows: "fail", or "ignore".
+        updates: What versions mean that update rows: "fail", "ignore" to leave these rows out, or "rows". If this or
+            one of the following two is "rows", all rows have the columns `_change_type` and `_commit_version`.
+        deletes: What versions mean that delete rows: "fail", "ignore", or "rows" to read them as they were, which needs
+            stable row ids.
+        overwrites: What versions mean that replace all rows: "fail", "ignore", or "rows" to read what they delete,
+            insert and update, which needs stable row ids.
         storage_options: Options of Lance for the object store of the tables.
         token: API key for the server, which the processes of the stream use.
 

@@ -66,6 +66,28 @@ def test_changes_between_two_versions(stream: Stream, client: Catalog) -> None:
         read_changes(stream.spark, stream.catalog, path, 1, updates="fail")
 
 
+def test_deleted_rows_are_read_as_they_were(stream: Stream, client: Catalog) -> None:
+    with client.begin() as tx:
+        tx.create("person", person(1, 2, 3), stable_row_ids=True)
+    with client.begin() as tx:
+        tx.merge("person", person(1, name="q"), on="id")
+    with client.begin() as tx:
+        tx.delete("person", "id IN (1, 2)")
+    path = [*stream.namespace, "person"]
+    every = read_changes(stream.spark, stream.catalog, path, 1, deletes="rows")
+    assert found(every, "id", "name", "_change_type", "_commit_version") == [
+        (1, "q1", "delete", 3),
+        (1, "q1", "update", 2),
+        (2, "p2", "delete", 3),
+    ]
+    deleted = read_changes(stream.spark, stream.catalog, path, 1, updates="ignore", deletes="rows")
+    assert found(deleted, "id", "_change_type") == [(1, "delete"), (2, "delete")]
+    with client.begin() as tx:
+        tx.create("plain", person(1))
+    with pytest.raises(InvalidWrite, match="plain: version 1: expected stable row ids"):
+        read_changes(stream.spark, stream.catalog, [*stream.namespace, "plain"], 0, deletes="rows")
+
+
 @pytest.mark.parametrize(("first", "last"), [(3, 2), (-1, 2), (0, 3), (0, 0)])
 def test_a_range_that_is_none_is_refused(stream: Stream, client: Catalog, first: int, last: int) -> None:
     for call in ("create", "append"):

@@ -216,6 +216,19 @@ def test_with_stable_row_ids_inserted_and_updated_rows_are_told_apart(feed: Feed
     assert changed == {"id": 4, "name": "x", "_change_type": "update", "_commit_version": 4}
 
 
+def test_deleted_rows_come_as_they_were_with_their_type(feed: Feed) -> None:
+    feed.make(1, 2, stable=True)
+    options = {"deletes": "rows", "updates": "ignore"}
+    assert [row["_change_type"] for row in feed.read(**options)] == ["insert", "insert"]
+    feed.change(merge(2, 3), lambda tx: tx.compact("person"), delete("id < 3"), append(4))
+    assert [(row["name"], row["_change_type"], row["_commit_version"]) for row in feed.read(**options)] == [
+        ("q3", "insert", 2),
+        ("p1", "delete", 4),
+        ("q2", "delete", 4),
+        ("p4", "insert", 5),
+    ]
+
+
 def test_without_stable_row_ids_they_are_not(feed: Feed) -> None:
     feed.make(1, 2)
     feed.read()
