@@ -15,5 +15,6 @@ for version in ${SPARK_VERSIONS:-4.2 4.1}; do
     # The Python side of older versions leaves sockets to the garbage collector.
     PYTHONPATH="$place:$PWD" "$python" -m pytest \
         -W "ignore:unclosed:ResourceWarning" -W "ignore::pytest.PytestUnraisableExceptionWarning" \
-        tests/spark/sql/test_statements.py tests/spark/sql/test_transactions.py tests/spark/sql/test_versions.py "$@"
+        tests/spark/sql/test_statements.py tests/spark/sql/test_transactions.py tests/spark/sql/test_versions.py \
+        tests/spark/sql/test_changes.py "$@"
 done

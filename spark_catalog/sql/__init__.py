@@ -8,6 +8,7 @@ sessions         the open transaction of a session, and its statements
 transactions     `SqlTransaction`: statements on one snapshot, taken back one by one
 tables           tables as Java holds them
 scanning         plans of scans
+changelogs       ranges and scans of `CHANGES`
 writing          what tasks wrote, as operations of a batch
 creation         CREATE and REPLACE
 alterations      ALTER TABLE

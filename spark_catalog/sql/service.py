@@ -9,7 +9,7 @@ from typing import Any
 
 from namespace_client.http import CatalogServer
 from namespace_client.staged_transaction import Isolation
-from spark_catalog.sql import alterations, creation, metadata_tables, procedures, scanning, travel, writing
+from spark_catalog.sql import alterations, changelogs, creation, metadata_tables, procedures, scanning, travel, writing
 from spark_catalog.sql.errors import InvalidStatement, NoSuchNamespace, NoSuchTable, TransactionLost, Unsupported
 from spark_catalog.sql.server import ServerRequests
 from spark_catalog.sql.sessions import Session, Sessions, Statement, discard
@@ -220,6 +220,30 @@ class CatalogService:
         del table
         transaction = self._note_read(session, statement, ref)
         return scanning.count_rows(self.versions, transaction, ref)
+
+    def load_changes(
+        self,
+        session: Session,
+        statement: str | None,
+        table: list[str],
+        start: Json | None,
+        end: Json | None,
+        catalog_version: int | None = None,
+    ) -> Json:
+        """The changes of a table between two bounds."""
+        transaction = transaction_of(session, statement)
+        if transaction is not None:
+            catalog_version = transaction.catalog_version
+        head = self.server.state().version if catalog_version is None else catalog_version
+        bounds = map(changelogs.Bound.parse, (start, end))
+        return changelogs.load(self, transaction, tuple(table), head, *bounds)
+
+    def plan_changes(self, session: Session, statement: str | None, table: list[str], ref: Json, schema: Json) -> Json:
+        """Function, partitions and size of a scan of changes. One up to the newest version reads the table."""
+        del table
+        if ref["is_open"]:
+            self._note_read(session, statement, {**ref, "branch": None, "steps": 0, "version": ref["to"]})
+        return changelogs.plan(self.versions, ref, schema)
 
     def _note_read(self, session: Session, statement: str | None, ref: Json) -> SqlTransaction | None:
         """Record a read. Spark registers the scans of some writing queries only, so all that are planned count."""

@@ -9,8 +9,10 @@ import os
 import secrets
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
+from spark_catalog.sql.requirements import has_transactions
 from tests.spark.sql.statements import answer, statements
 
 HERE = Path(__file__).parent
@@ -39,11 +41,18 @@ def test_tables_answer_as_those_of_parquet_do(sql: SparkSession) -> None:
     _check(script, named)
 
 
-def test_statements_beyond_parquet(sql: SparkSession) -> None:
-    script, name = HERE / "lance.sql", f"s{secrets.token_hex(4)}"
-    transcript = _transcript(sql, script, {"ns": f"lance.{name}", "bare": name})
+@pytest.mark.parametrize(
+    "script",
+    [
+        "lance.sql",
+        pytest.param("changes.sql", marks=pytest.mark.skipif(not has_transactions(), reason="needs Spark 4.2")),
+    ],
+)
+def test_statements_beyond_parquet(sql: SparkSession, script: str) -> None:
+    name = f"s{secrets.token_hex(4)}"
+    transcript = _transcript(sql, HERE / script, {"ns": f"lance.{name}", "bare": name})
     named = [(statement, [row.replace(name, "shop") for row in rows]) for statement, rows in transcript]
-    _check(script, named)
+    _check(HERE / script, named)
 
 
 def test_there_are_enough_statements() -> None:

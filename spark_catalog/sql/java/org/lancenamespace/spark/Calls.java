@@ -23,10 +23,10 @@ record Calls(Settings settings, String session, String statement, AtomicBoolean 
 
   /** Operations that only read, and so are sent again to another process if theirs has ended. */
   private static final Set<String> READS = Set.of("list_namespaces", "namespace_exists", "describe_namespace",
-      "list_tables", "table_exists", "load_table", "procedures");
+      "list_tables", "table_exists", "load_table", "load_changes", "procedures");
 
   /** Operations that change nothing in the catalog, and are not sent again. */
-  private static final Set<String> PLANS = Set.of("begin_statement", "abort_statement", "plan_scan", "plan_write",
+  private static final Set<String> PLANS = Set.of("begin_statement", "abort_statement", "plan_scan", "plan_changes", "plan_write",
       "count_rows", "stage_table", "discard_rows");
 
   static Calls of(Settings settings) {

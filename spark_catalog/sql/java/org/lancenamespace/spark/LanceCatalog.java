@@ -145,6 +145,19 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, Pr
     return new LanceTable(calls, table, found);
   }
 
+  /** What the Python process says of the changes of a table. {@code arguments} hold its name and the bounds. */
+  JsonNode findChanges(Identifier table, ObjectNode arguments) {
+    Long pinned = calls.statement() == null ? AnalysisPins.find(calls.session()) : null;
+    if (pinned != null) {
+      arguments.put("catalog_version", pinned);
+    }
+    JsonNode found = ask("load_changes", table, arguments);
+    if (pinned == null && calls.statement() == null) {
+      AnalysisPins.put(calls.session(), found.get("catalog_version").asLong());
+    }
+    return found;
+  }
+
   @Override
   public Table createTable(Identifier table, TableInfo info) {
     ask("create_table", table, described(table, info));

@@ -10,12 +10,12 @@ import org.apache.spark.sql.connector.read.Scan;
  * <p>Inside of a transaction of several statements, {@code commit} adds the changes to that transaction.
  */
 final class LanceTransaction implements Transaction {
-  private final LanceCatalog catalog;
+  private final LanceChangelogCatalog catalog;
   private final Calls calls;
   private boolean isOver;
 
   LanceTransaction(String name, Calls calls) {
-    this.catalog = new LanceCatalog(name, calls);
+    this.catalog = new LanceChangelogCatalog(name, calls);
     this.calls = calls;
   }
 

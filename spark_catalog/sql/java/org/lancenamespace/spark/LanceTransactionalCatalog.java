@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.catalog.transactions.Transaction;
 import org.apache.spark.sql.connector.catalog.transactions.TransactionInfo;
 
 /** The catalog for Spark 4.2 and later: each writing query reads one catalog version and commits one batch. */
-public final class LanceTransactionalCatalog extends LanceCatalog implements TransactionalCatalogPlugin {
+public final class LanceTransactionalCatalog extends LanceChangelogCatalog implements TransactionalCatalogPlugin {
 
   @Override
   public Transaction beginTransaction(TransactionInfo info) {

@@ -1,0 +1,25 @@
+-- Rows that versions of a table changed. Spark 4.1 has no CHANGES.
+CREATE NAMESPACE ${ns};
+CREATE TABLE ${ns}.item (id INT, price INT) TBLPROPERTIES ('lance.stable_row_ids' = 'true');
+INSERT INTO ${ns}.item VALUES (1, 10), (2, 20), (3, 30);
+UPDATE ${ns}.item SET price = price + 1 WHERE id <= 2;
+DELETE FROM ${ns}.item WHERE id = 3;
+UPDATE ${ns}.item SET price = 50 WHERE id = 1;
+SELECT id, price, _change_type, _commit_version FROM ${ns}.item CHANGES FROM VERSION 2 ORDER BY _commit_version, id, price;
+SELECT id, price, _change_type FROM ${ns}.item CHANGES FROM VERSION 3 TO VERSION 4 ORDER BY id, price;
+SELECT id, price, _change_type FROM ${ns}.item CHANGES FROM VERSION 2 EXCLUSIVE TO VERSION 4 EXCLUSIVE ORDER BY id, price;
+SELECT id, price, _change_type FROM ${ns}.item CHANGES FROM VERSION 1 WITH (deduplicationMode = 'netChanges') ORDER BY id;
+SELECT id, price, _change_type FROM ${ns}.item CHANGES FROM VERSION 3 WITH (deduplicationMode = 'netChanges') ORDER BY id, price;
+SELECT id, price, _change_type FROM ${ns}.item CHANGES FROM VERSION 3 WITH (deduplicationMode = 'netChanges', computeUpdates = 'true') ORDER BY id, price;
+SELECT _change_type, count(*) AS n FROM ${ns}.item CHANGES FROM TIMESTAMP '2020-01-01' GROUP BY _change_type ORDER BY _change_type;
+SELECT count(*) FROM ${ns}.item CHANGES FROM VERSION 5 EXCLUSIVE;
+CREATE TABLE ${ns}.log AS SELECT * FROM ${ns}.item CHANGES FROM VERSION 1;
+SELECT count(*), count(DISTINCT _row_id), count(DISTINCT _commit_timestamp) FROM ${ns}.log;
+SELECT * FROM ${ns}.item CHANGES FROM VERSION 4 TO VERSION 2;
+SELECT * FROM ${ns}.item CHANGES FROM VERSION 1 TO VERSION 9;
+SELECT * FROM ${ns}.item CHANGES FROM VERSION 'nosuch';
+SELECT * FROM ${ns}.log CHANGES FROM VERSION 1;
+SELECT * FROM ${ns}.absent CHANGES FROM VERSION 1;
+ALTER TABLE ${ns}.item ADD COLUMN note STRING;
+SELECT * FROM ${ns}.item CHANGES FROM VERSION 1;
+SELECT id, price, _change_type FROM ${ns}.item CHANGES FROM VERSION 4 TO VERSION 5 ORDER BY id, price;
