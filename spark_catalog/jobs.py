@@ -36,7 +36,6 @@ class StagingJobs:
 
 def await_jobs(writes: Collection[TableWrite]) -> None:
     """Wait for all jobs. Raises `StagingFailed` if any failed, with the first failure of each table."""
-    uris = {write.name: write.target.uri for write in writes}
     jobs = [(write.name, call.job) for write in writes for call in write.calls]
     wait([job for _, job in jobs])
     failures: dict[str, BaseException] = {}
@@ -45,10 +44,7 @@ def await_jobs(writes: Collection[TableWrite]) -> None:
         if error is not None:
             failures.setdefault(name, error)
     if failures:
-        failed = StagingFailed(failures)
-        for name in failures:
-            failed.add_note(f"{name}: its other tasks may have left files below {uris[name]}/data, in no version")
-        raise failed from next(iter(failures.values()))
+        raise StagingFailed(failures) from next(iter(failures.values()))
 
 
 def cancel_jobs(writes: Iterable[TableWrite]) -> None:

@@ -58,6 +58,14 @@ class Call:
         """Number of rows appended, overwritten, upserted or deleted."""
         return self.staged[-1].rows if self.staged else 0
 
+    @property
+    def had_failing_tasks(self) -> bool:
+        """Whether a task is known to have failed: the job failed, or a partition was staged at a later attempt."""
+        if self.job.done() and not self.job.cancelled() and self.job.exception() is not None:
+            return True
+        staged = (part for part in self.staged if isinstance(part, StagedFragments))
+        return any(report.attempt for part in staged for report in part.reports)
+
 
 @dataclass(slots=True)
 class TableWrite:
@@ -114,6 +122,11 @@ class TableWrite:
         """Number of rows after all calls that are settled."""
         head = self.changes.head
         return 0 if head is None else rows_of(head.manifest.fragments)
+
+    @property
+    def had_failing_tasks(self) -> bool:
+        """Whether a task of the calls is known to have failed."""
+        return any(call.had_failing_tasks for call in self.calls)
 
     @property
     def seconds(self) -> float:

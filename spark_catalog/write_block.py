@@ -310,11 +310,21 @@ class WriteBlock:
             self._phases(phase)
 
     def _discard(self, error: BaseException) -> None:
-        """Delete the files of the jobs that succeeded. The file names of failed jobs are not known."""
+        """Delete the files of the jobs that succeeded. What is left is noted on `error`.
+
+        The files of failed task attempts are not known: the note names their directory and the command that lists them.
+        """
         cancel_jobs(self._tables.writes.values())
-        for write in self._tables.writes.values():
-            for kept in _remove(write, write.files, never_published=write.new):
-                error.add_note(f"could not delete staged file {kept}")
+        for name, write in self._tables.writes.items():
+            kept = _remove(write, write.files, never_published=write.new)
+            for file in kept:
+                error.add_note(f"could not delete staged file {file}")
+            if kept or write.had_failing_tasks:
+                table = "$".join(self._tables.id(name))
+                error.add_note(
+                    f"{name}: files that are in no version may be left below {write.target.uri}; "
+                    f"`lance-namespace orphans ROOT --table '{table}'` lists them"
+                )
 
     def _close(self) -> None:
         """End the threads, and close the own connections unless `resend` may need them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,58 +15,67 @@ from lance_core.tables.dataset import Dataset
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.orphans import OrphanReport, find_orphans
 
+OLD = timedelta(days=7)
 LATER = timedelta(days=30)
 """Looked at so much later, no file is too young."""
-Ids = dict[tuple[str, int], list[Any]]
+Rows = dict[tuple[str, int], list[str]]
 
 _JUDGED = re.compile(r"(?:data|_deletions|_indices|_transactions)/.+")
 _STAGED = re.compile(r"_versions/.+\.manifest-.+")
 
 
-def list_orphans(root: Path, *tables: list[str], later: timedelta = LATER) -> OrphanReport:
-    """The report on a root in a directory, `later` than now. Checks that the look wrote nothing."""
-    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+def list_orphans(root: Path, *tables: Sequence[str], later: timedelta = LATER) -> OrphanReport:
+    """The report on a root in a directory, or on some tables of it, `later` than now.
+
+    Checks that the look wrote nothing, if no table is named: then no server runs.
+    """
+    before = {} if tables else {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     wanted = [tuple(table) for table in tables]
     report = find_orphans(LocalStore(root, "none"), now=datetime.now(UTC) + later, older_than=OLD, tables=wanted)
-    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+    assert tables or {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
     return report
 
 
-OLD = timedelta(days=7)
-
-
-def check_exact(root: Path) -> OrphanReport:
-    """The orphans of a quiet root are what is on storage less what pylance needs. The report."""
-    report = list_orphans(root)
+def check_exact(root: Path, *tables: Sequence[str]) -> OrphanReport:
+    """The orphans of a quiet root, or of quiet tables, are what is on storage less what pylance needs. The report."""
+    report = list_orphans(root, *tables)
     assert not report.not_judged
     assert not report.young
-    listed = {orphan.path for orphan in report.orphans}
-    wanted = expected(root)
+    listed = {orphan.path for orphan in report.orphans if orphan.table is not None or not tables}
+    wanted = expected(root, *tables)
     assert listed == wanted, f"listed, but needed: {listed - wanted}; not listed: {wanted - listed}"
     return report
 
 
-def remove(root: Path, report: OrphanReport) -> Ids:
-    """Remove exactly the listed files; all versions are valid and have the rows they had. The ids of each version."""
-    before = contents(root)
+def remove(root: Path, report: OrphanReport, *tables: Sequence[str]) -> Rows:
+    """Remove exactly the listed files; all versions are valid and have the rows they had. The rows of each version."""
+    before = contents(root, *tables)
     for orphan in report.orphans:
-        (root / orphan.path).unlink()
-    assert contents(root) == before
-    again = list_orphans(root)
-    assert again.orphans == ()
+        if orphan.table is not None or not tables:
+            (root / orphan.path).unlink()
+    assert contents(root, *tables) == before
+    again = list_orphans(root, *tables)
+    assert [orphan for orphan in again.orphans if orphan.table is not None or not tables] == []
     assert again.not_judged == {}
     return before
 
 
-def expected(root: Path) -> set[str]:
+def check_and_remove(root: Path, *tables: Sequence[str]) -> OrphanReport:
+    """`check_exact`, then `remove`. The report."""
+    report = check_exact(root, *tables)
+    remove(root, report, *tables)
+    return report
+
+
+def expected(root: Path, *tables: Sequence[str]) -> set[str]:
     """The files of the catalog's tables that no version needs, by pylance and the names of the format."""
     needed: set[str] = set()
-    for location in locations(root):
+    for location in locations(root, *tables):
         for dataset in versions(root / location):
             needed |= set(needs(dataset))
     staging = root / "_staging"
-    found = {str(path.relative_to(root)) for path in staging.glob("*-*") if path.is_file()}
-    for location in locations(root):
+    found = set() if tables else {str(path.relative_to(root)) for path in staging.glob("*-*") if path.is_file()}
+    for location in locations(root, *tables):
         for path in (root / location).rglob("*"):
             if not path.is_file():
                 continue
@@ -103,10 +112,11 @@ def _transaction(dataset: lance.LanceDataset) -> Any:
         return Dataset.open(dataset.uri, dataset.version).transaction
 
 
-def locations(root: Path) -> list[str]:
-    """The locations of all tables in the newest version of the catalog."""
+def locations(root: Path, *tables: Sequence[str]) -> list[str]:
+    """The locations of these tables, or of all, in the newest version of the catalog."""
     snapshot = ManifestTable(LocalStore(root, "none")).refresh()
-    return [table.location for table in map(snapshot.table, snapshot.all_tables()) if table is not None]
+    wanted = [tuple(table) for table in tables] or snapshot.all_tables()
+    return [table.location for table in map(snapshot.table, wanted) if table is not None]
 
 
 def versions(table: Path) -> Iterator[lance.LanceDataset]:
@@ -118,10 +128,10 @@ def versions(table: Path) -> Iterator[lance.LanceDataset]:
             yield lance.dataset(str(directory.parent), version=version)
 
 
-def contents(root: Path) -> Ids:
-    """The rows of every version of every table, each validated by pylance."""
-    found: Ids = {}
-    for location in locations(root):
+def contents(root: Path, *tables: Sequence[str]) -> Rows:
+    """The rows of every version of these tables, or of all, each validated by pylance."""
+    found: Rows = {}
+    for location in locations(root, *tables):
         for dataset in versions(root / location):
             dataset.validate()
             rows = dataset.to_table().to_pylist()

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lance_core.cleanup.kinds import UUID_PATTERN, detached_version
 from lance_core.commit.staged import STAGING_DIRECTORY
 from lance_core.errors import ReferenceNotFound, UnsupportedFeature
 from lance_core.format.naming import (
     BRANCHES_DIRECTORY,
-    DETACHED_BIT,
     MAIN_BRANCH,
     VERSIONS_DIRECTORY,
     branch_base,
@@ -25,9 +25,7 @@ from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.tables.branches import Branches
 from lance_core.tables.tags import Tags
 
-_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_SCRATCH = re.compile(rf"({STAGING_DIRECTORY}/{_UUID}/{_UUID})/{VERSIONS_DIRECTORY}/[^/]+", re.ASCII)
-_DETACHED_NAME = re.compile(r"d([0-9]{1,20})\.manifest", re.ASCII)
+_SCRATCH = re.compile(rf"({STAGING_DIRECTORY}/{UUID_PATTERN}/{UUID_PATTERN})/{VERSIONS_DIRECTORY}/[^/]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +145,8 @@ def _other(name: str, meta: ObjectMeta, branch: str | None) -> FoundManifest | N
     canonical = parse_manifest_name(name)
     if canonical is not None:  # in `_staging/`, or of a dataset nested in this table
         return FoundManifest(meta, canonical[0], f"/{STAGING_DIRECTORY}/" in f"/{meta.path}", branch)
-    detached = _DETACHED_NAME.fullmatch(name)
-    if detached is not None and int(detached[1]) & DETACHED_BIT:
-        return FoundManifest(meta, int(detached[1]), False, branch)
-    return None
+    detached = detached_version(name)
+    return None if detached is None else FoundManifest(meta, detached, False, branch)
 
 
 def _check_names(branch: str | None, entries: Sequence[tuple[int, ObjectMeta]]) -> None:

@@ -21,11 +21,12 @@ from lance_core.format.naming import (
     parse_staged_name,
 )
 
-_UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+UUID_PATTERN: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
 _DETACHED: Final = re.compile(r"d([0-9]{1,20})\.manifest", re.ASCII)
-_STAGED: Final = re.compile(rf"{STAGING_DIRECTORY}/{_UUID}/([^/]+)", re.ASCII)
-_SCRATCH: Final = re.compile(rf"({STAGING_DIRECTORY}/{_UUID}/{_UUID})/.+", re.ASCII)
-_CLOCK: Final = re.compile(rf"{STAGING_DIRECTORY}/{_UUID}/clock", re.ASCII)
+_STAGED: Final = re.compile(rf"{STAGING_DIRECTORY}/{UUID_PATTERN}/([^/]+)", re.ASCII)
+_SCRATCH: Final = re.compile(rf"({STAGING_DIRECTORY}/{UUID_PATTERN}/{UUID_PATTERN})/.+", re.ASCII)
+_CLOCK: Final = re.compile(rf"{STAGING_DIRECTORY}/{UUID_PATTERN}/clock", re.ASCII)
 _BOOKKEEPING: Final = re.compile(
     rf"_refs/(?:tags|branches)/[^/]+\.json|_alter_transactions/[^/]+\.json|\.lance-(?:deregistered|reserved)"
     rf"|(?:.+/)?{VERSIONS_DIRECTORY}/latest_version_hint\.json",
@@ -94,8 +95,13 @@ def manifest_kind(name: str) -> FileKind | None:
         return FileKind.MANIFEST
     if parse_staged_name(name) is not None:
         return FileKind.STAGED
+    return None if detached_version(name) is None else FileKind.MANIFEST
+
+
+def detached_version(name: str) -> int | None:
+    """The version of a detached manifest, from its name; None for every other name."""
     detached = _DETACHED.fullmatch(name)
-    return FileKind.MANIFEST if detached is not None and int(detached[1]) & DETACHED_BIT else None
+    return int(detached[1]) if detached is not None and int(detached[1]) & DETACHED_BIT else None
 
 
 def _role_in_staging(key: str) -> FileRole | None:

@@ -159,7 +159,7 @@ class LanceWriter(DataSourceArrowWriter):  # type: ignore[misc] # the base class
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Remove the files of the tasks that succeeded, unless the batch may have been committed.
 
-        Files of failed attempts are not known. Garbage collection removes them.
+        Files of failed attempts are not known, and stay.
         """
         mark = Path(self._planned.mark)
         if mark.exists():

@@ -11,6 +11,7 @@ import pytest
 
 from tests.data.arrow import ARROW, file, read, stream
 from tests.data.conftest import ROWS
+from tests.orphans import check_exact
 
 
 @pytest.mark.parametrize("encode", [stream, file])
@@ -64,6 +65,7 @@ def test_a_client_that_goes_away_leaves_nothing(url: str, http: httpx.Client, ta
     assert http.post(f"{table}/insert", content=stream(ROWS), headers=ARROW).json()["version"] == 2
     after = [path for path in sorted(location.rglob("*")) if path not in before and path.suffix == ".lance"]
     assert len(after) == 1
+    assert check_exact(location.parent, ["w", location.name.partition("$")[2]]).orphans == ()
 
 
 def test_a_table_that_does_not_exist(http: httpx.Client) -> None:

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import lance
 import pytest
 
 from spark_catalog import CatalogServer
+from tests.orphans import check_and_remove
 
 pytestmark = pytest.mark.spark
 
@@ -21,8 +23,8 @@ SCRIPT = textwrap.dedent(
     import json, os, sys
     from pyspark import TaskContext
     from pyspark.sql import SparkSession
-    from spark_catalog import Edge, Graph, GraphWrite, Node
-    from spark_catalog.changes import merges
+    from spark_catalog import Edge, Graph, GraphCheckFailed, GraphWrite, Node, staging
+    from spark_catalog.changes import deletes, merges
     from spark_catalog.spark_session import configure, start
 
     url, namespace, marks = sys.argv[1], [sys.argv[2]], sys.argv[3]
@@ -63,10 +65,51 @@ SCRIPT = textwrap.dedent(
     with write() as tx:
         tx.upsert("person", people(0, 60, "s"), on="id", when_matched="source.id % 2 = 0", when_not_matched="ignore")
         tx.overwrite("knows", pairs(0, 500))
-    print(json.dumps({"died": len(os.listdir(marks))}))
+
+
+    def die(kind, number):
+        context = TaskContext.get()
+        if context.attemptNumber() == 0 and context.partitionId() == number:
+            open(f"{marks}/{kind}", "w").close()
+            os._exit(1)
+
+    def killed_after(remove):
+        def killed(fragment):
+            found = remove(fragment)  # the deletion file is written
+            die("deleted", 0)
+            return found
+
+        return killed
+
+    def late(task):
+        def reporting(batches):
+            yield from task(batches)  # the data files are written, as those of a slower copy of the task
+            die("staged", 1)
+
+        return reporting
+
+    delete, run_reporting = deletes._delete, staging.run_reporting
+    deletes._delete = lambda *given, most_here: delete(*given[:-1], killed_after(given[-1]), most_here=0)
+    with write() as tx:
+        tx.delete("knows", "a % 100 = 99")
+    deletes._delete = delete
+    staging.run_reporting = lambda df, task: run_reporting(df, late(task))
+    numbers = spark.range(0, 100, 1, 4)
+    with write() as tx:
+        tx.append("person", numbers.selectExpr("id + 6000 AS id", "'t' AS name"))
+    notes = []
+    try:
+        with write() as tx:
+            tx.append("person", numbers.selectExpr("id + 6050 AS id", "'u' AS name"))
+    except GraphCheckFailed as refused:
+        notes = refused.__notes__
+    print(json.dumps({"died": sorted(os.listdir(marks)), "notes": notes}))
     spark.stop()
     """
 )
+
+
+LEFT = [("person", "data"), ("knows", "deletion")]
 
 
 def expected_people() -> dict[int, str]:
@@ -74,7 +117,8 @@ def expected_people() -> dict[int, str]:
     people |= {number: f"q{number}" for number in range(3000, 5000)}
     people = {number: name for number, name in people.items() if not 1000 <= number < 2000}
     people |= {number: f"r{number}" for number in range(50)}
-    return people | {number: f"s{number}" for number in range(0, 60, 2)}
+    people |= {number: f"s{number}" for number in range(0, 60, 2)}
+    return people | dict.fromkeys(range(6000, 6100), "t")
 
 
 def test_rows_are_exact_though_tasks_die_after_they_passed_their_rows_on(
@@ -93,14 +137,23 @@ def test_rows_are_exact_though_tasks_die_after_they_passed_their_rows_on(
         cwd=tmp_path,
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    assert json.loads(run.stdout.splitlines()[-1])["died"] >= 8 * 2
+    told = json.loads(run.stdout.splitlines()[-1])
+    assert {"deleted", "staged"} <= set(told["died"])
+    assert len(told["died"]) >= 8 * 2
+    [note] = told["notes"]
+    assert f"`lance-namespace orphans ROOT --table '{namespace[0]}$person'` lists them" in note
     tables = {}
     for name in ("person", "knows"):
         state = catalog.pins().tables[(*namespace, name)]
         tables[name] = lance.dataset(state.uri, version=state.version)
         tables[name].validate()
+    root = Path(urlsplit(catalog.state().root).path)
+    report = check_and_remove(root, *([*namespace, name] for name in tables))
+    left = {(orphan.table, orphan.kind) for orphan in report.orphans if orphan.table is not None}
+    assert left == {(f"{namespace[0]}${name}", f"{kind} file") for name, kind in LEFT}
     rows = tables["person"].to_table().to_pylist()
     assert len(rows) == len(expected_people())
     assert {row["id"]: row["name"] for row in rows} == expected_people()
-    assert sorted(row["a"] for row in tables["knows"].to_table().to_pylist()) == list(range(500))
-    assert tables["knows"].checkout_version(tables["knows"].version - 1).count_rows() == 4900 - 100 - 1001
+    pairs = [number for number in range(500) if number % 100 != 99]
+    assert sorted(row["a"] for row in tables["knows"].to_table().to_pylist()) == pairs
+    assert tables["knows"].checkout_version(tables["knows"].version - 2).count_rows() == 4900 - 100 - 1001

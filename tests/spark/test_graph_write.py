@@ -31,6 +31,7 @@ from spark_catalog import (
     read_table,
 )
 from tests.lossy_proxy import LossyProxy
+from tests.orphans import check_and_remove
 from tests.spark.social import GRAPH, Social
 
 pytestmark = pytest.mark.spark
@@ -178,6 +179,27 @@ def test_a_failing_job_discards_the_files_of_all_jobs(social: Social) -> None:
     assert list(caught.value.failures) == ["person"]
     assert social.pinned() == before
     assert social.files() == files
+
+
+def test_the_error_of_a_failed_job_names_the_command_that_lists_what_it_left(social: Social) -> None:
+    """The first partition is staged when the second one fails; only its task knows the name of its file."""
+    social.load()
+    spread = social.spark.range(2, numPartitions=2).selectExpr(
+        "id + 10 AS id", "IF(id = 1, CAST(raise_error('bad record') AS STRING), 'p') AS name"
+    )
+    with pytest.raises(StagingFailed) as caught, social.write(driver_bytes=0) as tx:
+        tx.append("person", spread)
+        tx.append("knows", social.pairs((3, 1)))
+    name = f"{social.namespace[0]}$person"
+    state = social.catalog.table((*social.namespace, "person"))
+    assert state is not None
+    [note] = caught.value.__notes__
+    assert note.startswith(f"person: files that are in no version may be left below {state.uri}; ")
+    assert note.endswith(f"`lance-namespace orphans ROOT --table '{name}'` lists them")
+    root = Path(urlsplit(social.catalog.state().root).path)
+    report = check_and_remove(root, *([*social.namespace, table] for table in ("person", "knows")))
+    assert {(orphan.table, orphan.kind) for orphan in report.orphans if orphan.table} == {(name, "data file")}
+    assert social.people_now() == {1: "p1", 2: "p2", 3: "p3"}
 
 
 def test_a_null_key_is_refused_by_the_task(social: Social) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from lance_core.cleanup.kinds import FileKind, FileRole, role_of
+from lance_core.cleanup.kinds import UUID_PATTERN, FileKind, FileRole, role_of
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.entries import DEREGISTERED
 from namespace_server.directory.model.errors import table_not_found
@@ -22,11 +22,10 @@ from namespace_server.directory.model.root_layout import (
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
-_UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_STAGED: Final = re.compile(rf"{STAGING}/({_UUID})\.{_UUID}\.[0-9]+-[0-9]+", re.ASCII)
-_FOREIGN: Final = re.compile(rf"{FOREIGN_FILES}/{_UUID}/(.+)/_versions/[^/]+", re.ASCII)
+_STAGED: Final = re.compile(rf"{STAGING}/{UUID_PATTERN}\.{UUID_PATTERN}\.[0-9]+-[0-9]+", re.ASCII)
+_FOREIGN: Final = re.compile(rf"{FOREIGN_FILES}/{UUID_PATTERN}/(.+)/_versions/[^/]+", re.ASCII)
 _BOOKKEEPING: Final = re.compile(
-    rf"{HIGH_WATER_MARKS}/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{_UUID}/probe", re.ASCII
+    rf"{HIGH_WATER_MARKS}/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{UUID_PATTERN}/probe", re.ASCII
 )
 
 
@@ -85,12 +84,6 @@ def role_at_root(key: str) -> FileRole | None:
     if _STAGED.fullmatch(key):
         return FileRole(FileKind.STAGED)
     return FileRole(FileKind.BOOKKEEPING) if _BOOKKEEPING.fullmatch(key) else role_of(key)
-
-
-def batch_of(key: str) -> str | None:
-    """The uuid of the batch that a manifest was staged for, from its key; None if the server did not stage it."""
-    staged = _STAGED.fullmatch(key)
-    return None if staged is None else staged[1]
 
 
 def former_base(key: str) -> str | None:

@@ -23,6 +23,7 @@ from lance_core.cleanup.survey import FileSurvey, UnnamedFile
 from lance_core.errors import CorruptFile, ReferenceNotFound
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.entries import place_of
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -148,7 +149,8 @@ def _read_rows(survey: FileSurvey, before: CatalogSnapshot, newest: CatalogSnaps
             head, known = newest.head(table_id, branch), before.head(table_id, branch)
             first = 1 if known is None else known.version
             for row in newest.versions(table_id, branch, start=first):
-                paths = [path for path in (row.canonical_path, row.staged_path, row.canonical_path) if path]
+                staged = row.staged_path or newest.open_path(place_of(row))
+                paths = [path for path in (row.canonical_path, staged, row.canonical_path) if path]
                 if any(survey.has_read(path) or survey.add_published(path, row.location) for path in paths):
                     continue
                 if row == head:  # the manifest of another version is gone (rule M5)

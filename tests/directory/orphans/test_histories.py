@@ -17,7 +17,7 @@ from lance.fragment import write_fragments
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 
 from tests.directory.tables import Ground, rows
-from tests.orphans import check_exact, remove
+from tests.orphans import check_and_remove
 
 T, U = ["g", "t"], ["g", "u"]
 
@@ -135,7 +135,7 @@ def play(place: Path, steps: list[str]) -> None:
         with suppress(InvalidInputError):  # versions that a tag or branch needs cannot be deleted
             act()
         history.ground.catalog.sweep()
-    remove(history.ground.root, check_exact(history.ground.root))
+    check_and_remove(history.ground.root)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

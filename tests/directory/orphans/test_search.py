@@ -14,18 +14,22 @@ from lance.fragment import write_fragments
 from lance_namespace import CreateNamespaceRequest
 from lance_namespace.errors import TableNotFoundError
 
+from lance_core.commit.handlers import ExternalManifestHandler
+from lance_core.compaction.scratch import Scratch
 from lance_core.storage.local import LocalStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Crashed, Fault, FaultStore
+from lance_core.testing.manifests import MemoryManifestStore
+from lance_core.versions import find_latest, read_manifest
 from namespace_server.directory.model.errors import BatchConflict, CommitOutcomeUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.orphans import OrphanReport, find_orphans
 from tests.directory.scene import Scene, Try, make_scene
 from tests.directory.tables import Ground, rows
 from tests.emulators import Emulator
-from tests.orphans import check_exact, contents, list_orphans, name_of, needs, remove, versions
+from tests.orphans import check_exact, contents, expected, list_orphans, name_of, needs, remove, versions
 
 T, U = ["g", "t"], ["g", "u"]
 
@@ -59,7 +63,9 @@ def leave_fragment(ground: Ground, table: list[str]) -> str:
 
 
 def paths(ground: Ground) -> list[str]:
-    return [orphan.path for orphan in list_orphans(ground.root).orphans]
+    report = list_orphans(ground.root)
+    assert report.not_judged == {}
+    return [orphan.path for orphan in report.orphans]
 
 
 # -- crashes, lost answers and rejected batches
@@ -75,7 +81,9 @@ def test_a_batch_dies_at_each_of_its_writes(scene: Scene, tmp_path: Path, fault:
         store.fail(fault, nth=write.number)
         with pytest.raises(Crashed):
             attempt.send(ground)
-        early = {orphan.path for orphan in list_orphans(attempt.root).orphans}
+        before = list_orphans(attempt.root)
+        assert before.not_judged == {}
+        early = {orphan.path for orphan in before.orphans}
         attempt.recover()
         report = check_exact(attempt.root)
         left |= {orphan.kind for orphan in report.orphans}
@@ -119,7 +127,10 @@ def test_a_row_that_is_not_promoted_needs_its_files(two: Ground) -> None:
     with pytest.raises(Crashed):
         two.again(store).batch(transaction)
     assert two.canonical(T) == [1, 2, 3]
-    assert paths(two) == []
+    path = leave_fragment(two, T)
+    report = list_orphans(two.root)
+    assert [orphan.path for orphan in report.orphans] == [path]
+    assert report.not_judged == {}
 
 
 def test_a_manifest_that_was_set_aside_needs_its_files(two: Ground) -> None:
@@ -135,6 +146,39 @@ def test_a_manifest_that_was_set_aside_needs_its_files(two: Ground) -> None:
     assert list(report.not_judged) == [two.location(T)]
     aside.unlink()
     assert [orphan.kind for orphan in list_orphans(two.root).orphans] == ["transaction file", "data file"]
+
+
+@pytest.mark.parametrize("at_root", [True, False])
+def test_a_clone_of_an_interrupted_compaction(two: Ground, at_root: bool) -> None:
+    """While it is young it needs the version that it was made from; then it goes as a whole."""
+    location = two.location(T)
+    store = two.store if at_root else LocalStore(two.root / location, "none")
+    base = location if at_root else ""
+    Scratch(store, base, read_manifest(store, find_latest(store, base)), None).__enter__()
+    [manifest] = (two.root if at_root else two.root / location).glob("_staging/*/*/_versions/*")
+    clone = manifest.parent.parent
+    (clone / "data").mkdir()
+    (clone / "data" / "x.lance").write_bytes(b"rows")
+    lance.dataset(namespace_client=two.namespace, table_id=T).optimize.compact_files()
+    two.catalog.sweep()
+    for file in (uri(two, T) / "_versions").glob("*.manifest"):
+        if 2**64 - 1 - int(file.stem) < two.head(T):
+            file.unlink()
+    old = time.time() - 8 * 86_400
+    for path in uri(two, T).rglob("*.*"):
+        os.utime(path, (old, old))
+    os.utime(manifest, None)
+    young = list_orphans(two.root, later=timedelta(0))
+    assert "data file" not in {orphan.kind for orphan in young.orphans}
+    assert {orphan.kind for orphan in young.young} == {"compaction clone"}
+    os.utime(manifest, (old, old))
+    os.utime(clone / "data" / "x.lance", (old, old))
+    report = list_orphans(two.root, later=timedelta(0))
+    left = {(orphan.path, orphan.table) for orphan in report.orphans if "interrupted" in orphan.reason}
+    table = None if at_root else "g$t"
+    expected_left = {str(file.relative_to(two.root)) for file in clone.rglob("*") if file.is_file()}
+    assert left == {(path, table) for path in expected_left}
+    assert "data file" in {orphan.kind for orphan in report.orphans}
 
 
 # -- other writers meanwhile
@@ -319,6 +363,28 @@ def test_requests(tmp_path: Path) -> None:
     assert cost.by_verb["list"] <= 7 * tables + 15
     assert cost.by_verb["get"] <= manifests + 10
     assert set(cost.by_verb) <= {"list", "get", "head"}
+
+
+def test_over_an_external_manifest_store(tmp_path: Path) -> None:
+    """A writer dies between its staged file and the row that would have committed it."""
+    handler = ExternalManifestHandler(MemoryManifestStore())
+    store = LocalStore(tmp_path / "root", "none")
+    ground = Ground(tmp_path / "root", handler.over(store))
+    ground.make_namespace("g")
+    ground.make_table(*T)
+    ground.catalog.sweep()
+    dying = FaultStore(store)
+    dying.fail(Fault.CRASH_AFTER, when=lambda write: f"{2**64 - 3}.manifest-" in write.path)
+    with pytest.raises(Crashed):
+        ground.again(handler.over(dying)).batch(ground.transaction(T, rows(3, 4)))
+    path = leave_fragment(ground, T)
+    report = look(handler.over(store))
+    assert path in {orphan.path for orphan in report.orphans}
+    assert not {orphan.path for orphan in report.orphans} - expected(ground.root)
+    ground.catalog.sweep()
+    report = look(handler.over(store))
+    assert {orphan.path for orphan in report.orphans} == expected(ground.root)
+    assert ground.ids(T) == [0, 1, 2, 3]
 
 
 @pytest.mark.services

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from namespace_client.errors import CommitUnknown, IncompatibleConflict, Retryab
 from namespace_client.http import CatalogServer
 from spark_catalog.sql.blocks import lance_transaction
 from tests.lossy_proxy import LossyProxy
+from tests.orphans import check_and_remove, check_exact, list_orphans
 from tests.spark.sql.conftest import NewSession
 
 
@@ -292,3 +294,23 @@ def test_a_dataframe_of_a_transaction_that_is_over_says_so(sql: SparkSession, pa
     sql.sql("CALL lance.system.rollback()")
     with pytest.raises(IllegalArgumentException, match="transaction that is over"):
         inside.filter("id > 0").collect()
+
+
+def test_files_of_an_open_transaction_are_too_young_and_those_of_an_ended_one_are_gone(
+    new_session: NewSession, pair: tuple[str, str], catalog: CatalogServer
+) -> None:
+    sql, a = new_session(), pair[0]
+    root, table = Path(urlsplit(catalog.state().root).path), a.split(".")[1:]
+    sql.sql("CALL lance.system.begin()")
+    sql.sql(f"INSERT INTO {a} VALUES (2, 'new')")
+    sql.sql(f"UPDATE {a} SET x = 'newer' WHERE id = 1")
+    report = list_orphans(root, table, later=timedelta(0))
+    assert [orphan for orphan in report.orphans if orphan.table is not None] == []
+    assert {orphan.kind for orphan in report.young if orphan.table is not None} == {"data file", "deletion file"}
+    sql.sql("CALL lance.system.rollback()")
+    assert check_exact(root, table).young == ()
+    with lance_transaction(sql):
+        sql.sql(f"INSERT INTO {a} VALUES (2, 'new')")
+        sql.sql(f"UPDATE {a} SET x = 'newer' WHERE id = 1")
+    check_and_remove(root, table)
+    assert rows(sql, f"SELECT * FROM {a}") == [(1, "newer"), (2, "new")]

@@ -11,10 +11,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from spark_catalog import StreamWriter
+from tests.orphans import check_and_remove
 from tests.server.servers import REPOSITORY
 from tests.spark.streaming.conftest import Stream
 from tests.spark.streaming.dying_driver import load
@@ -116,6 +118,10 @@ def test_a_kill_at_any_call_of_a_later_epoch(stream: Stream, drivers: Drivers, t
     assert {BATCH, "describe_catalog", "describe_table", "list_table_versions", "open", "get", "job"} <= set(calls)
     assert number == len(calls)
     assert lost
+    root = Path(urlsplit(stream.catalog.state().root).path)
+    tables = [table for table in stream.catalog.pins().tables if table[:1] == tuple(stream.namespace)]
+    listed = {root / orphan.path for orphan in check_and_remove(root, *tables).orphans if orphan.table is not None}
+    assert sorted(path for path in listed if path.parent.name in {"data", "_deletions"}) == lost
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
