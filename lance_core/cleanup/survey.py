@@ -19,7 +19,6 @@ from lance_core.cleanup.kinds import FileKind, FileRole, role_of
 from lance_core.cleanup.plan import read_needs
 from lance_core.commit.staged import STAGING_DIRECTORY
 from lance_core.errors import CorruptFile, LanceCoreError, NotFound, UnsupportedFeature
-from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import BRANCHES_DIRECTORY, join_key, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore
 
@@ -30,6 +29,7 @@ _READINGS: Final = 3
 """Readings of a directory in which manifests vanish between listing and reading."""
 
 Roles = Callable[[str], FileRole | None]
+TakeNames = Callable[[frozenset[str]], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class FileSurvey:
     """The files of the tables in `store` that no manifest names, collected table by table.
 
     A staged manifest names files while it may still be committed: while it is not older than `cutoff`, or if it is in
-    `published`, the keys of staged manifests that are committed. Names that a manifest uses through base paths are
-    needed in all tables, and so are those of compaction clones.
+    `published`, the keys of staged manifests that are committed. Names of a manifest with base paths are needed in all
+    tables.
 
     Attributes:
         problems: The manifests whose needs cannot be determined.
@@ -104,8 +104,8 @@ class FileSurvey:
     def survey_table(self, location: str) -> None:
         """List the files of the table at the key `location`. Raises `StorageError`."""
         needed: set[str] = set()
-        self.read_staging(location)
-        self._take(location, self._listed(location, versions_directory(location)), needed)
+        self._read_staging(location, role_of, needed.update)
+        self._take(location, self._listed(location, versions_directory(location)), needed.update)
         late: list[ObjectMeta] = []
         kept: dict[str, list[UnnamedFile]] = {}
         staging = join_key(location, STAGING_DIRECTORY) + "/"
@@ -117,9 +117,9 @@ class FileSurvey:
                 late.append(meta)
             elif role.name and role.name not in needed:
                 kept.setdefault(role.name, []).append(UnnamedFile(meta, role.kind, location, role.name))
-        self._take(location, late, needed)
+        self._take(location, late, needed.update)
         for name, files in kept.items():
-            if name not in needed and name not in self._needed_anywhere:
+            if name not in needed:
                 self._unnamed.setdefault(name, []).extend(files)
 
     def read_again(self, location: str, *, everything: bool = False) -> None:
@@ -131,7 +131,7 @@ class FileSurvey:
         directories = (versions_directory(location), join_key(location, BRANCHES_DIRECTORY))
         for directory in (location,) if everything else directories:
             for _ in range(_READINGS):
-                vanished = self._take(location, self._listed(location, directory), self._needed_anywhere)
+                vanished = self._take(location, self._listed(location, directory), self._drop)
                 if not vanished:
                     break
             else:
@@ -141,8 +141,12 @@ class FileSurvey:
     def read_staging(self, location: str, roles: Roles = role_of) -> None:
         """Read the staged manifests and compaction clones of a table, or with '' those of the root of the store.
 
-        `roles` tells what a file is by its key relative to `location`. Raises `StorageError`.
+        What they name is no longer unnamed. `roles` tells what a file is by its key relative to `location`. Raises
+        `StorageError`.
         """
+        self._read_staging(location, roles, self._drop)
+
+    def _read_staging(self, location: str, roles: Roles, take_names: TakeNames) -> None:
         manifests: list[ObjectMeta] = []
         clones: dict[str, list[ObjectMeta]] = {}
         prefix = f"{location}/" if location else ""
@@ -158,7 +162,7 @@ class FileSurvey:
             self._scratch[directory] = {meta.path: UnnamedFile(meta, FileKind.SCRATCH, location) for meta in metas}
             if _youngest(metas) >= self._cutoff:  # else its compaction was interrupted
                 manifests += (meta for meta in metas if role_of(meta.path.removeprefix(f"{directory}/")) == _MANIFEST)
-        self._take(location, manifests, self._needed_anywhere, roles)
+        self._take(location, manifests, take_names, roles)
 
     def add_published(self, path: str, location: str) -> bool:
         """Read the staged manifest of a committed version, wherever it lies. Whether it is there."""
@@ -167,7 +171,7 @@ class FileSurvey:
         except NotFound:
             return False
         self._unpublished.pop(path, None)
-        self._note(location, FileKind.MANIFEST, meta, data, self._needed_anywhere)
+        self._note(location, FileKind.MANIFEST, meta, data, self._drop)
         return True
 
     def _listed(self, location: str, directory: str) -> Iterator[ObjectMeta]:
@@ -177,9 +181,9 @@ class FileSurvey:
                 yield meta
 
     def _take(
-        self, location: str, metas: Iterable[ObjectMeta], needed: set[str], roles: Roles = role_of
+        self, location: str, metas: Iterable[ObjectMeta], take_names: TakeNames, roles: Roles = role_of
     ) -> list[ObjectMeta]:
-        """Read manifests that were not read yet, and add what they name to `needed`. Returns those that vanished."""
+        """Read manifests that were not read yet, and pass on what they name. Returns those that vanished."""
         prefix = f"{location}/" if location else ""
         unread = [meta for meta in metas if self._read.get(meta.path) != (meta.size, meta.last_modified)]
         vanished: list[ObjectMeta] = []
@@ -190,10 +194,14 @@ class FileSurvey:
                 if data is None:
                     vanished.append(meta)
                 elif role is not None:
-                    self._note(location, role.kind, meta, data, needed)
+                    self._note(location, role.kind, meta, data, take_names)
         return vanished
 
-    def _note(self, location: str, kind: FileKind, meta: ObjectMeta, data: bytes, needed: set[str]) -> None:
+    def _drop(self, names: frozenset[str]) -> None:
+        for name in self._unnamed.keys() & names:
+            del self._unnamed[name]
+
+    def _note(self, location: str, kind: FileKind, meta: ObjectMeta, data: bytes, take_names: TakeNames) -> None:
         self._read[meta.path] = (meta.size, meta.last_modified)
         is_unpublished = kind is FileKind.STAGED and meta.path not in self._published
         if is_unpublished:
@@ -207,14 +215,10 @@ class FileSurvey:
         if is_unpublished and meta.last_modified < self._cutoff:
             self._staged_names.update(dict.fromkeys(names, meta.path))
             return
-        needed.update(names)
-        if _uses_other_roots(file):
+        take_names(names)
+        if file.manifest.base_paths:
             self._needed_anywhere.update(names)
 
 
 def _youngest(metas: Iterable[ObjectMeta]) -> datetime:
     return max(meta.last_modified for meta in metas)
-
-
-def _uses_other_roots(file: ManifestFile) -> bool:
-    return bool(file.manifest.base_paths)

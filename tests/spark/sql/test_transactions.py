@@ -306,7 +306,7 @@ def test_files_of_an_open_transaction_are_too_young_and_those_of_an_ended_one_ar
     sql.sql(f"UPDATE {a} SET x = 'newer' WHERE id = 1")
     report = list_orphans(root, table, later=timedelta(0))
     assert [orphan for orphan in report.orphans if orphan.table is not None] == []
-    assert {orphan.kind for orphan in report.young if orphan.table is not None} == {"data file", "deletion file"}
+    assert {orphan.kind for orphan in report.young if orphan.table is not None} == {"data file"}
     sql.sql("CALL lance.system.rollback()")
     assert check_exact(root, table).young == ()
     with lance_transaction(sql):
