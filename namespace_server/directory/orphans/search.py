@@ -65,30 +65,14 @@ def find_orphans(
     if not snapshot.version:
         raise ReferenceNotFound(f"{store.object_uri(MANIFEST_TABLE)}: expected a catalog, found no version of it")
     places = find_places(store, snapshot, tables)
-    published = _published(snapshot)
     cutoff = now - older_than
-    survey = FileSurvey(store, cutoff, published.keys())
-    for location in places.judged:
-        survey.survey_table(location)
-    survey.read_staging("", role_at_root)
-    for location in (*places.judged, *places.others, *places.skipped, *places.removed):
-        survey.read_again(location)
-    for directory in places.unexplained:
-        survey.read_again(directory, everything=True)
-    newest = manifest_table.refresh_by_listing()
-    for path, location in _published(newest).items():
-        if path not in published or not survey.has_read(path):
-            survey.add_published(path, location)
-    survey.read_staging("", role_at_root)
+    survey = FileSurvey(store, cutoff, _published(snapshot).keys())
+    newest = _look(survey, places, snapshot, manifest_table)
     ids = {location: newest.table_at(location) for location in places.judged}
     lost = _read_rows(survey, snapshot, newest)
-    not_judged = _unreadable(survey, places, cutoff) | {place: lost[place] for place in lost.keys() & ids.keys()}
-    found = [
-        _orphan(file, None if table_id is None else join(table_id))
-        for file in survey.files()
-        if _is_judged(file, not_judged, ids)
-        for table_id in [ids.get(file.location)]
-    ]
+    not_judged = _unreadable(survey, places, _published(snapshot) | _published(newest), cutoff)
+    not_judged |= {place: lost[place] for place in lost.keys() & ids.keys()}
+    found = [_orphan(file, ids.get(file.location)) for file in survey.files() if _is_judged(file, not_judged, ids)]
     found.sort(key=lambda orphan: (orphan.table or "", orphan.path))
     return OrphanReport(
         store.uri,
@@ -105,6 +89,26 @@ def find_orphans(
     )
 
 
+def _look(
+    survey: FileSurvey, places: Places, snapshot: CatalogSnapshot, manifest_table: ManifestTable
+) -> CatalogSnapshot:
+    """List the files, then read the manifests. Returns the catalog as it was before the last look at `_staging/`."""
+    for location in places.judged:
+        survey.survey_table(location)
+    survey.read_staging("", role_at_root)
+    for location in (*places.judged, *places.others, *places.skipped, *places.removed):
+        survey.read_again(location)
+    for directory in places.unexplained:
+        survey.read_again(directory, everything=True)
+    newest = manifest_table.refresh_by_listing()
+    known = _published(snapshot)
+    for path, location in _published(newest).items():
+        if path not in known or not survey.has_read(path):
+            survey.add_published(path, location)
+    survey.read_staging("", role_at_root)
+    return newest
+
+
 def _published(snapshot: CatalogSnapshot) -> dict[str, str]:
     """The staged manifests of committed versions that may not be promoted, with the locations of their tables."""
     return {
@@ -115,26 +119,22 @@ def _published(snapshot: CatalogSnapshot) -> dict[str, str]:
     }
 
 
-def _unreadable(survey: FileSurvey, places: Places, cutoff: datetime) -> dict[str, str]:
+def _unreadable(survey: FileSurvey, places: Places, published: Mapping[str, str], cutoff: datetime) -> dict[str, str]:
     """The locations that cannot be judged because of a manifest, with the reason.
 
-    A staged manifest at the root belongs to a table that is not known. It matters only while it may be committed: not
-    if it is damaged, nor once it is old.
+    A staged manifest at the root belongs to a table that is not known, unless it is published. It matters only while it
+    may be committed: not if it is damaged, nor once it is old.
     """
     found: dict[str, str] = {}
     for problem in survey.problems:
-        base = former_base(problem.meta.path)
-        if base is not None:
-            owners = [place for place in places.judged if f"{base}/".startswith(f"{place}/")]
-        elif problem.location or problem.kind is not FileKind.STAGED:
-            owners = [problem.location]
-        elif isinstance(problem.problem, CorruptFile) or problem.meta.last_modified < cutoff:
-            survey.unknown[problem.meta.path] = problem.meta
+        path, error = problem.meta.path, problem.problem
+        base = former_base(path) or published.get(path) or problem.location
+        is_over = isinstance(error, CorruptFile) or problem.meta.last_modified < cutoff
+        if not base and problem.kind is FileKind.STAGED and is_over:
+            survey.unknown[path] = problem.meta
             continue
-        else:
-            owners = list(places.judged)
-        for location in owners:
-            found.setdefault(location, str(problem.problem))
+        owners = [place for place in places.judged if not base or f"{base}/".startswith(f"{place}/")]
+        found |= {location: str(error) for location in owners or [base]}
     return found
 
 
@@ -168,7 +168,7 @@ def _is_judged(file: UnnamedFile, not_judged: Mapping[str, str], ids: Mapping[st
     return not not_judged
 
 
-def _orphan(file: UnnamedFile, table: str | None) -> Orphan:
+def _orphan(file: UnnamedFile, table_id: ObjectId | None) -> Orphan:
     meta = file.meta
     if file.kind is FileKind.SCRATCH:
         reason = INTERRUPTED
@@ -176,4 +176,5 @@ def _orphan(file: UnnamedFile, table: str | None) -> Orphan:
         reason = UNPUBLISHED
     else:
         reason = UNNAMED if file.staged_in is None else NAMED_BY_UNPUBLISHED
+    table = None if table_id is None else join(table_id)
     return Orphan(meta.path, meta.size, meta.last_modified, file.kind.value, table, reason)

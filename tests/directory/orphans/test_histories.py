@@ -87,6 +87,8 @@ class History:
             self.ground.namespace.delete_table_branch({"id": T, "name": names[0]})
 
     def clean_up(self) -> None:
+        if self.table.branches.list():
+            return  # stock clean-up removes deletion files that branches need
         with suppress(OSError):  # stock clean-up reads versions that the catalog has deleted
             self.table.cleanup_old_versions(retain_versions=2, error_if_tagged_old_versions=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from contextlib import closing
@@ -16,6 +17,7 @@ from lance_namespace.errors import TableNotFoundError
 
 from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.compaction.scratch import Scratch
+from lance_core.format.manifest import encode_manifest_file
 from lance_core.storage.local import LocalStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
@@ -32,6 +34,7 @@ from tests.emulators import Emulator
 from tests.orphans import check_exact, contents, expected, list_orphans, name_of, needs, remove, versions
 
 T, U = ["g", "t"], ["g", "u"]
+STAGED = "_staging/00000000-0000-4000-8000-000000000001.00000000-0000-4000-8000-000000000002.0-4"
 
 
 @pytest.fixture(scope="module")
@@ -282,12 +285,46 @@ def test_unknown_names_are_never_orphans(two: Ground) -> None:
 
 def test_a_damaged_staged_manifest_stops_nothing(two: Ground) -> None:
     path = leave_fragment(two, T)
-    name = "_staging/00000000-0000-4000-8000-000000000001.00000000-0000-4000-8000-000000000002.0-4"
-    (two.root / name).write_bytes(b"damaged")
+    (two.root / STAGED).write_bytes(b"damaged")
     report = list_orphans(two.root)
     assert [orphan.path for orphan in report.orphans] == [path]
-    assert report.unknown == (name,)
+    assert report.unknown == (STAGED,)
     assert report.not_judged == {}
+
+
+def test_a_staged_manifest_with_unknown_features_stops_all_tables_while_it_is_young(two: Ground) -> None:
+    """No name tells which table it was staged for, nor how it names files."""
+    path = leave_fragment(two, T)
+    head = read_manifest(two.store, find_latest(two.store, two.location(T)))
+    manifest = copy.deepcopy(head.manifest)
+    manifest.version += 1
+    manifest.writer_feature_flags |= 1 << 40
+    staged = two.root / STAGED
+    staged.write_bytes(encode_manifest_file(manifest, head.transaction, head.indices))
+    old = time.time() - 8 * 86_400
+    os.utime(two.root / path, (old, old))
+    young = list_orphans(two.root, later=timedelta(0))
+    assert young.orphans == ()
+    assert young.not_judged.keys() == {two.location(T), two.location(U)}
+    os.utime(staged, (old, old))
+    report = list_orphans(two.root, later=timedelta(0))
+    assert [orphan.path for orphan in report.orphans] == [path]
+    assert report.unknown == (STAGED,)
+
+
+def test_a_published_manifest_that_is_damaged_stops_its_table(two: Ground) -> None:
+    transaction = two.transaction(T, rows(10, 12))
+    store = FaultStore(LocalStore(two.root, "none"))
+    store.fail(Fault.CRASH_AFTER, when=lambda write: write.path.startswith("__manifest/_versions/"))
+    with pytest.raises(Crashed):
+        two.again(store).batch(transaction)
+    leave_fragment(two, T)
+    path = leave_fragment(two, U)
+    [staged] = [file for file in (two.root / "_staging").glob("*-*") if file.is_file()]
+    staged.write_bytes(b"damaged")
+    report = list_orphans(two.root)
+    assert [orphan.path for orphan in report.orphans] == [path]
+    assert list(report.not_judged) == [two.location(T)]
 
 
 def test_places_that_belong_to_no_table_of_the_catalog(two: Ground) -> None:
