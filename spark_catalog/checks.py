@@ -1,7 +1,9 @@
 """Rules of a graph: keys are unique, end points of edges exist.
 
-A check whose columns are small is made in the driver on Arrow data, since a Spark job takes longer to start. Any other
-is one Spark query over tables whose sizes Spark knows.
+A check whose columns are small is made in the driver on Arrow data, since a Spark job takes longer to start. End points
+are also looked up in tasks, to which the keys of the nodes are passed as a set of integers. Any other check is one
+Spark query over tables whose sizes Spark knows. Keys of integers are compared as numbers; where that finds a violation,
+the general way names the keys.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 
 from spark_catalog.errors import GraphCheckFailed
 from spark_catalog.graph import Graph
+from spark_catalog.integer_keys import IntegerKeys, has_repeats
 from spark_catalog.views import VersionRows
 
 Level = Literal["none", "batch", "full"]
@@ -28,7 +31,9 @@ SAMPLES: Final = 5
 DRIVER_CHECK_BYTES = 128 << 20
 """Checks are made in the driver if they hold at most this many bytes of keys in memory."""
 DRIVER_SCAN_BYTES = 512 << 20
-"""... and read at most this many bytes of end points, batch by batch."""
+"""... and read at most this many bytes of other columns, batch by batch."""
+PASSED_BYTES = 64 << 20
+"""Upper bound of a set of keys that is passed to tasks."""
 _END: Final = "end_point"
 
 
@@ -71,7 +76,7 @@ class UniqueKeys(Check):
     def run(self, spark: SparkSession) -> None:
         """Raises `GraphCheckFailed`."""
         if self.rows.is_plain(self.key) and self.rows.bytes(self.key) <= DRIVER_CHECK_BYTES:
-            _refuse_table(self, _repeated(self.rows.read(self.key), self.key))
+            check_unique_rows(self.table, self.rows.read(self.key), self.key)
         else:
             rows = self.rows.frame(spark, self.key)
             _refuse_frame(self, rows.groupBy(*self.key).count().where("count > 1").select(*self.key))
@@ -87,8 +92,12 @@ class NewKeys(Check):
 
     def run(self, spark: SparkSession) -> None:
         """Raises `GraphCheckFailed`."""
-        size = self.rows.bytes(self.key) + self.kept.bytes(self.key)
-        if self.rows.is_plain(self.key) and size <= DRIVER_CHECK_BYTES:
+        size = self.rows.bytes(self.key)
+        if size <= DRIVER_CHECK_BYTES and self.kept.bytes(self.key) <= DRIVER_SCAN_BYTES:
+            keys = integer_keys(self.rows, self.key)
+            if keys is not None and all(_none_of(keys, batch) for batch in self.kept.batches(self.key)):
+                return
+        if self.rows.is_plain(self.key) and size + self.kept.bytes(self.key) <= DRIVER_CHECK_BYTES:
             added, kept = self.rows.read(self.key), self.kept.read(self.key)
             known = added.join(kept, list(self.key), join_type="left semi")
             _refuse_table(self, known.group_by(list(self.key)).aggregate([]))
@@ -108,6 +117,8 @@ class EndPoints(Check):
 
     def run(self, spark: SparkSession) -> None:
         """Raises `GraphCheckFailed`."""
+        if self._all_are_known(spark):
+            return
         if self._is_small() and self._is_comparable():
             _refuse_table(self, pa.table({_END: self._unknown()}))
             return
@@ -118,6 +129,25 @@ class EndPoints(Check):
             known = self.nodes.frame(spark, [self.key]).select(F.col(f"`{self.key}`").alias(_END))
             used = used.join(known, _END, "left_anti")
         _refuse_frame(self, used)
+
+    def _all_are_known(self, spark: SparkSession) -> bool:
+        """Whether all end points are in a set of the nodes' keys; also False if these are too many, or no integers."""
+        if self.nodes is None or self.nodes.bytes([self.key]) > DRIVER_CHECK_BYTES:
+            return False
+        keys = integer_keys(self.nodes, [self.key])
+        if keys is None:
+            return False
+        if self.edges.bytes(self.columns) <= DRIVER_SCAN_BYTES:
+            return all(_all_of(keys, batch) for batch in self.edges.batches(self.columns))
+        if keys.nbytes > PASSED_BYTES:
+            return False
+
+        def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            known = all(_all_of(keys, batch) for batch in batches)
+            yield pa.record_batch([pa.array([known])], names=["known"])
+
+        found = self.edges.map_in_tasks(spark, self.columns, find, "known boolean").collect()
+        return all(row.known for row in found)
 
     def _is_small(self) -> bool:
         nodes = self.nodes.bytes([self.key]) if self.nodes is not None else 0
@@ -177,7 +207,26 @@ def check_unique(spark: SparkSession, name: str, rows: VersionRows, key: Columns
 
 def check_unique_rows(name: str, rows: pa.Table, key: Columns) -> None:
     """Check that no two rows of an Arrow table have the same key. Raises `GraphCheckFailed`."""
-    _refuse_table(Check(name, _unique_rule(key)), _repeated(rows.select(list(key)), key))
+    if has_repeats(rows.select(list(key)).columns) is not False:
+        _refuse_table(Check(name, _unique_rule(key)), _repeated(rows.select(list(key)), key))
+
+
+def integer_keys(rows: VersionRows, columns: Columns) -> IntegerKeys | None:
+    """The keys of rows as a set, if they are integers and not null. Reads them only then."""
+    if not all(pa.types.is_integer(rows.schema.field(column).type) for column in columns):
+        return None
+    return IntegerKeys.of(rows.read(columns).columns)
+
+
+def _none_of(keys: IntegerKeys, batch: pa.RecordBatch) -> bool:
+    found = keys.contains(batch.columns)
+    return found is not None and not found.any()
+
+
+def _all_of(keys: IntegerKeys, batch: pa.RecordBatch) -> bool:
+    """Whether all values of each column are in a set of keys of one column."""
+    masks = [keys.contains([column]) for column in batch.columns]
+    return all(mask is not None and mask.all() for mask in masks)
 
 
 def _unique_rule(key: Columns) -> str:

@@ -25,6 +25,7 @@ from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame
 
 from lance_core.data import DATA_STORAGE_VERSION
+from spark_catalog.arrow_batches import unmeasured_batches
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.tables.frames import parallelism
 from spark_catalog.tables.pinned import PinnedTable
@@ -330,7 +331,8 @@ def run_reporting(
 
     The task is the last stage of the plan, since a shuffle, a limit or a second action after it would run it again.
     """
-    rows = df.mapInArrow(task, REPORT_COLUMNS).collect()
+    with unmeasured_batches(df):
+        rows = df.mapInArrow(task, REPORT_COLUMNS).collect()
     reports = sorted(
         (PartitionReport(row.partition, row.attempt, row.rows, json.loads(row.payload), row.data) for row in rows),
         key=lambda report: report.partition,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,10 +16,13 @@ from lance_core.format.manifest import ManifestFile, serialized_manifest
 from lance_core.transaction.operations import Operation
 from spark_catalog.read import read_pinned
 from spark_catalog.staging import StageTarget
+from spark_catalog.tables import types
+from spark_catalog.tables.frames import parallelism, sized_numbers
 from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.tables.planned import plan_scan
+from spark_catalog.tables.reading import read_split
 from spark_catalog.tables.row_counts import rows_of
-from spark_catalog.tables.scans import ROW_ADDRESS
-from spark_catalog.tables.types import row_width
+from spark_catalog.tables.scans import ROW_ADDRESS, Scan
 from table_data.composition import take_step
 from table_data.descriptions import append_operation, overwrite_operation
 
@@ -44,8 +47,8 @@ class VersionRows:
 
     def bytes(self, columns: Sequence[str]) -> int:
         """Estimated bytes of some columns in memory, as Arrow data."""
-        empty = row_width(pa.schema([]))
-        return self.count * (row_width(pa.schema([self.schema.field(name) for name in columns])) - empty)
+        empty = types.row_width(pa.schema([]))
+        return self.count * (types.row_width(pa.schema([self.schema.field(name) for name in columns])) - empty)
 
     def is_plain(self, columns: Sequence[str]) -> bool:
         """Whether Arrow can compare values of these columns as Spark does."""
@@ -54,6 +57,24 @@ class VersionRows:
     def frame(self, spark: SparkSession, columns: Sequence[str], predicate: str | None = None) -> DataFrame:
         """The rows as a DataFrame whose size Spark knows. `columns` may name metadata columns."""
         return read_pinned(spark, self.table, columns=columns, filter=predicate, only=self.only)
+
+    def map_in_tasks(
+        self,
+        spark: SparkSession,
+        columns: Sequence[str],
+        task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        schema: str,
+    ) -> DataFrame:
+        """What `task` makes of the rows of each split. Spark does not see the rows."""
+        planned = plan_scan(self.table, Scan(tuple(columns)), tasks=parallelism(spark), only=self.only)
+        stored = types.arrow_schema(planned.schema)
+
+        def work(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in numbers:
+                for number in batch.column(0).to_pylist():
+                    yield from task(read_split(planned.table, planned.scan, planned.splits[number], stored))
+
+        return sized_numbers(spark, len(planned.splits), 1).mapInArrow(work, schema)
 
     def batches(
         self, columns: Sequence[str], predicate: str | None = None, *, addresses: bool = False

@@ -27,8 +27,9 @@ from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.operations import Operation, Update
 from lance_core.transaction.reachable import reachable_files
 from spark_catalog.changes.deletes import StagedDeletes, collect_addresses, stage_row_deletes
-from spark_catalog.checks import check_unique, check_unique_rows
+from spark_catalog.checks import DRIVER_SCAN_BYTES, check_unique, check_unique_rows, integer_keys
 from spark_catalog.errors import InvalidWrite
+from spark_catalog.integer_keys import has_repeats
 from spark_catalog.read import read_pinned
 from spark_catalog.sql.tasks import ADDRESS, HAS_ROW, IDENTITY, Report, TableVersion, Write, write_changes
 from spark_catalog.sql.writing import moved_fragments
@@ -281,13 +282,37 @@ class _Merge:
         """Delete the stored rows with equal keys; None if a new row has the key of several stored rows."""
         stored = published_or_staged(self.target.base, head)
         on = self.rules.on
-        is_small = stored.bytes(on) <= DRIVER_JOIN_BYTES and self.source.bytes(on) <= DRIVER_JOIN_BYTES
-        replaced, used = self._pairs_here(stored) if is_small and stored.is_plain(on) else self._pairs()
-        if len(used) != len(replaced):
-            return None
+        replaced = self._replaced_here(stored)
+        if replaced is None:
+            is_small = stored.bytes(on) <= DRIVER_JOIN_BYTES and self.source.bytes(on) <= DRIVER_JOIN_BYTES
+            replaced, used = self._pairs_here(stored) if is_small and stored.is_plain(on) else self._pairs()
+            if len(used) != len(replaced):
+                return None
         added = append_operation(self.staged.fragments).fragments
-        inserted = self.staged.rows - len(used)
+        inserted = self.staged.rows - len(replaced)
         return self._result(head, replaced | unmatched, added, inserted, len(replaced), len(unmatched))
+
+    def _replaced_here(self, stored: VersionRows) -> BitMap64 | None:
+        """Addresses of the stored rows with the key of a new row, looked up in the driver batch by batch.
+
+        None for other keys than integers, for too many of them, and if several of these rows have the same key.
+        """
+        on = list(self.rules.on)
+        if self.source.bytes(on) > DRIVER_JOIN_BYTES or stored.bytes(on) > DRIVER_SCAN_BYTES:
+            return None
+        new = integer_keys(self.source, on)
+        if new is None:
+            return None
+        matched = []
+        for batch in stored.batches(on, addresses=True):
+            found = new.contains(batch.select(on).columns)
+            if found is None:
+                return None
+            matched.append(batch.filter(pa.array(found)))
+        rows = pa.Table.from_batches(matched) if matched else None
+        if rows is None or not rows.num_rows:
+            return BitMap64()
+        return None if has_repeats(rows.select(on).columns) is not False else BitMap64(rows[ROW_ADDRESS].to_numpy())
 
     def _pairs_here(self, stored: VersionRows) -> tuple[BitMap64, BitMap64]:
         """Addresses of the stored and of the new rows with equal keys, joined in the driver."""
@@ -376,8 +401,16 @@ def _update(deletes: StagedDeletes, added: tuple[pb.DataFragment, ...], head: Ma
 def _write_changes(rows: DataFrame, target: StageTarget, *, stable: bool) -> list[Report]:
     assert target.read_version is not None
     base = TableVersion(target.uri, target.read_version, target.storage_options, target.manifest)
-    options = target.storage_options
-    write = Write(target.name, target.uri, target.schema, base, storage_options=options, stable_row_ids=stable)
+    write = Write(
+        target.name,
+        target.uri,
+        target.schema,
+        base,
+        storage_options=target.storage_options,
+        stable_row_ids=stable,
+        max_rows_per_file=target.max_rows_per_file,
+        max_bytes_per_file=target.max_bytes_per_file,
+    )
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield report(0, None, write_changes(write, batches).encode())

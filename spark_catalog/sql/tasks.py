@@ -23,7 +23,7 @@ from pyspark import cloudpickle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from lance_core.data import DATA_STORAGE_VERSION
-from spark_catalog.staging import StageTarget, fit_batch
+from spark_catalog.staging import FILE_ROWS, StageTarget, fit_batch
 from spark_catalog.tables.scans import ROW_ADDRESS, ROW_ID
 from spark_catalog.tables.splits import Piece
 from spark_catalog.tables.types import arrow_schema, cast_batch
@@ -31,6 +31,7 @@ from spark_catalog.tables.types import arrow_schema, cast_batch
 ADDRESS, IDENTITY, HAS_ROW = "__address", "__id", "__has_row"
 _OLD_COLUMNS = 3
 _BATCH_ROWS = 65_536
+_FILE_BYTES = 90 << 30
 _REPORT = StructType([StructField("message", BinaryType())])
 
 _Batches = Iterator[pa.RecordBatch]
@@ -75,6 +76,8 @@ class Write:
         replaces: Whether the table has versions although `base` is None.
         storage_options: Options of Lance for the object store.
         stable_row_ids: Whether rows that are updated keep their ids.
+        max_rows_per_file: Upper bound of the rows in a data file.
+        max_bytes_per_file: Size at which a data file is ended.
     """
 
     name: str
@@ -84,6 +87,8 @@ class Write:
     replaces: bool = False
     storage_options: Mapping[str, str] = field(default_factory=dict)
     stable_row_ids: bool = False
+    max_rows_per_file: int = FILE_ROWS
+    max_bytes_per_file: int = _FILE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,9 +295,10 @@ def _written(write: Write, batches: _Batches) -> list[Any]:
             raise
 
     reader = pa.RecordBatchReader.from_batches(write.schema, watched())
+    sizes = {"max_rows_per_file": write.max_rows_per_file, "max_bytes_per_file": write.max_bytes_per_file}
     try:
         if write.base is not None:
-            return list(write_fragments(reader, write.base.open(), mode="append"))
+            return list(write_fragments(reader, write.base.open(), mode="append", **sizes))
         return list(
             write_fragments(
                 reader,
@@ -301,6 +307,7 @@ def _written(write: Write, batches: _Batches) -> list[Any]:
                 mode="overwrite" if write.replaces else "create",
                 data_storage_version=DATA_STORAGE_VERSION,
                 storage_options=dict(write.storage_options) or None,
+                **sizes,
             )
         )
     except Exception:

@@ -12,6 +12,7 @@ import lance
 import pyarrow as pa
 import pytest
 from lance.namespace import RestNamespace
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from spark_catalog import (
@@ -167,6 +168,27 @@ def test_failing_checks_have_a_number_and_samples(social: Social, bound: int) ->
         tx.append("person", social.people(8))
         tx.append("knows", social.pairs((1, 8)))
     assert social.pairs_now() == [(1, 2), (1, 8), (2, 3)]
+
+
+def test_end_points_are_looked_up_in_tasks_without_a_join(social: Social, monkeypatch: pytest.MonkeyPatch) -> None:
+    social.load()
+    joined: list[str] = []
+    refuse = checks._refuse_frame
+
+    def watched(check: checks.Check, wrong: DataFrame) -> None:
+        joined.append(check.table)
+        refuse(check, wrong)
+
+    monkeypatch.setattr(checks, "_refuse_frame", watched)
+    monkeypatch.setattr(checks, "DRIVER_SCAN_BYTES", -1)
+    with social.write(check="full", driver_bytes=IN_TASKS) as tx:
+        tx.append("person", social.people(8))
+        tx.append("knows", social.pairs((1, 8), (8, 3)))
+    assert joined == []
+    with pytest.raises(GraphCheckFailed, match="end points") as caught:
+        with social.write(check="full", driver_bytes=IN_TASKS) as tx:
+            tx.append("knows", social.pairs((1, 8), (9, 2), (8, 7)))
+    assert (caught.value.count, sorted(caught.value.samples), joined) == (2, [7, 9], ["knows"])
 
 
 # -- conflicts with a stock writer, and lost answers, for each kind of change
@@ -378,6 +400,10 @@ def test_partitions_are_joined_for_the_tasks_and_large_ones_divided_into_files(s
     assert len(fragments) < 20
     assert {row["id"] for row in social.open("person").to_table().to_pylist()} == set(range(1000))
     assert tx.result.tables["person"].rows == 1000
+    with social.write(driver_bytes=IN_TASKS, max_rows_per_file=60) as tx:
+        tx.upsert("person", rows, on="id", when_matched="source.name = target.name")
+    fragments = [fragment.metadata.physical_rows for fragment in social.open("person").get_fragments()]
+    assert (sum(fragments), max(fragments)) == (1000, 60)
 
 
 # -- preview and results

@@ -178,10 +178,29 @@ def test_a_null_key_is_refused(spark: SparkSession, uri: str, bound: int) -> Non
     assert last_line(caught.value).endswith("t.part: 1 nulls among 1 rows, expected none")
 
 
-def test_all_stored_rows_with_the_key_are_replaced(spark: SparkSession, uri: str, bound: int) -> None:
+def test_integer_keys_are_looked_up_in_the_driver(
+    spark: SparkSession, uri: str, bound: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        pytest.fail("keys of integers are not joined by Arrow")
+
+    monkeypatch.setattr(merges._Merge, "_pairs_here", refused)
+    stored = create(uri, 100, stable=False)
+    rows = {(number, "c"): 1 for number in range(90, 110)}
+    staged = merge(spark, uri, frame(spark, rows), MergeRules(("id",)), bound)
+    commit(uri, staged)
+    assert contents(uri) == {key: n for key, n in stored.items() if key[0] < 90} | rows
+    assert isinstance(staged, StagedMerge)
+    assert (staged.inserted, staged.updated) == (10, 10)
+
+
+@pytest.mark.parametrize("on", [ON, ("id",)], ids=" and ".join)
+def test_all_stored_rows_with_the_key_are_replaced(
+    spark: SparkSession, uri: str, bound: int, on: tuple[str, ...]
+) -> None:
     rows = [{"id": 1, "part": "a", "n": n} for n in range(3)] + [{"id": 2, "part": "a", "n": 9}]
     lance.write_dataset(pa.Table.from_pylist(rows, SCHEMA), uri, max_rows_per_file=2)
-    staged = merge(spark, uri, frame(spark, {(1, "a"): 7, (3, "a"): 8}), MergeRules(ON), bound)
+    staged = merge(spark, uri, frame(spark, {(1, "a"): 7, (3, "a"): 8}), MergeRules(on), bound)
     commit(uri, staged)
     found = sorted((row["id"], row["n"]) for row in lance.dataset(uri).to_table().to_pylist())
     assert found == [(1, 7), (1, 7), (1, 7), (2, 9), (3, 8)]

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -12,6 +13,7 @@ from zoneinfo import ZoneInfo
 import lance
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,7 +21,16 @@ from lance_core.tables.dataset import Dataset
 from spark_catalog.changes.deletes import stage_deletes
 from spark_catalog.changes.merges import MergeRules, StagedMerge, stage_merge
 from spark_catalog.errors import GraphCheckFailed, InvalidWrite, last_line
-from spark_catalog.staging import DRIVER_BYTES, StagedFragments, StageTarget, discard_files, stage, stage_partition
+from spark_catalog.staging import (
+    DRIVER_BYTES,
+    StagedFragments,
+    StageTarget,
+    discard_files,
+    report,
+    run_reporting,
+    stage,
+    stage_partition,
+)
 from table_data.batch_operations import TableState
 from table_data.composition import transaction_message
 from table_data.table_changes import TableChanges
@@ -98,6 +109,28 @@ def test_empty_partitions_report_nothing(spark: SparkSession, uri: str) -> None:
     assert [report.partition for report in staged.reports] == [2]
     assert len(staged.fragments) == 1
     assert stage(df.where("id > 5"), StageTarget("t", uri, SCHEMA)).fragments == ()
+
+
+def test_batches_of_rows_of_bounded_size_are_limited_by_rows_alone(spark: SparkSession) -> None:
+    limits = [f"spark.sql.execution.arrow.max{unit}PerBatch" for unit in ("Bytes", "Records")]
+
+    def seen(*columns: str) -> list[object]:
+        def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            sizes = [batch.num_rows for batch in batches]
+            yield report(sum(sizes), [TaskContext.get().getLocalProperty(limits[0]), *sizes])
+
+        (found,) = run_reporting(spark.range(0, 70_000, 1, 1).selectExpr("id", *columns), count)
+        return found.payload
+
+    assert seen("id * 0.5D AS half") == ["2147483647", 65_536, 4_464]
+    assert seen("'x' AS name", "named_struct('a', id) AS s") == ["2147483647", *[4_096] * 17, 368]
+    assert seen("array(id) AS ids") == [None, *[10_000] * 7]
+    spark.conf.set(limits[1], 40_000)
+    try:
+        assert seen() == ["2147483647", 40_000, 30_000]
+    finally:
+        spark.conf.unset(limits[1])
+    assert [spark.sparkContext.getLocalProperty(name) for name in limits] == [None, None]
 
 
 def test_a_null_in_a_not_nullable_column_is_refused(spark: SparkSession, uri: str) -> None:

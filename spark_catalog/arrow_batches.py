@@ -1,0 +1,74 @@
+"""Size of the Arrow batches in which Spark passes the rows of a job to Python.
+
+Spark ends a batch at 10,000 rows or at 64 MB, and measures the batch after every row to know the latter. For rows of
+some numbers that takes three times as long as to write them. Where the columns bound the size of a row, the number of
+rows is limit enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.errors import PySparkAttributeError
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    NumericType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
+_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_UNMEASURED: Final = str(2**31 - 1)
+"""With exactly this limit Spark does not measure batches."""
+_FIXED_ROWS: Final = 65_536
+_TEXT_ROWS: Final = 4_096
+"""Rows with strings: a batch exceeds 64 MB only if they have more than 16 KB on average."""
+_FIXED: Final = (BooleanType, DateType, DayTimeIntervalType, NumericType, TimestampNTZType, TimestampType)
+
+
+@contextmanager
+def unmeasured_batches(df: DataFrame) -> Iterator[None]:
+    """Run the jobs that this thread starts in the block with batches that are limited by rows alone.
+
+    Only if the columns of `df`, which is what is passed to Python, are numbers, times, booleans or strings. Options
+    that are set in the session have precedence. On Spark Connect the options stay as they are.
+    """
+    options = batch_options(df.schema)
+    try:
+        context = df.sparkSession.sparkContext
+    except (PySparkAttributeError, AttributeError):
+        options = {}
+    before = {name: context.getLocalProperty(name) for name in options}
+    for name, value in options.items():
+        context.setLocalProperty(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            context.setLocalProperty(name, value)
+
+
+def batch_options(schema: StructType) -> Mapping[str, str]:
+    """The options of Spark for rows of a schema; none if a row may have any size."""
+    kinds = list(_leaves(schema))
+    if not all(isinstance(kind, (*_FIXED, StringType)) for kind in kinds):
+        return {}
+    rows = _TEXT_ROWS if any(isinstance(kind, StringType) for kind in kinds) else _FIXED_ROWS
+    return {_BYTES: _UNMEASURED, _ROWS: str(rows)}
+
+
+def _leaves(kind: DataType) -> Iterator[DataType]:
+    if isinstance(kind, StructType):
+        for item in kind:
+            yield from _leaves(item.dataType)
+    else:
+        yield kind
