@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import os
 import time
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import lance
@@ -151,6 +154,35 @@ def test_a_manifest_that_was_set_aside_needs_its_files(two: Ground) -> None:
     assert [orphan.kind for orphan in list_orphans(two.root).orphans] == ["transaction file", "data file"]
 
 
+@pytest.mark.parametrize("is_put_back", [True, False])
+def test_a_manifest_that_is_set_aside_or_put_back_meanwhile_needs_its_files(two: Ground, is_put_back: bool) -> None:
+    """It moves at each request of the search in turn."""
+    two.foreign_append(T, rows(10, 11))
+    key = two.root / two.location(T) / "_versions" / f"{2**64 - 1 - 4}.manifest"
+    aside = two.root / "_staging" / "foreign" / "00000000-0000-4000-8000-000000000001" / key.relative_to(two.root)
+    aside.parent.mkdir(parents=True)
+    begin, end = (aside, key) if is_put_back else (key, aside)
+    if is_put_back:
+        key.rename(aside)
+    for number in itertools.count():
+        store = FaultStore(LocalStore(two.root, "none"))
+        requests = _at_request(store, number, partial(begin.rename, end))
+        assert look(store).orphans == (), number
+        if len(requests) <= number:
+            break
+        end.rename(begin)
+    assert number > 20
+
+
+def test_a_manifest_of_a_dataset_inside_a_table_needs_its_files(two: Ground) -> None:
+    two.foreign_append(T, rows(10, 11))
+    name = f"{2**64 - 1 - 4}.manifest"
+    nested = uri(two, T) / "nested" / "_versions"
+    nested.mkdir(parents=True)
+    (uri(two, T) / "_versions" / name).rename(nested / name)
+    assert paths(two) == []
+
+
 @pytest.mark.parametrize("at_root", [True, False])
 def test_a_clone_of_an_interrupted_compaction(two: Ground, at_root: bool) -> None:
     """While it is young it needs the version that it was made from; then it goes as a whole."""
@@ -193,7 +225,7 @@ def test_nothing_is_listed_that_is_committed_before_the_rows_are_read(scene: Sce
     while True:
         attempt = scene.copy(tmp_path / str(number))
         store = FaultStore(LocalStore(attempt.root, "none"))
-        requests = _at_request(store, number, attempt)
+        requests = _at_request(store, number, partial(_commit, attempt))
         report = look(store)
         if len(requests) <= number:
             break
@@ -208,19 +240,23 @@ def test_nothing_is_listed_that_is_committed_before_the_rows_are_read(scene: Sce
     assert number > 30
 
 
-def _at_request(store: FaultStore, number: int, attempt: Try) -> list[str]:
-    """Send and sweep the batch at the request with this number. The requests, as they come."""
+def _at_request(store: FaultStore, number: int, act: Callable[[], object]) -> list[str]:
+    """Act before the request with this number. The requests, as they come."""
     requests: list[str] = []
 
-    def commit(verb: str, path: str) -> None:
+    def arrive(verb: str, path: str) -> None:
         requests.append(f"{verb} {path}")
         if len(requests) == number + 1:
-            ground = attempt.open()
-            attempt.send(ground)
-            ground.catalog.sweep()
+            act()
 
-    store.before(commit)
+    store.before(arrive)
     return requests
+
+
+def _commit(attempt: Try) -> None:
+    ground = attempt.open()
+    attempt.send(ground)
+    ground.catalog.sweep()
 
 
 def look(store: ObjectStore) -> OrphanReport:
