@@ -85,7 +85,7 @@ def find_orphans(
         not_judged,
         {location: join(table_id) for location, table_id in places.skipped.items()},
         places.removed,
-        tuple(places.unexplained),
+        tuple(directory for directory in places.unexplained if newest.table_at(directory) is None),
     )
 
 
