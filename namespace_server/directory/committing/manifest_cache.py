@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import Final
 
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from namespace_server.directory.committing.manifest_reader import ManifestReader
@@ -15,6 +16,11 @@ CacheKey = tuple[str, str | None, int, str]
 """Location, branch, version and SHA-256: the place of a manifest and its content."""
 
 
+_MESSAGES: Final = 12 << 10
+_COPIES: Final = 3
+"""The bytes of the file, its messages, and once they are needed the fragments in them; measured."""
+
+
 def cache_key(entry: VersionEntry) -> CacheKey:
     """The key of a row's manifest."""
     return (*place_of(entry), entry.sha256)
@@ -23,10 +29,10 @@ def cache_key(entry: VersionEntry) -> CacheKey:
 class ManifestCache:
     """Parsed manifests by location, branch, version and hash, least recently used first out.
 
-    `limit` is in bytes of manifest files. A cached manifest is what its key says, so the cache decides nothing.
+    `limit` is in bytes of memory. A cached manifest is what its key says, so the cache decides nothing.
     """
 
-    def __init__(self, reader: ManifestReader, limit: int = 64 << 20) -> None:
+    def __init__(self, reader: ManifestReader, limit: int = 128 << 20) -> None:
         self._reader = reader
         self._limit = limit
         self._size = 0
@@ -49,10 +55,10 @@ class ManifestCache:
             if key in self._files:
                 return
             self._files[key] = file
-            self._size += file.size
+            self._size += _memory(file)
             while self._size > self._limit and len(self._files) > 1:
                 _, dropped = self._files.popitem(last=False)
-                self._size -= dropped.size
+                self._size -= _memory(dropped)
 
     def load(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row, cached or read. Raises `NotFound`, `StorageError`, `CorruptFile`."""
@@ -62,7 +68,17 @@ class ManifestCache:
             self.put(entry, file)
         return file
 
+    @property
+    def size(self) -> int:
+        """The bytes that count against the limit."""
+        return self._size
+
     def keep(self, planned: Iterable[PlannedVersion]) -> None:
         """Cache manifests that have just become heads."""
         for version in planned:
             self.put(version.entry, version.file)
+
+
+def _memory(file: ManifestFile) -> int:
+    """About what a manifest takes in memory: protobuf allocates at least some pages for each of its messages."""
+    return _MESSAGES + _COPIES * file.size

@@ -23,6 +23,7 @@ from namespace_server.directory.model.entries import (
     TableEntry,
     VersionEntry,
 )
+from namespace_server.directory.model.json_bytes import json_bytes
 from namespace_server.directory.model.object_ids import (
     DELIMITER,
     RECORD_PREFIX,
@@ -205,7 +206,7 @@ def _decode_record(batch_uuid: str, metadata: str | None) -> RecordEntry | None:
         _integer(values.get("timestamp_millis")),
         _string(values.get("attempt")) or "",
         participants,
-        b"" if results is None else orjson.dumps(results),
+        b"" if results is None else json_bytes(results),
         sys.intern(_string(values.get("operation")) or ""),
         _integer(values.get("catalog_version")),
         _properties(values.get("properties")),

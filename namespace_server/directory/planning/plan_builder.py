@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any, Final, Literal
 from uuid import NAMESPACE_OID, uuid5
 
-import orjson
 from lance_namespace.errors import (
     InvalidInputError,
     LanceNamespaceError,
@@ -27,6 +26,7 @@ from namespace_server.directory.model.entries import (
     changes_of,
 )
 from namespace_server.directory.model.errors import table_not_found
+from namespace_server.directory.model.json_bytes import json_bytes
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import Batch, operation_names
 from namespace_server.directory.model.overlay import Overlay
@@ -265,7 +265,7 @@ class PlanBuilder:
                 Participant(entry.table_id, entry.branch, entry.version, entry.location, entry.staged_path or "")
                 for entry in (planned.entry for planned in self.published)
             ),
-            results=orjson.dumps(self.results),
+            results=json_bytes(self.results),
             operation=operation_names(self.batch.operations),
             catalog_version=self.base.version + 1,
         )

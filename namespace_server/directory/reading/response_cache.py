@@ -7,8 +7,7 @@ from collections.abc import Hashable
 from operator import is_
 from typing import Any, Final, NamedTuple
 
-import orjson
-
+from namespace_server.directory.model.json_bytes import json_bytes
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
@@ -40,7 +39,7 @@ class Answer:
     def json(self) -> bytes:
         """The body as JSON; encoded once."""
         if self._json is None:
-            self._json = orjson.dumps(self.body)
+            self._json = json_bytes(self.body)
         return self._json
 
 
