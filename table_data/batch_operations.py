@@ -26,6 +26,7 @@ class TableState:
         properties: Properties that the catalog stores with the table.
         branch: Name of the branch, None for the main branch.
         storage_options: Options of Lance that the catalog hands out for the table, temporary credentials among them.
+        layout: Digest of the layout of the version (`lance_core.format.layout`), None if it is not known.
     """
 
     id: TableId
@@ -34,6 +35,7 @@ class TableState:
     properties: Mapping[str, str] = field(default_factory=dict)
     branch: str | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    layout: bytes | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

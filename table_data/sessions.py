@@ -9,6 +9,7 @@ from table_data.arrow_body import ArrowBody
 from table_data.batch_operations import BatchOperation, TableState, TransactionCommit, operation_json
 from table_data.discarding import remove_staged_files
 from table_data.jobs import Job, Staged
+from table_data.open_layouts import OpenLayouts
 from table_data.operations import CHANGES
 from table_data.pylance_errors import explained
 from table_data.table_changes import TableChanges
@@ -21,10 +22,13 @@ class ChangeSession:
     collector, like those of a worker that was killed.
     """
 
-    def __init__(self, job: Job, rows: io.RawIOBase | io.BufferedIOBase | None = None) -> None:
+    def __init__(
+        self, job: Job, rows: io.RawIOBase | io.BufferedIOBase | None = None, layouts: OpenLayouts | None = None
+    ) -> None:
         self._job = job
         self._change = CHANGES[job.operation]
         keep = self._change.keep if self._change.repeatable else 0
+        self._layouts = layouts
         self._rows = None if rows is None else ArrowBody(rows, keep=keep)
         self._staged: tuple[TableChanges, Sequence[BatchOperation]] | None = None
 
@@ -35,7 +39,7 @@ class ChangeSession:
         """
         del timeout
         self._staged = None
-        changes = TableChanges(table, self._job.options, new=self._job.new, checked=False)
+        changes = TableChanges(table, self._job.options, new=self._job.new, checked=False, layouts=self._layouts)
         with explained(f"{self._job.operation} of {changes.name}"):
             try:
                 result = self._change.stage(changes, self._job.request, self._rows)

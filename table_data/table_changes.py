@@ -31,6 +31,8 @@ from table_data.errors import InvalidCall, VersionGone
 if TYPE_CHECKING:
     import lance
 
+    from table_data.open_layouts import OpenLayouts
+
 
 class TableChanges:
     """The steps of one table, each applied to the version that the step before it left. Not thread-safe.
@@ -40,7 +42,13 @@ class TableChanges:
     """
 
     def __init__(
-        self, state: TableState, options: Mapping[str, str], *, new: bool = False, checked: bool = True
+        self,
+        state: TableState,
+        options: Mapping[str, str],
+        *,
+        new: bool = False,
+        checked: bool = True,
+        layouts: OpenLayouts | None = None,
     ) -> None:
         self.state = state
         self.new = new
@@ -52,6 +60,7 @@ class TableChanges:
         self.guard: str | None = None
         """The reason why the batch asserts the table's version, None if it does not. Set when the batch is composed."""
         self.options = options
+        self._layouts = layouts
         self._read_before_reset = False
         self._base: ManifestFile | None = None
         self._published: lance.LanceDataset | None = None
@@ -126,6 +135,12 @@ class TableChanges:
         if self._local is None or self._local[0] is not head:
             self._local = (head, staging.open_local(self.uri, head, self.options))
         return self._local[1]
+
+    def dataset_of_layout(self) -> lance.LanceDataset:
+        """A read-only dataset to write new rows through. Its layout is the version's, its rows may be older ones."""
+        if self._layouts is None or self.state.layout is None or self.steps:
+            return self.dataset()
+        return self._layouts.find((self.uri, self.state.layout, *sorted(self.options.items())), self.dataset)
 
     def dataset_at(self, version: int, branch: str | None) -> lance.LanceDataset:
         """A read-only dataset of a published version."""

@@ -38,6 +38,7 @@ from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import ClientError, WorkFailed
 from table_data.frames import FrameReader
 from table_data.jobs import Job
+from table_data.open_layouts import OpenLayouts
 from table_data.open_tables import OpenTables
 from table_data.operations import READS
 from table_data.pipes import open_pipe
@@ -56,6 +57,7 @@ class Worker:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._tables = OpenTables()
+        self._layouts = OpenLayouts()
         self._changes: dict[int, tuple[ChangeSession, FrameReader | None]] = {}
 
     def run(self) -> None:
@@ -68,7 +70,7 @@ class Worker:
             match message:
                 case ("change", number, job, has_rows):
                     rows = FrameReader(recv_handle(self._connection)) if has_rows else None
-                    self._changes[number] = ChangeSession(job, rows), rows
+                    self._changes[number] = ChangeSession(job, rows, self._layouts), rows
                 case ("end", number):
                     _, rows = self._changes.pop(number)
                     if rows is not None:

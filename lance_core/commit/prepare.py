@@ -137,7 +137,7 @@ def prepare_commit(
     operation = decode_operation(transaction)
     merged: tuple[tuple[str, bytes], ...] = ()
     if head is not None:
-        check_head(head.outline)
+        check_head(head)
         _check_sequence(transaction, head, history.concurrent)
         if history.concurrent:
             rebased = _rebase(operation, transaction, head, history, files)
@@ -160,6 +160,8 @@ def prepare_commit(
         source=source,
     )
     data, file = build_manifest_file(built.manifest, transaction, built.indices)
+    if built.facts is not None:
+        file.note_facts(built.facts)
     if writes_transaction_files(built.manifest):
         key = transaction_path(files.base, transaction.read_version, transaction.uuid)
         merged = ((key, transaction.SerializeToString(deterministic=True)), *merged)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntFlag
 
 from lance_core.errors import UnsupportedFeature
-from lance_core.format.outline import AnyManifest, has_overlays
+from lance_core.format.outline import AnyManifest, FragmentFacts, fragment_facts
 
 
 class Feature(IntFlag):
@@ -43,10 +43,11 @@ def check_readable(manifest: AnyManifest) -> None:
         raise UnsupportedFeature(f"version {manifest.version} keeps its fragments in a tree, expected a list")
 
 
-def check_writable(manifest: AnyManifest, *, tolerated: int = 0) -> None:
+def check_writable(manifest: AnyManifest, *, tolerated: int = 0, facts: FragmentFacts | None = None) -> None:
     """Raise `UnsupportedFeature` unless this engine can build the next version on `manifest`.
 
     `tolerated` are further writer bits, which the caller sets on its own tables and supports itself.
+    `facts` are those about the fragments, if they are known.
     """
     check_readable(manifest)
     if unknown := manifest.writer_feature_flags & ~(WRITABLE | tolerated):
@@ -54,7 +55,7 @@ def check_writable(manifest: AnyManifest, *, tolerated: int = 0) -> None:
     for name in _UNWRITABLE_FIELDS:
         if manifest.HasField(name):
             raise UnsupportedFeature(f"version {manifest.version} has {name}, expected a table without it")
-    if has_overlays(manifest):
+    if (facts or fragment_facts(manifest)).overlays:
         raise UnsupportedFeature(f"version {manifest.version} has data overlays, expected none")
 
 

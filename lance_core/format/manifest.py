@@ -21,7 +21,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_core.errors import CorruptFile
 from lance_core.format.naming import parse_transaction_name
-from lance_core.format.outline import AnyManifest, highest_fragment_id
+from lance_core.format.outline import AnyManifest, FragmentFacts, fragment_facts
 from lance_core.proto import lance_table_pb2 as pb
 
 M = TypeVar("M", bound=Message)
@@ -59,7 +59,7 @@ class ManifestFile:
 
     __slots__ = (
         "_data",
-        "_highest_fragment_id",
+        "_facts",
         "_identity",
         "_manifest",
         "indices",
@@ -77,7 +77,7 @@ class ManifestFile:
         self.indices = indices
         self._data: bytes | None = data
         self._identity: Identity | None = None
-        self._highest_fragment_id: int | None = None
+        self._facts: FragmentFacts | None = None
         self._manifest = outline if isinstance(outline, pb.Manifest) else None
 
     @property
@@ -99,15 +99,15 @@ class ManifestFile:
         return self._identity
 
     @property
-    def highest_fragment_id(self) -> int:
-        """The largest fragment id; -1 without fragments. Raises `CorruptFile` if a fragment cannot be decoded."""
-        if self._highest_fragment_id is None:
-            self._highest_fragment_id = highest_fragment_id(self.outline)
-        return self._highest_fragment_id
+    def facts(self) -> FragmentFacts:
+        """The facts about all fragments. Raises `CorruptFile` if a fragment cannot be decoded."""
+        if self._facts is None:
+            self._facts = fragment_facts(self.outline)
+        return self._facts
 
-    def note_highest_fragment_id(self, found: int) -> None:
-        """Store the largest fragment id, if it is known already, so that it need not be computed."""
-        self._highest_fragment_id = found
+    def note_facts(self, found: FragmentFacts) -> None:
+        """Store the facts about the fragments, if they are known already, so that they need not be computed."""
+        self._facts = found
 
     @property
     def size(self) -> int:

@@ -6,9 +6,9 @@ An outline carries their bytes unchanged from one version to the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from google.protobuf.message import DecodeError
 
@@ -19,36 +19,42 @@ AnyManifest: TypeAlias = pb.Manifest | pb.ManifestOutline
 """Both have the same fields, except `fragments`: messages in a `Manifest`, bytes in a `ManifestOutline`."""
 
 
-def highest_fragment_id(manifest: AnyManifest) -> int:
-    """The largest fragment id; -1 without fragments. Raises `CorruptFile` as `fragments_of` does."""
-    if not manifest.fragments:
-        return -1
+class FragmentFacts(NamedTuple):
+    """What checks of all fragments of a version ask for.
+
+    Attributes:
+        ids: Number of different ids.
+        highest: The largest id; -1 without fragments.
+        deletion_files: Whether rows of any fragment are deleted.
+        overlays: Whether any fragment has a data overlay.
+    """
+
+    ids: int
+    highest: int
+    deletion_files: bool
+    overlays: bool
+
+    def followed_by(self, added: Collection[pb.DataFragment]) -> FragmentFacts:
+        """The same with more fragments, whose ids are different and greater than the highest."""
+        return FragmentFacts(
+            self.ids + len(added),
+            max((fragment.id for fragment in added), default=self.highest),
+            self.deletion_files or any(fragment.HasField("deletion_file") for fragment in added),
+            self.overlays or any(fragment.overlays for fragment in added),
+        )
+
+
+def fragment_facts(manifest: AnyManifest) -> FragmentFacts:
+    """The facts about the fragments of a manifest. Raises `CorruptFile` as `fragments_of` does."""
     if isinstance(manifest, pb.ManifestOutline):
-        return max(_columns(manifest).ids, default=0)
-    return max(fragment.id for fragment in manifest.fragments)
-
-
-def ids_of_fragments(manifest: AnyManifest) -> Sequence[int]:
-    """The id of every fragment, in any order. Raises `CorruptFile` as `fragments_of` does."""
-    if isinstance(manifest, pb.Manifest):
-        return [fragment.id for fragment in manifest.fragments]
-    found = _columns(manifest).ids
-    # Id 0 is not encoded. Only a fragment that encodes its id twice makes the list too long.
-    return [*found, *[0] * (len(manifest.fragments) - len(found))]
-
-
-def has_deletion_files(manifest: AnyManifest) -> bool:
-    """Whether rows of any fragment are deleted. Raises `CorruptFile` as `fragments_of` does."""
-    if isinstance(manifest, pb.ManifestOutline):
-        return bool(_columns(manifest).deletion_files)
-    return any(fragment.HasField("deletion_file") for fragment in manifest.fragments)
-
-
-def has_overlays(manifest: AnyManifest) -> bool:
-    """Whether any fragment has a data overlay. Raises `CorruptFile` as `fragments_of` does."""
-    if isinstance(manifest, pb.ManifestOutline):
-        return bool(_columns(manifest).overlays)
-    return any(fragment.overlays for fragment in manifest.fragments)
+        columns = _columns(manifest)
+        ids = _ids(manifest, columns)
+        deletion_files, overlays = bool(columns.deletion_files), bool(columns.overlays)
+    else:
+        ids = [fragment.id for fragment in manifest.fragments]
+        deletion_files = any(fragment.HasField("deletion_file") for fragment in manifest.fragments)
+        overlays = any(fragment.overlays for fragment in manifest.fragments)
+    return FragmentFacts(len(set(ids)), max(ids, default=-1), deletion_files, overlays)
 
 
 def fragments_of(manifest: AnyManifest, start: int = 0) -> Sequence[pb.DataFragment]:
@@ -115,6 +121,12 @@ def _message(manifest: AnyManifest, place: int) -> pb.DataFragment:
 
 def _places(ids: Sequence[int], wanted: AbstractSet[int]) -> dict[int, int]:
     return {number: place for place, number in enumerate(ids) if number in wanted}
+
+
+def _ids(manifest: pb.ManifestOutline, columns: pb.FragmentColumns) -> Sequence[int]:
+    found = columns.ids
+    # Id 0 is not encoded. Only a fragment that encodes its id twice makes the list too long.
+    return [*found, *[0] * (len(manifest.fragments) - len(found))]
 
 
 def _columns(manifest: pb.ManifestOutline) -> pb.FragmentColumns:

@@ -11,7 +11,7 @@ from lance_core.errors import InvalidTransaction
 from lance_core.format.features import Feature
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import transaction_name
-from lance_core.format.outline import AnyManifest, add_fragments
+from lance_core.format.outline import AnyManifest, FragmentFacts, add_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.cloning import clone_manifest
 from lance_core.transaction.compaction import rewrite_fragments
@@ -81,13 +81,16 @@ _NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class NextVersion:
-    """A new manifest, without section offsets, and its index list (None: no index).
+    """A new manifest, without section offsets, its index list (None: no index), and the facts about its fragments.
+
+    The facts are None where nothing is known of them without a look at all fragments.
 
     Fragments that the operation does not touch stay in the form that the head had them in, encoded or decoded.
     """
 
     manifest: AnyManifest
     indices: pb.IndexSection | None
+    facts: FragmentFacts | None = None
 
 
 def apply_transaction(
@@ -133,7 +136,7 @@ def apply_transaction(
     elif head is None:
         manifest, indices = _begin_table(transaction, operation, branch, stable_row_ids), None
     else:
-        check_continuable(head.outline)
+        check_continuable(head.outline, head.facts)
         origin = _restored(head, operation, source) if isinstance(operation, Restore) else head
         before = origin.outline if isinstance(operation, _ON_OUTLINES) else origin.manifest
         manifest, indices = deepcopy(before), origin.indices
@@ -146,9 +149,15 @@ def apply_transaction(
     manifest.writer_version.CopyFrom(pb.Manifest.WriterVersion(library=WRITER_LIBRARY, version=WRITER_VERSION))
     if writes_transaction_files(manifest):
         manifest.transaction_file = transaction_name(transaction.read_version, transaction.uuid)
-    indices = _change(manifest, indices, operation, first=head is None)
-    set_flags(manifest)
-    return NextVersion(manifest, indices if indices is not None and indices.indices else None)
+    facts: FragmentFacts | None = None
+    if head is not None and isinstance(operation, Append):
+        added = number_fragments(manifest, operation.fragments, highest=head.facts.highest)
+        add_fragments(manifest, added)
+        facts = head.facts.followed_by(added)
+    else:
+        indices = _change(manifest, indices, operation, first=head is None)
+    set_flags(manifest, facts)
+    return NextVersion(manifest, indices if indices is not None and indices.indices else None, facts)
 
 
 def _begin_table(
@@ -170,8 +179,6 @@ def _change(
 ) -> pb.IndexSection | None:
     """Apply the operation to a copy of the previous manifest, in place. Returns the resulting index list."""
     match operation:
-        case Append():
-            add_fragments(manifest, number_fragments(manifest, operation.fragments))
         case Overwrite():
             _overwrite(manifest, operation, first=first)
             return None

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from lance_core.errors import UnsupportedFeature
 from lance_core.format.features import WRITABLE, Feature, check_writable
-from lance_core.format.outline import AnyManifest, has_deletion_files
+from lance_core.format.outline import AnyManifest, FragmentFacts, fragment_facts
 
 _KEPT = Feature.STABLE_ROW_IDS | Feature.NO_TRANSACTION_FILES
 """Flags that cannot be computed from the content."""
 
 
-def check_continuable(manifest: AnyManifest) -> None:
-    """Raise `UnsupportedFeature` if the next version of this manifest would need a feature that is not supported."""
-    check_writable(manifest)
+def check_continuable(manifest: AnyManifest, facts: FragmentFacts | None = None) -> None:
+    """Raise `UnsupportedFeature` if the next version of this manifest would need a feature that is not supported.
+
+    `facts` are those about its fragments, if they are known.
+    """
+    check_writable(manifest, facts=facts)
     foreign = manifest.reader_feature_flags & ~WRITABLE
     if foreign:
         bits = ", ".join(str(bit) for bit in range(64) if foreign >> bit & 1)
         raise UnsupportedFeature(f"version {manifest.version} has reader feature bits {bits}, expected none")
 
 
-def set_flags(manifest: AnyManifest) -> None:
-    """Compute both flag words from the content; flags that cannot be computed are kept."""
+def set_flags(manifest: AnyManifest, facts: FragmentFacts | None = None) -> None:
+    """Compute both flag words from the content; flags that cannot be computed are kept.
+
+    `facts` are those about the fragments, if they are known.
+    """
     both = 0
-    if has_deletion_files(manifest):
+    if (facts or fragment_facts(manifest)).deletion_files:
         both |= Feature.DELETION_FILES
     if manifest.base_paths:
         both |= Feature.BASE_PATHS

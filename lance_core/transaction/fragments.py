@@ -8,9 +8,9 @@ from lance_core.errors import InvalidTransaction, UnsupportedFeature
 from lance_core.format.outline import (
     AnyManifest,
     find_fragments,
+    fragment_facts,
     fragment_places,
     fragments_of,
-    highest_fragment_id,
     put_fragment,
 )
 from lance_core.proto import lance_table_pb2 as pb
@@ -26,16 +26,21 @@ _MINOR_DIGITS = 9
 
 
 def number_fragments(
-    manifest: AnyManifest, fragments: Sequence[pb.DataFragment], *, moved_rows: bool = False
+    manifest: AnyManifest,
+    fragments: Sequence[pb.DataFragment],
+    *,
+    moved_rows: bool = False,
+    highest: int | None = None,
 ) -> list[pb.DataFragment]:
     """Copies of new fragments with fresh ids. Raises the high-water marks of the manifest.
 
-    With `moved_rows` the fragments may carry the row ids of rows that an Update moved into them. Raises
-    `InvalidTransaction` for a malformed fragment or when no id is left.
+    `highest` is the largest id that the manifest has, if it is known. With `moved_rows` the fragments may carry the row
+    ids of rows that an Update moved into them. Raises `InvalidTransaction` for a malformed fragment or when no id is
+    left.
     """
     version = file_version(manifest)
     stable = has_stable_row_ids(manifest)
-    next_id = next_fragment_id(manifest)
+    next_id = next_fragment_id(manifest, highest)
     if next_id + len(fragments) > LAST_FRAGMENT_ID:
         raise InvalidTransaction(f"{len(fragments)} new fragments after fragment {next_id - 1}: no id is left")
     added: list[pb.DataFragment] = []
@@ -57,10 +62,10 @@ def number_fragments(
     return added
 
 
-def next_fragment_id(manifest: AnyManifest) -> int:
-    """The smallest id that no fragment of the table ever had."""
+def next_fragment_id(manifest: AnyManifest, highest: int | None = None) -> int:
+    """The smallest id that no fragment of the table ever had. `highest` is the largest of those that are there."""
     mark = manifest.max_fragment_id if manifest.HasField("max_fragment_id") else -1
-    return max(mark, highest_fragment_id(manifest)) + 1
+    return max(mark, fragment_facts(manifest).highest if highest is None else highest) + 1
 
 
 def _clear_row_ids(fragment: pb.DataFragment) -> None:

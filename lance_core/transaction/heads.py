@@ -9,7 +9,6 @@ from __future__ import annotations
 from lance_core.errors import CorruptFile, InvalidTransaction
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import DETACHED_BIT
-from lance_core.format.outline import AnyManifest, ids_of_fragments
 
 LAST_FRAGMENT_ID = (1 << 32) - 1
 LAST_ROW = (1 << 32) - 1
@@ -61,22 +60,22 @@ def check_room(head: ManifestFile | None, proposed: ManifestFile) -> None:
 
 def _mark(file: ManifestFile) -> int:
     mark = file.outline.max_fragment_id if file.outline.HasField("max_fragment_id") else -1
-    return max(mark, file.highest_fragment_id)
+    return max(mark, file.facts.highest)
 
 
-def check_head(manifest: AnyManifest) -> None:
+def check_head(head: ManifestFile) -> None:
     """Raise `CorruptFile` for a manifest that contradicts itself or has no number or id left.
 
     Readers show one of two fragments with the same id, so a version built on such a manifest would lose rows.
     """
+    manifest, facts = head.outline, head.facts
     version = manifest.version
     if not 0 < version < DETACHED_BIT - 1:
         raise CorruptFile(f"version {version}: expected a number from 1 to 2^63 - 2 to build on")
-    known = set(ids_of_fragments(manifest))
-    if len(known) < len(manifest.fragments):
-        raise CorruptFile(f"version {version} has {len(manifest.fragments)} fragments with {len(known)} ids")
-    if known and max(known) > LAST_FRAGMENT_ID:
-        raise CorruptFile(f"version {version} has fragment {max(known)}, expected ids up to {LAST_FRAGMENT_ID}")
+    if facts.ids < len(manifest.fragments):
+        raise CorruptFile(f"version {version} has {len(manifest.fragments)} fragments with {facts.ids} ids")
+    if facts.highest > LAST_FRAGMENT_ID:
+        raise CorruptFile(f"version {version} has fragment {facts.highest}, expected ids up to {LAST_FRAGMENT_ID}")
     if manifest.next_row_id > LAST_ROW_ID:
         raise CorruptFile(f"version {version} has used {manifest.next_row_id} row ids, expected up to {LAST_ROW_ID}")
     timestamp = manifest.timestamp

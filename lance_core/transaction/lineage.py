@@ -151,12 +151,13 @@ def _continues(head: ManifestFile, proposed: ManifestFile) -> bool:
     kept = len(before.fragments)
     if encoded_fragments(before, kept) != encoded_fragments(after, kept):
         return False
-    highest = head.highest_fragment_id
+    highest = head.facts.highest
     mark = max(highest, before.max_fragment_id) if before.HasField("max_fragment_id") else highest
-    added = [fragment.id for fragment in fragments_of(after, kept)]
+    new = fragments_of(after, kept)
+    added = [fragment.id for fragment in new]
     if added and (min(added) <= mark or len(set(added)) < len(added)):
         return False
-    proposed.note_highest_fragment_id(max(added, default=highest))
+    proposed.note_facts(head.facts.followed_by(new))
     return True
 
 

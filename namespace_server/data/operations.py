@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
@@ -28,6 +28,8 @@ from table_data.jobs import Job, Staged
 Rows = TypeVar("Rows")
 
 _NO_VERDICT: Final = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL, ErrorCode.THROTTLING})
+
+_INSERT: Final = "insert_into_table"
 
 MAX_TRIES: Final = 20
 """How often a change is staged before its conflict is answered."""
@@ -114,7 +116,7 @@ class DataOperations(Generic[Rows]):
     def change(self, operation: str, request: Json, rows: Rows | None = None) -> DataAnswer:
         """Commit a change of a table, on its newest version. Raises the namespace errors of the operation."""
         newest = {name: value for name, value in request.items() if name != "version"}
-        table, catalog_version = self._catalog.find_table(newest)
+        table, catalog_version = self._table_for(operation, newest)
         with self._begin(operation, request, rows) as change:
             deadline = _Deadline(request.get("timeout"))
             for left in reversed(range(MAX_TRIES)):
@@ -129,7 +131,7 @@ class DataOperations(Generic[Rows]):
                     again = is_retryable(error, independent=staged.independent)
                     if not (left and staged.repeatable and again and not deadline.passed):
                         raise
-                table, catalog_version = self._catalog.find_table(newest)
+                table, catalog_version = self._table_for(operation, newest)
         raise AssertionError("the last try answers or raises")
 
     def stage(self, operation: str, request: Json, table: TableState, rows: Rows, *, new: bool = False) -> Staged:
@@ -167,6 +169,13 @@ class DataOperations(Generic[Rows]):
         job = Job(operation, request, self._catalog.storage_options, message_of(request), new)
         with namespace_errors(), self._workforce.change(job, rows) as change:
             yield change
+
+    def _table_for(self, operation: str, request: Json) -> tuple[TableState, int]:
+        """The table that a change begins with; its layout is all that an insertion needs of it."""
+        table, catalog_version = self._catalog.find_table(request)
+        if operation == _INSERT:
+            table = replace(table, layout=self._catalog.layout_of(table))
+        return table, catalog_version
 
     def _find(self, request: Json, at: ReadPoint) -> tuple[TableState, int]:
         table, catalog_version = self._catalog.find_table(request, at=at.catalog_version)

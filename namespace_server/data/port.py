@@ -34,6 +34,10 @@ class TableCatalog(Protocol):
         """
         ...
 
+    def layout_of(self, table: TableState) -> bytes | None:
+        """Digest of the layout of the table's version; None if that takes a look at storage. Does no I/O."""
+        ...
+
     def new_table(self, request: Json) -> TableState:
         """A table that does not exist yet, at a location of its own, with the properties of the request.
 

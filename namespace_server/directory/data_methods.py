@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import lance_namespace as models
 from lance_namespace import LanceNamespace
 
+from lance_core.format.layout import layout_digest
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.inline import InlineWork
 from namespace_server.data.operations import DataOperations
@@ -53,6 +54,15 @@ class CatalogTables:
         else:
             snapshot = self._catalog.snapshot()
         return table_at_version(ReadContext(self._catalog, snapshot), request), snapshot.version
+
+    def layout_of(self, table: TableState) -> bytes | None:
+        """Digest of the layout of the table's version, from the manifest in memory."""
+        snapshot = self._catalog.table.current
+        entry = None if table.version is None else snapshot.version_entry(table.id, table.branch, table.version)
+        if entry is None or self._catalog.store.object_uri(entry.location) != table.uri:
+            return None
+        file = self._catalog.manifests.get(entry)
+        return None if file is None else layout_digest(file.outline)
 
     def new_table(self, request: Json) -> TableState:
         """A table that does not exist yet, at a location of its own, with the properties of the request."""

@@ -26,7 +26,7 @@ def insert_into_table(changes: TableChanges, request: Json, rows: ArrowBody | No
     mode = mode_of(request, _MODES)
     if mode == "overwrite" or not changes.has_version:
         return {"num_inserted_rows": replace_rows(changes, body, f"insert ({mode})")}
-    fragments = staging.stage_rows(changes.dataset(), body.reader())
+    fragments = staging.stage_rows(changes.dataset_of_layout(), body.reader())
     body.check()
     if fragments:
         changes.take("insert (append)", Append(fragments), message=None)

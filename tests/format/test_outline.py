@@ -18,11 +18,9 @@ from lance_core.format.manifest import (
 from lance_core.format.outline import (
     add_fragments,
     find_fragments,
+    fragment_facts,
     fragment_places,
     fragments_of,
-    has_deletion_files,
-    has_overlays,
-    highest_fragment_id,
     put_fragment,
 )
 from lance_core.proto import lance_table_pb2 as pb
@@ -69,9 +67,11 @@ def test_an_outline_agrees_with_the_decoded_messages(
     outline = outline_of(manifest)
     for either in (manifest, outline):
         add_fragments(either, added)
-        assert highest_fragment_id(either) == max((fragment.id for fragment in fragments + added), default=-1)
-        assert has_deletion_files(either) == any(fragment.HasField("deletion_file") for fragment in fragments + added)
-        assert has_overlays(either) == any(fragment.overlays for fragment in fragments + added)
+        facts = fragment_facts(either)
+        assert facts.ids == len({fragment.id for fragment in fragments + added})
+        assert facts.highest == max((fragment.id for fragment in fragments + added), default=-1)
+        assert facts.deletion_files == any(fragment.HasField("deletion_file") for fragment in fragments + added)
+        assert facts.overlays == any(fragment.overlays for fragment in fragments + added)
         assert list(fragments_of(either)) == fragments + added
     assert encode_manifest_file(outline, None) == encode_manifest_file(manifest, None)
 
@@ -107,7 +107,7 @@ def test_a_fragment_is_replaced_in_either_form(fragments: list[pb.DataFragment],
 
 def test_a_fragment_that_cannot_be_decoded_is_reported_with_its_version() -> None:
     outline = pb.ManifestOutline(version=5, fragments=[b"\xff"])
-    for ask in (highest_fragment_id, has_deletion_files, has_overlays, fragments_of):
+    for ask in (fragment_facts, fragments_of):
         with pytest.raises(CorruptFile, match="version 5 has a fragment that cannot be decoded"):
             ask(outline)
 

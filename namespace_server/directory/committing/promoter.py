@@ -146,6 +146,8 @@ class Promoter:
         data = self._reader.from_memory(entry)
         doubtful = False
         if data is None:
+            if self._is_done(entry):  # another thread has just promoted it
+                return _Promotion(entry, PromotionState.PROMOTED)
             data = self._recover(entry)
             if data is None:
                 return _Promotion(entry, self.look(entry))
