@@ -27,12 +27,14 @@ class FragmentFacts(NamedTuple):
         highest: The largest id; -1 without fragments.
         deletion_files: Whether rows of any fragment are deleted.
         overlays: Whether any fragment has a data overlay.
+        rows: Number of rows without the deleted ones; None if a fragment does not say its number.
     """
 
     ids: int
     highest: int
     deletion_files: bool
     overlays: bool
+    rows: int | None
 
     def followed_by(self, added: Collection[pb.DataFragment]) -> FragmentFacts:
         """The same with more fragments, whose ids are different and greater than the highest."""
@@ -41,20 +43,42 @@ class FragmentFacts(NamedTuple):
             max((fragment.id for fragment in added), default=self.highest),
             self.deletion_files or any(fragment.HasField("deletion_file") for fragment in added),
             self.overlays or any(fragment.overlays for fragment in added),
+            _sum(self.rows, _rows([fragment.physical_rows for fragment in added], _deletions(added), len(added))),
         )
 
 
 def fragment_facts(manifest: AnyManifest) -> FragmentFacts:
     """The facts about the fragments of a manifest. Raises `CorruptFile` as `fragments_of` does."""
+    count = len(manifest.fragments)
     if isinstance(manifest, pb.ManifestOutline):
         columns = _columns(manifest)
-        ids = _ids(manifest, columns)
-        deletion_files, overlays = bool(columns.deletion_files), bool(columns.overlays)
+        ids, overlays = _ids(manifest, columns), bool(columns.overlays)
+        try:
+            deletions = list(map(pb.DeletionFile.FromString, columns.deletion_files))
+        except DecodeError as error:
+            raise _corrupt(manifest, error) from error
+        rows = _rows(columns.physical_rows, deletions, count)
     else:
         ids = [fragment.id for fragment in manifest.fragments]
-        deletion_files = any(fragment.HasField("deletion_file") for fragment in manifest.fragments)
         overlays = any(fragment.overlays for fragment in manifest.fragments)
-    return FragmentFacts(len(set(ids)), max(ids, default=-1), deletion_files, overlays)
+        deletions = _deletions(manifest.fragments)
+        rows = _rows([fragment.physical_rows for fragment in manifest.fragments], deletions, count)
+    return FragmentFacts(len(set(ids)), max(ids, default=-1), bool(deletions), overlays, rows)
+
+
+def _deletions(fragments: Iterable[pb.DataFragment]) -> list[pb.DeletionFile]:
+    return [fragment.deletion_file for fragment in fragments if fragment.HasField("deletion_file")]
+
+
+def _rows(physical: Sequence[int], deletions: Sequence[pb.DeletionFile], fragments: int) -> int | None:
+    """Rows that are not deleted; None unless each of so many fragments, and each deletion, says how many it has."""
+    deleted = [deletion.num_deleted_rows for deletion in deletions]
+    known = len(physical) == fragments and all(physical) and all(deleted)
+    return sum(physical) - sum(deleted) if known else None
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 def fragments_of(manifest: AnyManifest, start: int = 0) -> Sequence[pb.DataFragment]:

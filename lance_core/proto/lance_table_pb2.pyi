@@ -253,14 +253,16 @@ class ManifestOutline(_message.Message):
     def __init__(self, fields: _Optional[_Iterable[_Union[Field, _Mapping]]] = ..., fragments: _Optional[_Iterable[bytes]] = ..., version: _Optional[int] = ..., version_aux_data: _Optional[int] = ..., schema_metadata: _Optional[_Mapping[str, bytes]] = ..., index_section: _Optional[int] = ..., timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tag: _Optional[str] = ..., reader_feature_flags: _Optional[int] = ..., writer_feature_flags: _Optional[int] = ..., max_fragment_id: _Optional[int] = ..., transaction_file: _Optional[str] = ..., writer_version: _Optional[_Union[Manifest.WriterVersion, _Mapping]] = ..., next_row_id: _Optional[int] = ..., data_format: _Optional[_Union[Manifest.DataStorageFormat, _Mapping]] = ..., config: _Optional[_Mapping[str, str]] = ..., base_paths: _Optional[_Iterable[_Union[BasePath, _Mapping]]] = ..., table_metadata: _Optional[_Mapping[str, str]] = ..., branch: _Optional[str] = ..., transaction_section_deprecated: _Optional[int] = ..., fragment_tree: _Optional[bytes] = ..., transaction_section: _Optional[int] = ..., max_allocated_field_id: _Optional[int] = ..., clustering: _Optional[bytes] = ..., max_clustering_id: _Optional[int] = ...) -> None: ...
 
 class FragmentColumns(_message.Message):
-    __slots__ = ("ids", "deletion_files", "overlays")
+    __slots__ = ("ids", "deletion_files", "physical_rows", "overlays")
     IDS_FIELD_NUMBER: _ClassVar[int]
     DELETION_FILES_FIELD_NUMBER: _ClassVar[int]
+    PHYSICAL_ROWS_FIELD_NUMBER: _ClassVar[int]
     OVERLAYS_FIELD_NUMBER: _ClassVar[int]
     ids: _containers.RepeatedScalarFieldContainer[int]
     deletion_files: _containers.RepeatedScalarFieldContainer[bytes]
+    physical_rows: _containers.RepeatedScalarFieldContainer[int]
     overlays: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, ids: _Optional[_Iterable[int]] = ..., deletion_files: _Optional[_Iterable[bytes]] = ..., overlays: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    def __init__(self, ids: _Optional[_Iterable[int]] = ..., deletion_files: _Optional[_Iterable[bytes]] = ..., physical_rows: _Optional[_Iterable[int]] = ..., overlays: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class BasePath(_message.Message):
     __slots__ = ("id", "name", "is_dataset_root", "path")

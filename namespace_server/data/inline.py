@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from namespace_server.data.cancellation import Cancellation
 from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import WorkFailed
 from table_data.jobs import Job
@@ -37,18 +36,15 @@ class InlineWork:
             raise WorkFailed(f"{job.operation}: expected a value, found rows")
         return answer
 
-    @contextmanager
-    def rows(self, job: Job, table: TableState, cancellation: Cancellation | None = None) -> Iterator[io.BytesIO]:
-        """Do a read whose answer is rows, as a whole. Raises `ClientError`."""
+    def rows(self, job: Job, table: TableState) -> bytes:
+        """Do a read whose answer is rows, as an Arrow IPC file. Raises `ClientError`."""
         from table_data.arrow_file import write_file
         from table_data.pylance_errors import explained
 
-        del cancellation  # the caller waits
         sink = io.BytesIO()
         with explained(f"{job.operation} of {DELIMITER.join(table.id)}"):
             write_file(self._read(job, table), sink)
-        sink.seek(0)
-        yield sink
+        return sink.getvalue()
 
     def _read(self, job: Job, table: TableState) -> Any:
         from table_data.operations import READS

@@ -12,15 +12,12 @@ import orjson
 from lance_namespace.errors import (
     ConcurrentModificationError,
     ErrorCode,
-    InvalidInputError,
     LanceNamespaceError,
-    TableVersionNotFoundError,
     from_error_code,
 )
 
-from namespace_server.data.cancellation import Cancellation
-from namespace_server.data.port import ChangeUnderWay, RowBytes, TableCatalog, Workforce
-from table_data.batch_operations import DELIMITER, Json, TableState
+from namespace_server.data.port import ChangeUnderWay, TableCatalog, Workforce
+from table_data.batch_operations import Json, TableState
 from table_data.durations import parse_duration
 from table_data.errors import ClientError
 from table_data.jobs import Job, Staged
@@ -30,7 +27,6 @@ Rows = TypeVar("Rows")
 _NO_VERDICT: Final = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL, ErrorCode.THROTTLING})
 
 _INSERT: Final = "insert_into_table"
-
 MAX_TRIES: Final = 20
 """How often a change is staged before its conflict is answered."""
 
@@ -56,34 +52,8 @@ class DataAnswer:
         return DataAnswer({name: self.body[name] for name in names if name in self.body}, self.catalog_version)
 
 
-@dataclass(frozen=True, slots=True)
-class RowsAnswer:
-    """Rows, and the versions that they were read at."""
-
-    rows: RowBytes
-    catalog_version: int
-    table_version: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPoint:
-    """What a read is to see.
-
-    Attributes:
-        catalog_version: The table as it was in this catalog version; None: the newest.
-        least_version: A version of the table that the client has seen before. A read of the newest version fails if
-            that is older: the table was dropped and created again.
-    """
-
-    catalog_version: int | None = None
-    least_version: int | None = None
-
-
-NEWEST: Final = ReadPoint()
-
-
 class DataOperations(Generic[Rows]):
-    """The operations on rows of one catalog. Blocking; thread-safe.
+    """The changes of rows of one catalog. Blocking; thread-safe.
 
     A change is prepared on the newest version and committed as a batch of one transaction, which the catalog rebases
     over other commits or rejects. A rejected one is prepared again on the newer version if that can help.
@@ -93,30 +63,10 @@ class DataOperations(Generic[Rows]):
         self._catalog = catalog
         self._workforce = workforce
 
-    def read(self, operation: str, request: Json, *, at: ReadPoint = NEWEST) -> DataAnswer:
-        """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
-        table, catalog_version = self._find(request, at)
-        job = Job(operation, request, self._catalog.storage_options)
-        with namespace_errors():
-            return DataAnswer(self._workforce.value(job, table), catalog_version, table.version)
-
-    @contextmanager
-    def rows(
-        self, operation: str, request: Json, *, at: ReadPoint = NEWEST, cancellation: Cancellation | None = None
-    ) -> Iterator[RowsAnswer]:
-        """Answer a read with rows. Raises the namespace errors of the operation.
-
-        While the bytes are read, `ClientError` may be raised.
-        """
-        table, catalog_version = self._find(request, at)
-        job = Job(operation, request, self._catalog.storage_options)
-        with namespace_errors(), self._workforce.rows(job, table, cancellation) as rows:
-            yield RowsAnswer(rows, catalog_version, table.version)
-
     def change(self, operation: str, request: Json, rows: Rows | None = None) -> DataAnswer:
         """Commit a change of a table, on its newest version. Raises the namespace errors of the operation."""
         newest = {name: value for name, value in request.items() if name != "version"}
-        table, catalog_version = self._table_for(operation, newest)
+        table, catalog_version = self._find(operation, newest)
         with self._begin(operation, request, rows) as change:
             deadline = _Deadline(request.get("timeout"))
             for left in reversed(range(MAX_TRIES)):
@@ -131,13 +81,13 @@ class DataOperations(Generic[Rows]):
                     again = is_retryable(error, independent=staged.independent)
                     if not (left and staged.repeatable and again and not deadline.passed):
                         raise
-                table, catalog_version = self._table_for(operation, newest)
+                table, catalog_version = self._find(operation, newest)
         raise AssertionError("the last try answers or raises")
 
     def stage(self, operation: str, request: Json, table: TableState, rows: Rows, *, new: bool = False) -> Staged:
         """Write the files of a change that the client commits. Raises the namespace errors of the operation."""
         with self._begin(operation, request, rows, new=new) as change:
-            return change.stage(table)
+            return change.stage(self._with_layout(operation, table))
 
     def commit_once(
         self,
@@ -170,22 +120,13 @@ class DataOperations(Generic[Rows]):
         with namespace_errors(), self._workforce.change(job, rows) as change:
             yield change
 
-    def _table_for(self, operation: str, request: Json) -> tuple[TableState, int]:
-        """The table that a change begins with; its layout is all that an insertion needs of it."""
+    def _find(self, operation: str, request: Json) -> tuple[TableState, int]:
         table, catalog_version = self._catalog.find_table(request)
-        if operation == _INSERT:
-            table = replace(table, layout=self._catalog.layout_of(table))
-        return table, catalog_version
+        return self._with_layout(operation, table), catalog_version
 
-    def _find(self, request: Json, at: ReadPoint) -> tuple[TableState, int]:
-        table, catalog_version = self._catalog.find_table(request, at=at.catalog_version)
-        is_newest = at.catalog_version is None and request.get("version") is None
-        if is_newest and at.least_version is not None and (table.version or 0) < at.least_version:
-            name, found = DELIMITER.join(table.id), table.version or 0
-            raise TableVersionNotFoundError(
-                f"table {name}: expected version {at.least_version} or newer, found {found}"
-            )
-        return table, catalog_version
+    def _with_layout(self, operation: str, table: TableState) -> TableState:
+        """The table with its layout, if that is all that the operation needs of it."""
+        return replace(table, layout=self._catalog.layout_of(table)) if operation == _INSERT else table
 
     def _commit(self, staged: Staged, message: str | None, operations: list[Json] | None = None) -> DataAnswer:
         body, catalog_version = self._catalog.commit_operations(operations or list(staged.operations), message)
@@ -202,15 +143,6 @@ def message_of(request: Json) -> str | None:
     """The text that a request wants to be stored with its batch."""
     message = (request.get("context") or {}).get("message")
     return message if isinstance(message, str) else None
-
-
-def plan_request(request: Json) -> Json:
-    """The request for a plan, at the version and the branch of its query. Raises `InvalidInputError` (13)."""
-    query = request["query"]
-    branches = {name for name in (request.get("branch"), query.get("branch")) if name is not None}
-    if len(branches) > 1:
-        raise InvalidInputError(f"query.branch: expected {request['branch']!r}, found {query['branch']!r}")
-    return {**request, "version": query.get("version"), "branch": next(iter(branches), None)}
 
 
 class _Deadline:

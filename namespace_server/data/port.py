@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from namespace_server.data.cancellation import Cancellation
 from table_data.batch_operations import Json, TableState
 from table_data.jobs import Job, Staged
 
@@ -15,6 +14,11 @@ Rows_contra = TypeVar("Rows_contra", contravariant=True)
 
 class TableCatalog(Protocol):
     """Finds tables and commits batches. Blocking; thread-safe."""
+
+    @property
+    def local(self) -> bool:
+        """Whether a table of the newest version is found in microseconds, so that an event loop may wait for it."""
+        ...
 
     @property
     def storage_options(self) -> Mapping[str, str]:
@@ -31,6 +35,13 @@ class TableCatalog(Protocol):
 
         What other writers committed is adopted before, and the version's manifest has its canonical name after. Raises
         the namespace errors for what does not exist.
+        """
+        ...
+
+    def row_count(self, table: TableState) -> int | None:
+        """The number of rows of the table's version, as its manifest tells it; None where only a look at all can tell.
+
+        One read of a manifest of bounded size, unless it is in memory.
         """
         ...
 
@@ -62,27 +73,9 @@ class ChangeUnderWay(Protocol):
         ...
 
 
-class RowBytes(Protocol):
-    """Rows as the bytes of an Arrow IPC file."""
-
-    def read(self) -> bytes:
-        """The next bytes; none at the end. Blocking. Raises `ClientError` if the work fails on the way."""
-        ...
-
-
 class Workforce(Protocol[Rows_contra]):
-    """Does jobs. Blocking; thread-safe."""
+    """Does changes. Blocking; thread-safe."""
 
     def change(self, job: Job, rows: Rows_contra | None) -> AbstractContextManager[ChangeUnderWay]:
         """Begin a change. Raises `ThrottlingError` (21) if too many wait."""
-        ...
-
-    def value(self, job: Job, table: TableState) -> Any:
-        """Do a read whose answer is a JSON value. Raises `ClientError`."""
-        ...
-
-    def rows(
-        self, job: Job, table: TableState, cancellation: Cancellation | None = None
-    ) -> AbstractContextManager[RowBytes]:
-        """Begin a read whose answer is rows; returns when the first are there. Raises `ClientError`."""
         ...

@@ -1,41 +1,32 @@
-"""A bounded pool of worker processes. Each does one job at a time; see `table_data.worker` for what they are told."""
+"""A bounded pool of worker processes for changes. See `table_data.worker` for what they are told."""
 
 from __future__ import annotations
 
 import logging
-import select
-import socket
-import subprocess
-import sys
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import recv_handle, send_handle
+from multiprocessing.reduction import send_handle
 from typing import Any
 
 from lance_namespace.errors import ServiceUnavailableError
 
-from namespace_server.data.cancellation import Cancellation
+from namespace_server.data.worker_process import WorkTimeout, ended_early, start_worker, took_too_long
 from table_data.batch_operations import TableState
 from table_data.errors import ClientError, WorkFailed
-from table_data.jobs import OPEN_TABLES, Job, Staged
-from table_data.pipes import CHUNK, PipeEnd
+from table_data.jobs import Job, Staged
+from table_data.pipes import PipeEnd
 
 _log = logging.getLogger(__name__)
-
-
-class WorkTimeout(ServiceUnavailableError):
-    """A job did not end in time, and its worker was ended. Nothing was changed by it."""
 
 
 class WorkerPool:
     """Up to `size` processes, started when they are needed. Blocking; thread-safe.
 
     A job has `timeout` seconds for each of its steps, and may allocate `memory` bytes; 0 is no bound. A worker whose
-    job did not end as it should is killed, and another takes its place: it can hold nothing that others need. A read
-    goes to a worker that has the table open, if one is free: indices stay in its memory.
+    job did not end as it should is killed, and another takes its place: it can hold nothing that others need.
     """
 
     def __init__(self, size: int, *, timeout: float = 3600.0, memory: int = 0) -> None:
@@ -59,28 +50,6 @@ class WorkerPool:
         finally:
             change.end()
 
-    def value(self, job: Job, table: TableState) -> Any:
-        """Do a read whose answer is a JSON value. Raises `ClientError`."""
-        with self.rows(job, table) as answer:
-            if answer.value is None:
-                raise WorkFailed(f"{job.operation}: expected a value, found rows")
-            return answer.value[0]
-
-    @contextmanager
-    def rows(self, job: Job, table: TableState, cancellation: Cancellation | None = None) -> Iterator[RowStream]:
-        """Begin a read. Returns when its first rows are there. Raises `ClientError`.
-
-        What the block leaves unread ends the worker, and so does `cancellation`.
-        """
-        with self._worker(table.uri) as worker, (cancellation or Cancellation()).ends(worker.interrupt):
-            worker.send(("read", job, table))
-            reply = worker.answer()
-            if reply[0] != "rows":
-                yield RowStream(worker, reply)
-                return
-            with worker.receive_pipe() as pipe:
-                yield RowStream(worker, reply, pipe)
-
     def close(self) -> None:
         """End the workers. Jobs in progress are ended too, as those of a client that went away."""
         with self._starting:
@@ -90,12 +59,11 @@ class WorkerPool:
             for worker in self._started:
                 worker.wait()
 
-    def hold(self, table: str | None = None) -> Worker:
-        """Wait for a free worker and take it; one that has the table open, if there is one. `release` it afterwards."""
+    def hold(self) -> Worker:
+        """Wait for a free worker and take it. `release` it afterwards."""
         with self._freed:
             self._freed.wait_for(lambda: self._free)
-            having = [at for at, worker in enumerate(self._free) if worker is not None and table in worker.tables]
-            worker = self._free.pop(having[-1] if having else -1)
+            worker = self._free.pop()
         if worker is not None and worker.is_alive():
             return worker
         try:
@@ -129,15 +97,6 @@ class WorkerPool:
             self._free.remove(worker)
         self.release(worker)
 
-    @contextmanager
-    def _worker(self, table: str) -> Iterator[Worker]:
-        worker = self.hold(table)
-        try:
-            worker.note(table)
-            yield worker
-        finally:
-            self.release(worker)
-
     def _put_back(self, worker: Worker | None) -> None:
         with self._lock:
             self._free.append(worker)
@@ -159,17 +118,9 @@ class Worker:
 
     def __init__(self, timeout: float, memory: int) -> None:
         self._timeout = timeout
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our module
-                [sys.executable, "-m", "table_data.worker", str(theirs.fileno()), str(memory)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                process_group=0,  # an interrupt from the terminal is for the server
-            )
+        self._process, ours = start_worker(memory)
         self._connection = Connection(ours.detach())
         self.owes_answer = False
-        self.tables: OrderedDict[str, None] = OrderedDict()
         self.ended: deque[int] = deque()
         """Changes that the process may forget; it is told when it has time."""
         self._changes = 0
@@ -190,20 +141,13 @@ class Worker:
             while self.ended and self.is_alive():
                 self.send(("end", self.ended.popleft()))
 
-    def note(self, table: str) -> None:
-        """Remember that the process has a table open."""
-        self.tables[table] = None
-        self.tables.move_to_end(table)
-        if len(self.tables) > OPEN_TABLES:
-            self.tables.popitem(last=False)
-
     def is_alive(self) -> bool:
         """Whether the process runs."""
         return self._process.poll() is None
 
     def send(self, message: tuple[Any, ...]) -> None:
-        """Tell the worker something; stages, discards and reads are answered."""
-        self.owes_answer = message[0] in {"stage", "discard", "read"}
+        """Tell the worker something; stages and discards are answered."""
+        self.owes_answer = message[0] in {"stage", "discard"}
         try:
             self._connection.send(message)
         except OSError as error:
@@ -212,13 +156,6 @@ class Worker:
     def send_descriptor(self, descriptor: int) -> None:
         """Give the worker a duplicate of a descriptor."""
         send_handle(self._connection, descriptor, self._process.pid)
-
-    def receive_pipe(self) -> PipeEnd:
-        """The end of a pipe that the worker writes to. Raises `ClientError`."""
-        try:
-            return PipeEnd(recv_handle(self._connection), "rb")
-        except (EOFError, OSError) as error:
-            raise self._lost() from error
 
     def answer(self, timeout: float | None = None) -> tuple[Any, ...]:
         """What the worker answers; an error that it answers is raised. Raises `ClientError`, `WorkTimeout`."""
@@ -229,22 +166,15 @@ class Worker:
             reply: tuple[Any, ...] = self._connection.recv()
         except (EOFError, OSError) as error:
             raise self._lost() from error
-        self.owes_answer = reply[0] == "rows"
+        self.owes_answer = False
         if reply[0] == "error":
             raise reply[1]
         return reply
 
-    def wait_for(self, pipe: PipeEnd) -> None:
-        """Wait until the process has written to a pipe, or closed it. Raises `WorkTimeout`."""
-        poll = select.poll()
-        poll.register(pipe, select.POLLIN)
-        if not poll.poll(self._timeout * 1000):
-            raise self.late(self._timeout)
-
     def late(self, limit: float) -> WorkTimeout:
         """End the process, which had so many seconds, and say so."""
         self.kill()
-        return WorkTimeout(f"work on rows: expected its end within {limit:.3g} s; nothing was changed")
+        return took_too_long(limit)
 
     def interrupt(self) -> None:
         """Have the process end soon. For another thread than the one that waits for its answer."""
@@ -258,7 +188,6 @@ class Worker:
     def kill(self) -> None:
         """End the process, and close what it is spoken to through. May be called more than once."""
         self.owes_answer = False
-        self.tables.clear()
         self._process.kill()
         self.wait()
         with suppress(OSError):
@@ -268,7 +197,7 @@ class Worker:
         self.kill()
         if not self._was_interrupted:
             _log.error("a worker process ended in its job, with status %s", self._process.returncode)
-        return WorkFailed("work on rows: expected an answer of the worker process, found its end; nothing was changed")
+        return ended_early()
 
 
 class _RemoteChange:
@@ -327,25 +256,3 @@ class _RemoteChange:
             if not self._keeps:
                 self._held = False
                 self._pool.release(self._worker)
-
-
-class RowStream:
-    """The bytes of rows as an Arrow IPC file, as a worker writes them; or the value that it answered instead."""
-
-    def __init__(self, worker: Worker, reply: tuple[Any, ...], pipe: PipeEnd | None = None) -> None:
-        self._worker = worker
-        self._pipe = pipe
-        self._few: bytes = reply[1] if reply[0] == "file" else b""
-        self.value: tuple[Any] | None = (reply[1],) if reply[0] == "value" else None
-
-    def read(self) -> bytes:
-        """The next bytes; none at the end. Blocking. Raises `ClientError` if the work fails on the way."""
-        if self._pipe is None:
-            few, self._few = self._few, b""
-            return few
-        self._worker.wait_for(self._pipe)
-        data = self._pipe.read(CHUNK)
-        if not data:
-            self._pipe = None
-            self._worker.answer()
-        return data or b""

@@ -5,18 +5,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import lance_namespace as models
 from lance_namespace import LanceNamespace
 
+from lance_core.errors import LanceCoreError
 from lance_core.format.layout import layout_digest
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.inline import InlineWork
 from namespace_server.data.operations import DataOperations
+from namespace_server.data.reads import RowReads
 from namespace_server.data.uploads import StagedUploads
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model import requests
+from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import namespace_exists, namespace_not_found
 from namespace_server.directory.model.requests import RequestRules
 from namespace_server.directory.reading.read_context import ReadContext
@@ -24,6 +27,8 @@ from namespace_server.directory.reading.table_at_version import table_at_version
 from table_data.batch_operations import Json, TableState
 
 R = TypeVar("R")
+
+_SHORT_MANIFEST: Final = 1 << 20
 
 BatchCommit = Callable[[Json], tuple[Json, int]]
 """Commits a BatchCommitTables request; its response and the catalog version."""
@@ -39,6 +44,7 @@ class CatalogTables:
         self._rules = rules
         self._commit = commit
         self.storage_options = dict(storage_options)
+        self.local = catalog.store.local
 
     @property
     def newest_version(self) -> int:
@@ -57,12 +63,29 @@ class CatalogTables:
 
     def layout_of(self, table: TableState) -> bytes | None:
         """Digest of the layout of the table's version, from the manifest in memory."""
+        entry = self._entry(table)
+        file = None if entry is None else self._catalog.manifests.get(entry)
+        return None if file is None else layout_digest(file.outline)
+
+    def row_count(self, table: TableState) -> int | None:
+        """The number of rows of the table's version, if its manifest is in memory or short, and tells it."""
+        entry = self._entry(table)
+        if entry is None:
+            return None
+        manifests = self._catalog.manifests
+        try:
+            file = manifests.load(entry) if entry.size <= _SHORT_MANIFEST else manifests.get(entry)
+            return None if file is None else file.facts.rows
+        except LanceCoreError:
+            return None  # the worker that opens the version says what is wrong
+
+    def _entry(self, table: TableState) -> VersionEntry | None:
+        """The row of the table's version; None where the newest snapshot has none, or one of another table."""
         snapshot = self._catalog.table.current
         entry = None if table.version is None else snapshot.version_entry(table.id, table.branch, table.version)
         if entry is None or self._catalog.store.object_uri(entry.location) != table.uri:
             return None
-        file = self._catalog.manifests.get(entry)
-        return None if file is None else layout_digest(file.outline)
+        return entry
 
     def new_table(self, request: Json) -> TableState:
         """A table that does not exist yet, at a location of its own, with the properties of the request."""
@@ -110,6 +133,11 @@ class DataMethods(LanceNamespace):
     def data(self) -> DataOperations[bytes]:
         """The operations on rows, in this process."""
         return DataOperations(self.tables(self.commit_request), InlineWork())
+
+    @cached_property
+    def row_reads(self) -> RowReads:
+        """The reads of rows, in this process."""
+        return RowReads(self.tables(self.commit_request), InlineWork())
 
     def create_table(self, request: models.CreateTableRequest, request_data: bytes) -> models.CreateTableResponse:
         """Create a table from rows (an Arrow IPC stream or file): all of it in one flip."""

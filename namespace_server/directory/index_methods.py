@@ -25,13 +25,13 @@ class IndexMethods(DataMethods):
 
     def list_table_indices(self, request: models.ListTableIndicesRequest) -> models.ListTableIndicesResponse:
         """The indices of a table."""
-        return made(models.ListTableIndicesResponse, self.data.read("list_table_indices", plain(request)).body)
+        return made(models.ListTableIndicesResponse, self.row_reads.value("list_table_indices", plain(request)).body)
 
     def describe_table_index_stats(
         self, request: models.DescribeTableIndexStatsRequest
     ) -> models.DescribeTableIndexStatsResponse:
         """Type, rows and segments of an index."""
-        answer = self.data.read("describe_table_index_stats", _named(plain(request)))
+        answer = self.row_reads.value("describe_table_index_stats", _named(plain(request)))
         return made(models.DescribeTableIndexStatsResponse, answer.body)
 
     def drop_table_index(self, request: models.DropTableIndexRequest) -> models.DropTableIndexResponse:

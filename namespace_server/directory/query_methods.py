@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import lance_namespace as models
 
-from namespace_server.data.operations import plan_request
+from namespace_server.data.reads import plan_request
 from namespace_server.directory.data_methods import DataMethods, plain
 from table_data.batch_operations import Json
 
@@ -14,20 +14,18 @@ class QueryMethods(DataMethods):
 
     def query_table(self, request: models.QueryTableRequest | Json) -> models.QueryTableResponse:
         """The rows of a scan, of a vector search, of a full-text search, or of both."""
-        with self.data.rows("query_table", plain(request)) as answer:
-            chunks = iter(answer.rows.read, b"")
-            return models.QueryTableResponse(data=b"".join(chunks))
+        return models.QueryTableResponse(data=self.row_reads.rows("query_table", plain(request)))
 
     def count_table_rows(self, request: models.CountTableRowsRequest) -> models.CountTableRowsResponse:
         """The number of rows, or of those that match a predicate."""
-        return models.CountTableRowsResponse(count=self.data.read("count_table_rows", plain(request)).body)
+        return models.CountTableRowsResponse(count=self.row_reads.value("count_table_rows", plain(request)).body)
 
     def explain_table_query_plan(self, request: models.ExplainTableQueryPlanRequest) -> str:
         """The plan of a query."""
-        plan: str = self.data.read("explain_table_query_plan", plan_request(plain(request))).body
+        plan: str = self.row_reads.value("explain_table_query_plan", plan_request(plain(request))).body
         return plan
 
     def analyze_table_query_plan(self, request: models.AnalyzeTableQueryPlanRequest) -> str:
         """The plan of a query with what it took to do it."""
-        plan: str = self.data.read("analyze_table_query_plan", plain(request)).body
+        plan: str = self.row_reads.value("analyze_table_query_plan", plain(request)).body
         return plan

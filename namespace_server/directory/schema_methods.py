@@ -49,4 +49,4 @@ class SchemaMethods(DataMethods):
 
     def get_table_stats(self, request: models.GetTableStatsRequest) -> models.GetTableStatsResponse:
         """Bytes, rows, indices and fragments of a table."""
-        return made(models.GetTableStatsResponse, self.data.read("get_table_stats", plain(request)).body)
+        return made(models.GetTableStatsResponse, self.row_reads.value("get_table_stats", plain(request)).body)

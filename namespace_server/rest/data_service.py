@@ -6,18 +6,19 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from lance_namespace.errors import ThrottlingError
 from starlette.types import Receive
 
-from namespace_server.data.cancellation import Cancellation
 from namespace_server.data.creation import TableCreation
-from namespace_server.data.operations import NEWEST, DataAnswer, DataOperations, ReadPoint, RowsAnswer
+from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
 from namespace_server.data.port import TableCatalog
+from namespace_server.data.read_pool import ReadPool
+from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read
 from namespace_server.data.uploads import StagedUploads
 from namespace_server.data.workers import WorkerPool
 from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
@@ -49,14 +50,17 @@ class DataService:
     """
 
     def __init__(self, catalog: TableCatalog, limits: DataLimits) -> None:
+        self._catalog = catalog
         self._limits = limits
-        self._workers = _Workers(limits)
+        timeout, memory = limits.work_timeout, limits.worker_memory
+        self._workers = WorkerPool(limits.change_workers, timeout=timeout, memory=memory)
+        self._reads = ReadPool(limits.read_workers, waiting=limits.waiting, timeout=timeout, memory=memory)
         self._operations: DataOperations[PipeEnd] = DataOperations(catalog, self._workers)
         self._creation = TableCreation(catalog, self._operations)
         self._uploads = StagedUploads(catalog, self._operations)
         width = limits.change_workers + min(limits.waiting, _COMMITTING)
         self._changes = _Lane("change-rows", width, limits.change_workers + limits.waiting)
-        self._reads = _Lane("read-rows", limits.read_workers, limits.read_workers + limits.waiting)
+        self._finding = _Lane("find-table", _COMMITTING, _COMMITTING + limits.waiting)
 
     async def change(self, operation: str, request: Json, receive: Receive | None = None) -> DataAnswer:
         """Commit a change. With `receive` the body of the request is its rows, which are passed on as they come.
@@ -77,7 +81,11 @@ class DataService:
 
     async def value(self, operation: str, request: Json, *, at: ReadPoint = NEWEST) -> DataAnswer:
         """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
-        return await self._reads.run(partial(self._operations.read, operation, request, at=at))
+        planned = await self._plan(operation, request, at)
+        if planned.known is not None:
+            return planned.answer(planned.known)
+        with namespace_errors():
+            return planned.answer(await self._reads.value(planned.job, planned.table))
 
     @asynccontextmanager
     async def rows(
@@ -85,26 +93,27 @@ class DataService:
     ) -> AsyncIterator[RowStream]:
         """Answer a read with rows: the bytes of an Arrow IPC file, once its first rows are there.
 
-        A client that goes away, or takes no bytes for `chunk_timeout` seconds, ends the work. Raises the namespace
-        errors of the operation, also while bytes are read.
+        A client that goes away, or takes no bytes for `chunk_timeout` seconds, ends the block with
+        `ClientDisconnected`. Raises the namespace errors of the operation, also while bytes are read.
         """
-        produced = _Produced(asyncio.get_running_loop(), Cancellation(), self._limits.chunk_timeout)
-        begin = partial(self._operations.rows, operation, request, at=at, cancellation=produced.cancellation)
-        work = asyncio.ensure_future(self._reads.run(partial(produced.run, begin)))
-        watch = asyncio.create_task(_until_disconnect(receive, produced))
-        try:
-            answer = await produced.answer(work)
-            yield RowStream(produced.chunks(work), answer.catalog_version, answer.table_version)
-        finally:
-            watch.cancel()
-            produced.cancel()
-            with suppress(Exception, asyncio.CancelledError):
-                await work
+        async with _while_connected(receive) as connection:
+            planned = await self._plan(operation, request, at)
+            with namespace_errors():
+                async with self._reads.rows(planned.job, planned.table) as rows:
+                    chunks = _taken(rows.chunks(), connection, self._limits.chunk_timeout)
+                    yield RowStream(chunks, planned.catalog_version, planned.table.version)
 
     async def close(self) -> None:
         """End the workers, and what they are doing."""
+        await self._reads.close()
         await asyncio.to_thread(self._workers.close)
-        await asyncio.gather(self._changes.close(), self._reads.close())
+        await asyncio.gather(self._changes.close(), self._finding.close())
+
+    async def _plan(self, operation: str, request: Json, at: ReadPoint) -> PlannedRead:
+        plan = partial(plan_read, self._catalog, operation, request, at)
+        if self._catalog.local and at.catalog_version is None:
+            return plan()
+        return await self._finding.run(plan)
 
     async def _with_rows(self, work_on: Callable[[PipeEnd], DataAnswer], receive: Receive) -> DataAnswer:
         """Do work on the rows of a body, which are passed on while it is done."""
@@ -149,22 +158,6 @@ class DataService:
                     return
 
 
-class _Workers:
-    """One pool for changes and one for reads."""
-
-    def __init__(self, limits: DataLimits) -> None:
-        timeout, memory = limits.work_timeout, limits.worker_memory
-        self._changes = WorkerPool(limits.change_workers, timeout=timeout, memory=memory)
-        self._reads = WorkerPool(limits.read_workers, timeout=timeout, memory=memory)
-        self.change = self._changes.change
-        self.value = self._reads.value
-        self.rows = self._reads.rows
-
-    def close(self) -> None:
-        self._changes.close()
-        self._reads.close()
-
-
 class _Lane:
     """Threads that wait for workers, and a bound on what waits for the threads."""
 
@@ -186,90 +179,33 @@ class _Lane:
         await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)
 
 
-_Whole = tuple[RowsAnswer, bytes]
+@asynccontextmanager
+async def _while_connected(receive: Receive) -> AsyncIterator[asyncio.Timeout]:
+    """End the block when the client goes away, or at the time that the block sets. Raises `ClientDisconnected`."""
+    try:
+        async with asyncio.timeout(None) as connection:
+            watch = asyncio.create_task(_until_disconnect(receive, connection))
+            try:
+                yield connection
+            finally:
+                watch.cancel()
+    except TimeoutError:
+        raise ClientDisconnected("expected a client that reads its answer, found none") from None
 
 
-class _Produced:
-    """Bytes from a thread to the event loop, a few at a time."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, cancellation: Cancellation, patience: float) -> None:
-        self._loop = loop
-        self._patience = patience
-        self._queue: asyncio.Queue[RowsAnswer | bytes] = asyncio.Queue(4)
-        self._cancelled = False
-        self.cancellation = cancellation
-
-    def run(self, begin: Callable[[], AbstractContextManager[RowsAnswer]]) -> _Whole | None:
-        """Return the answer with its bytes if they are few, or put it and then its bytes; in a thread.
-
-        Raises `ClientDisconnected` if they are not taken, and what the work raises.
-        """
-        with begin() as answer:
-            data, following = answer.rows.read(), answer.rows.read()
-            if not following:
-                return answer, data
-            self._put(answer)
-            while data:
-                self._put(data)
-                data, following = following, following and answer.rows.read()
-        return None
-
-    async def answer(self, work: asyncio.Future[_Whole | None]) -> RowsAnswer:
-        """The answer, when the first bytes are there. Raises what the work raises before them."""
-        first = await self._next(work)
-        if first is None:
-            whole = work.result()
-            assert whole is not None
-            return whole[0]
-        assert isinstance(first, RowsAnswer)
-        return first
-
-    async def chunks(self, work: asyncio.Future[_Whole | None]) -> AsyncIterator[bytes]:
-        """The bytes. Raises what the work raises."""
-        if work.done() and not work.exception() and (whole := work.result()) is not None:
-            yield whole[1]
-            return
-        while (data := await self._next(work)) is not None:
-            assert isinstance(data, bytes)
-            yield data
-
-    def cancel(self) -> None:
-        """End the work, whatever it is doing."""
-        self._cancelled = True
-        self.cancellation.cancel()
-        while not self._queue.empty():
-            self._queue.get_nowait()
-
-    def _put(self, item: RowsAnswer | bytes) -> None:
-        if self._cancelled:
-            raise ClientDisconnected("expected a client that reads its answer, found a closed connection")
-        putting = asyncio.run_coroutine_threadsafe(self._queue.put(item), self._loop)
-        try:
-            putting.result(self._patience)
-        except TimeoutError:
-            putting.cancel()
-            raise ClientDisconnected(
-                f"expected a client that reads its answer, found none within {self._patience:g} s"
-            ) from None
-
-    async def _next(self, work: asyncio.Future[_Whole | None]) -> RowsAnswer | bytes | None:
-        if self._queue.empty():
-            getting = asyncio.ensure_future(self._queue.get())
-            waited: set[asyncio.Future[Any]] = {getting, work}
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if getting.done():
-                return getting.result()
-            getting.cancel()
-            if self._queue.empty():
-                work.result()
-                return None
-        return self._queue.get_nowait()
-
-
-async def _until_disconnect(receive: Receive, produced: _Produced) -> None:
+async def _until_disconnect(receive: Receive, connection: asyncio.Timeout) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    produced.cancel()
+    connection.reschedule(asyncio.get_running_loop().time())
+
+
+async def _taken(chunks: AsyncIterator[bytes], connection: asyncio.Timeout, patience: float) -> AsyncIterator[bytes]:
+    """Pieces of rows, each of which has to be taken within so many seconds."""
+    loop = asyncio.get_running_loop()
+    async for chunk in chunks:
+        connection.reschedule(loop.time() + patience)
+        yield chunk
+        connection.reschedule(None)
 
 
 async def _write(sink: PipeEnd, data: bytes) -> None:

@@ -10,7 +10,7 @@ from lance_namespace import UpdateTableSchemaMetadataRequest
 from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel
 
-from namespace_server.data.operations import ReadPoint
+from namespace_server.data.reads import ReadPoint
 from namespace_server.rest.exchange import Exchange, QueryModel, RowsRequest
 from namespace_server.rest.headers import read_id, read_name
 from namespace_server.rest.models import BranchQuery, Query

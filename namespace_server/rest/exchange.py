@@ -10,7 +10,7 @@ from typing import Any, Final, get_origin, get_type_hints
 from pydantic import BaseModel, TypeAdapter
 from starlette.types import Receive, Scope
 
-from namespace_server.data.operations import ReadPoint
+from namespace_server.data.reads import ReadPoint
 from namespace_server.rest.headers import (
     Headers,
     read_id,

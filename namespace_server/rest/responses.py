@@ -62,29 +62,34 @@ class RowsResponse(Response):
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         """Send the rows. Raises the namespace errors of the operation, before anything is sent."""
-        async with self._begin(receive) as answer:
-            self._service.saw(answer.catalog_version)
-            headers = [_ROWS, (CATALOG_VERSION, b"%d" % answer.catalog_version), *_table_version(answer.table_version)]
-            last = await anext(answer.chunks, b"")
-            has_begun = False
-            try:
+        has_begun = False
+
+        async def begin(headers: list[Header]) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+        try:
+            async with self._begin(receive) as answer:
+                self._service.saw(answer.catalog_version)
+                version = b"%d" % answer.catalog_version
+                headers = [_ROWS, (CATALOG_VERSION, version), *_table_version(answer.table_version)]
+                last = await anext(answer.chunks, b"")
                 async for chunk in answer.chunks:
                     if not has_begun:
-                        await send({"type": "http.response.start", "status": 200, "headers": headers})
-                        has_begun = True
+                        await begin(headers)
                     await send({"type": "http.response.body", "body": last, "more_body": True})
                     last = chunk
-            except LanceNamespaceError as error:
-                if not has_begun:
-                    raise
-                # Without a last message the HTTP server closes the connection.
-                _log.warning("rows of a query ended before their end: %s", error)
-                return
+        except LanceNamespaceError as error:
             if not has_begun:
-                headers.append((b"content-length", b"%d" % len(last)))
-                await send({"type": "http.response.start", "status": 200, "headers": headers})
-            # The end is sent with the last bytes: a packet of its own would wait for their acknowledgement.
-            await send({"type": "http.response.body", "body": last, "more_body": False})
+                raise
+            # Without a last message the HTTP server closes the connection.
+            _log.warning("rows of a query ended before their end: %s", error)
+            return
+        if not has_begun:
+            await begin([*headers, (b"content-length", b"%d" % len(last))])
+        # The end is sent with the last bytes: a packet of its own would wait for their acknowledgement.
+        await send({"type": "http.response.body", "body": last, "more_body": False})
 
 
 def _table_version(version: int | None) -> list[Header]:

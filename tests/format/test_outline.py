@@ -26,15 +26,16 @@ from lance_core.format.outline import (
 from lance_core.proto import lance_table_pb2 as pb
 
 FRAGMENTS = st.builds(
-    lambda number, deleted, overlaid: pb.DataFragment(
+    lambda number, rows, deleted, overlaid: pb.DataFragment(
         id=number,
-        physical_rows=9,
+        physical_rows=rows,
         files=[pb.DataFile(path="a.lance", fields=[0, -2])],
-        deletion_file=pb.DeletionFile(id=3) if deleted else None,
+        deletion_file=None if deleted is None else pb.DeletionFile(id=3, num_deleted_rows=deleted),
         overlays=[pb.DataOverlayFile()] if overlaid else [],
     ),
     st.sampled_from([0, 1, 7, 2**32, 2**63]),
-    st.booleans(),
+    st.sampled_from([9, 2**31, 0]),
+    st.sampled_from([None, 2, 0]),
     st.booleans(),
 )
 
@@ -59,6 +60,23 @@ def same(one: ManifestFile, other: ManifestFile) -> bool:
     )
 
 
+def rows_of(fragments: list[pb.DataFragment]) -> int | None:
+    deletions = [fragment.deletion_file for fragment in fragments if fragment.HasField("deletion_file")]
+    if not all(fragment.physical_rows for fragment in fragments) or not all(one.num_deleted_rows for one in deletions):
+        return None
+    return sum(fragment.physical_rows for fragment in fragments) - sum(one.num_deleted_rows for one in deletions)
+
+
+@given(st.lists(FRAGMENTS, max_size=3), st.lists(FRAGMENTS, max_size=3))
+def test_facts_of_more_fragments_follow_from_those_of_the_first(
+    first: list[pb.DataFragment], added: list[pb.DataFragment]
+) -> None:
+    for number, fragment in enumerate(first + added):
+        fragment.id = number
+    before = fragment_facts(pb.Manifest(fragments=first))
+    assert before.followed_by(added) == fragment_facts(pb.Manifest(fragments=first + added))
+
+
 @given(st.lists(FRAGMENTS, max_size=5), st.lists(FRAGMENTS, max_size=2))
 def test_an_outline_agrees_with_the_decoded_messages(
     fragments: list[pb.DataFragment], added: list[pb.DataFragment]
@@ -72,6 +90,7 @@ def test_an_outline_agrees_with_the_decoded_messages(
         assert facts.highest == max((fragment.id for fragment in fragments + added), default=-1)
         assert facts.deletion_files == any(fragment.HasField("deletion_file") for fragment in fragments + added)
         assert facts.overlays == any(fragment.overlays for fragment in fragments + added)
+        assert facts.rows == rows_of(fragments + added)
         assert list(fragments_of(either)) == fragments + added
     assert encode_manifest_file(outline, None) == encode_manifest_file(manifest, None)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Response
 from lance_namespace import CountTableRowsRequest, GetTableStatsRequest
 
-from namespace_server.data.operations import plan_request
+from namespace_server.data.reads import plan_request
 from namespace_server.rest.dependencies import At, Service, read_of
 from namespace_server.rest.direct import RowReadRoute
 from namespace_server.rest.models import AnalyzeRequest, ExplainRequest, QueryRequest

@@ -1,0 +1,102 @@
+"""Reads of rows: which version is read, and what its manifest answers without a look at rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
+
+from namespace_server.data.operations import DataAnswer, namespace_errors
+from namespace_server.data.port import TableCatalog
+from table_data.batch_operations import DELIMITER, Json, TableState
+from table_data.jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPoint:
+    """What a read is to see.
+
+    Attributes:
+        catalog_version: The table as it was in this catalog version; None: the newest.
+        least_version: A version of the table that the client has seen before. A read of the newest version fails if
+            that is older: the table was dropped and created again.
+    """
+
+    catalog_version: int | None = None
+    least_version: int | None = None
+
+
+NEWEST: Final = ReadPoint()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRead:
+    """A job on one version of a table, and the catalog version that names it.
+
+    `known` is the answer, if the manifest of the version has it.
+    """
+
+    job: Job
+    table: TableState
+    catalog_version: int
+    known: int | None = None
+
+    def answer(self, value: Any) -> DataAnswer:
+        """A value as the answer."""
+        return DataAnswer(value, self.catalog_version, self.table.version)
+
+
+def plan_read(catalog: TableCatalog, operation: str, request: Json, at: ReadPoint = NEWEST) -> PlannedRead:
+    """Find the version that a read is to see. Blocking; raises the namespace errors of the catalog."""
+    table, catalog_version = catalog.find_table(request, at=at.catalog_version)
+    is_newest = at.catalog_version is None and request.get("version") is None
+    if is_newest and at.least_version is not None and (table.version or 0) < at.least_version:
+        name, found = DELIMITER.join(table.id), table.version or 0
+        raise TableVersionNotFoundError(f"table {name}: expected version {at.least_version} or newer, found {found}")
+    counts_all = operation == "count_table_rows" and not request.get("predicate")
+    known = catalog.row_count(table) if counts_all else None
+    return PlannedRead(Job(operation, request, catalog.storage_options), table, catalog_version, known)
+
+
+def plan_request(request: Json) -> Json:
+    """The request for a plan, at the version and the branch of its query. Raises `InvalidInputError` (13)."""
+    query = request["query"]
+    branches = {name for name in (request.get("branch"), query.get("branch")) if name is not None}
+    if len(branches) > 1:
+        raise InvalidInputError(f"query.branch: expected {request['branch']!r}, found {query['branch']!r}")
+    return {**request, "version": query.get("version"), "branch": next(iter(branches), None)}
+
+
+class Readers(Protocol):
+    """Does reads where it is called."""
+
+    def value(self, job: Job, table: TableState) -> Any:
+        """Do a read whose answer is a JSON value. Raises `ClientError`."""
+        ...
+
+    def rows(self, job: Job, table: TableState) -> bytes:
+        """Do a read whose answer is rows, as an Arrow IPC file. Raises `ClientError`."""
+        ...
+
+
+class RowReads:
+    """The reads of rows of one catalog, in this process. Blocking; thread-safe."""
+
+    def __init__(self, catalog: TableCatalog, readers: Readers) -> None:
+        self._catalog = catalog
+        self._readers = readers
+
+    def value(self, operation: str, request: Json) -> DataAnswer:
+        """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
+        planned = plan_read(self._catalog, operation, request)
+        if planned.known is not None:
+            return planned.answer(planned.known)
+        with namespace_errors():
+            return planned.answer(self._readers.value(planned.job, planned.table))
+
+    def rows(self, operation: str, request: Json) -> bytes:
+        """Answer a read with rows, as an Arrow IPC file. Raises the namespace errors of the operation."""
+        planned = plan_read(self._catalog, operation, request)
+        with namespace_errors():
+            return self._readers.rows(planned.job, planned.table)
