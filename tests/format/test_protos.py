@@ -32,4 +32,5 @@ def test_an_outline_has_the_fields_of_a_manifest_but_for_the_form_of_the_fragmen
         else:
             assert (twin.type, twin.message_type) == (field.type, field.message_type)
     columns = {field.number for field in pb.FragmentColumns.DESCRIPTOR.fields}
-    assert columns == {pb.DataFragment.DESCRIPTOR.fields_by_name[n].number for n in ("id", "deletion_file", "overlays")}
+    names = ("id", "deletion_file", "physical_rows", "overlays")
+    assert columns == {pb.DataFragment.DESCRIPTOR.fields_by_name[name].number for name in names}
