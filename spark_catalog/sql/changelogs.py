@@ -27,6 +27,7 @@ from spark_catalog.streaming.change_rows import (
     COMMIT_VERSION,
     divide,
     read_changed,
+    refuse_taken,
 )
 from spark_catalog.streaming.changes import changes_between
 from spark_catalog.streaming.policy import ChangePolicy
@@ -46,6 +47,7 @@ _ADDED: Final = (
     StructField(COMMIT_VERSION, LongType(), nullable=False),
     StructField(COMMIT_TIMESTAMP, TimestampType(), nullable=False),
 )
+_ADDED_NAMES: Final = frozenset(field.name for field in _ADDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,9 @@ def load(
 
     Raises:
         NoSuchTable: There is no such table.
-        InvalidStatement: There is no such version, the range ends before it begins, or the table has no stable row ids
-            or a column with the name of an added one. (Spark replaces the message of an unsupported operation here.)
+        InvalidCall: A column has the name of an added one.
+        InvalidStatement: There is no such version, the range ends before it begins, or the table has no stable row
+            ids. (Spark replaces the message of an unsupported operation here.)
     """
     name = DELIMITER.join(path)
     state = _state(service, transaction, path, head)
@@ -114,9 +117,7 @@ def load(
             f"them if it was created with TBLPROPERTIES ('{STABLE_ROW_IDS}' = 'true')"
         )
     columns = StructType.fromJson(described["schema"])
-    taken = sorted({field.name for field in _ADDED} & set(columns.names))
-    if taken:
-        raise InvalidStatement(f"{name}: CHANGES: expected no column of the name {', '.join(taken)}, which are added")
+    refuse_taken(f"{name}: CHANGES", columns.names, _ADDED_NAMES)
     ref = {"table": list(path), "uri": state.uri, "from": known, "to": last, "is_open": end is None}
     schema = StructType([*columns.fields, *_ADDED])
     return {"ref": ref, "schema": schema.jsonValue(), "catalog_version": head}
@@ -157,7 +158,7 @@ def _function(shown: StructType) -> bytes:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for parts in batch.column(0).to_pylist():
-                yield from read_changed(pickle.loads(parts), schema)  # noqa: S301 - made by `plan`
+                yield from read_changed(pickle.loads(parts), schema, _ADDED_NAMES)  # noqa: S301 - made by `plan`
 
     pickled: bytes = cloudpickle.dumps((run, shown))
     return pickled

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from namespace_client.http import CatalogServer
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.read import connected
-from spark_catalog.streaming.change_rows import CHANGE_COLUMNS, divide, read_changed, whole_version
+from spark_catalog.streaming.change_rows import CHANGE_COLUMNS, divide, read_changed, refuse_taken, whole_version
 from spark_catalog.streaming.changes import changes_between
 from spark_catalog.streaming.policy import ChangePolicy, Meaning
 from spark_catalog.tables.frames import sized_numbers
@@ -97,8 +97,9 @@ def changes_frame(
     stored = table.open().schema
     wanted = None if columns is None else Scan(tuple(columns))
     read = stored if wanted is None else stored_schema(table, stored, wanted)
-    extra = [(item, kind) for item, kind in CHANGE_COLUMNS.items() if policy.has_types and item not in read.names]
-    read = pa.schema([*read, *(pa.field(item, kind) for item, kind in extra)])
+    added = CHANGE_COLUMNS if policy.has_types else {}
+    refuse_taken(name, read.names, added)
+    read = pa.schema([*read, *added.items()])
     changes = (
         [whole_version(table)]
         if known is None
@@ -111,7 +112,7 @@ def changes_frame(
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from read_changed(tasks[number], arrow)
+                yield from read_changed(tasks[number], arrow, added)
 
     size = sum(changed.rows for changed in changes) * row_width(read)
     return sized_numbers(spark, len(tasks), size).mapInArrow(rows, schema)

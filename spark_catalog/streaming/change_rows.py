@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,7 @@ from spark_catalog.tables.reading import read_split
 from spark_catalog.tables.scans import CREATED_AT, METADATA_COLUMNS, ROW_ID, UPDATED_AT, Scan
 from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS, MIN_ROWS, FragmentSize, Piece, Split, plan_splits
 from spark_catalog.tables.types import cast_batch, spark_schema
+from table_data.errors import InvalidCall
 from table_data.pylance_errors import explained
 
 CHANGE_TYPE: Final = "_change_type"
@@ -29,7 +30,6 @@ row."""
 CHANGED_ROW: Final = "_row_id"
 """Stable id of a changed row. Lance reserves the name `_rowid`, so that changes could not be stored in a table."""
 
-_OF_COMMIT: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
 _MICROSECONDS: Final = 1000
 _SPARSE: Final = 16
 """A fragment of more than this number of rows for each changed one is not read as a whole."""
@@ -49,6 +49,7 @@ class ChangedRows:
         version: Number of the version that changed them.
         timestamp: When it was committed, in milliseconds since the epoch.
         ids: Ids of the rows; None for all rows of the split.
+        is_sparse: Whether these are so few of the fragment that they are looked up.
     """
 
     table: PinnedTable
@@ -57,12 +58,20 @@ class ChangedRows:
     version: int
     timestamp: int
     ids: RowIds | None = None
+    is_sparse: bool = False
 
 
 def with_change_columns(schema: StructType) -> StructType:
-    """A schema with the columns of a change, unless they are there."""
-    missing = [name for name in CHANGE_COLUMNS if name not in schema.names]
-    return StructType([*schema, *spark_schema(pa.schema([(name, CHANGE_COLUMNS[name]) for name in missing]))])
+    """A schema with the columns of a change. Raises `InvalidCall` if it has columns of these names."""
+    refuse_taken("option rows", schema.names, CHANGE_COLUMNS)
+    return StructType([*schema, *spark_schema(pa.schema(list(CHANGE_COLUMNS.items())))])
+
+
+def refuse_taken(name: str, stored: Collection[str], added: Collection[str]) -> None:
+    """Raise `InvalidCall` if a table, called `name` in the message, has columns with names of those that are added."""
+    taken = sorted({*stored} & {*added})
+    if taken:
+        raise InvalidCall(f"{name}: expected no column of the name {', '.join(taken)}, which changes add")
 
 
 def divide(table: PinnedTable, changes: Iterable[VersionChanges]) -> list[tuple[ChangedRows, ...]]:
@@ -95,7 +104,10 @@ def _parts(table: PinnedTable, changed: VersionChanges) -> Iterator[ChangedRows]
     for found in changed.fragments:
         if found.ids is not None:
             split = Split((Piece(found.id),), found.rows, found.bytes)
-            yield ChangedRows(pinned, split, changed.selection, changed.version, changed.timestamp, found.ids)
+            is_sparse = found.rows * _SPARSE < found.among
+            yield ChangedRows(
+                pinned, split, changed.selection, changed.version, changed.timestamp, found.ids, is_sparse
+            )
 
 
 def whole_version(table: PinnedTable) -> VersionChanges:
@@ -117,13 +129,16 @@ def whole_version(table: PinnedTable) -> VersionChanges:
     )
 
 
-def read_changed(parts: Sequence[ChangedRows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_changed(
+    parts: Sequence[ChangedRows], schema: pa.Schema, added: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """Read what a task reads.
 
     Args:
         parts: Changed rows of one task.
-        schema: Schema of the batches. `_change_type`, `_commit_version`, `_commit_timestamp` and `_row_id` may be
-            among the columns.
+        schema: Schema of the batches.
+        added: Columns of the schema that are not stored: `_change_type`, `_commit_version`, `_commit_timestamp` and
+            `_row_id` may be among them.
 
     Yields:
         Batches with exactly that schema.
@@ -131,13 +146,14 @@ def read_changed(parts: Sequence[ChangedRows], schema: pa.Schema) -> Iterator[pa
     Raises:
         VersionGone: A version was cleaned up.
     """
-    stored = [ROW_ID if name == CHANGED_ROW else name for name in schema.names if name not in _OF_COMMIT]
+    read = [ROW_ID if name == CHANGED_ROW and name in added else name for name in schema.names]
+    stored = [name for name in read if name not in added]
     for part in parts:
         with explained(f"{part.table.uri}: version {part.table.version}"):
             for batch in _batches(part, stored, schema):
                 kept, types = _select(batch, part)
                 if kept.num_rows:
-                    yield _complete(kept, types, part, schema)
+                    yield _complete(kept, types, part, schema, read, added)
 
 
 def _batches(part: ChangedRows, stored: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -147,9 +163,7 @@ def _batches(part: ChangedRows, stored: Sequence[str], schema: pa.Schema) -> Ite
         yield from _read(part, (*stored, decides) if decides else stored, schema)
         return
     ids = np.frombuffer(part.ids, "<u8")
-    [piece] = part.split.pieces
-    live = part.table.opened().get_fragment(piece.fragment).count_rows()
-    if len(ids) * _SPARSE >= live:
+    if not part.is_sparse:
         for batch in _read(part, (*stored, ROW_ID), schema):
             found = batch.column(ROW_ID).to_numpy().view(np.uint64)
             yield batch.filter(pa.array(np.isin(found, ids)))
@@ -188,17 +202,20 @@ def _select(batch: pa.RecordBatch, part: ChangedRows) -> tuple[pa.RecordBatch, p
     return kept, pa.repeat(pa.scalar("insert" if part.selection == "created" else "update"), kept.num_rows)
 
 
-def _complete(batch: pa.RecordBatch, types: pa.Array, part: ChangedRows, schema: pa.Schema) -> pa.RecordBatch:
-    of_commit = {
-        COMMIT_VERSION: pa.scalar(part.version, pa.int64()),
-        COMMIT_TIMESTAMP: pa.scalar(part.timestamp * _MICROSECONDS, pa.timestamp("us", "UTC")),
+def _complete(
+    batch: pa.RecordBatch,
+    types: pa.Array,
+    part: ChangedRows,
+    schema: pa.Schema,
+    names: Sequence[str],
+    added: Collection[str],
+) -> pa.RecordBatch:
+    of_change = {
+        CHANGE_TYPE: types,
+        COMMIT_VERSION: pa.repeat(pa.scalar(part.version, pa.int64()), batch.num_rows),
+        COMMIT_TIMESTAMP: pa.repeat(
+            pa.scalar(part.timestamp * _MICROSECONDS, pa.timestamp("us", "UTC")), batch.num_rows
+        ),
     }
-    columns = [
-        types
-        if name == CHANGE_TYPE
-        else pa.repeat(of_commit[name], batch.num_rows)
-        if name in of_commit
-        else batch.column(ROW_ID if name == CHANGED_ROW else name)
-        for name in schema.names
-    ]
+    columns = [of_change[name] if name in added else batch.column(name) for name in names]
     return cast_batch(pa.RecordBatch.from_arrays(columns, names=schema.names), schema)

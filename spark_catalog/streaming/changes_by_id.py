@@ -110,4 +110,4 @@ def _fragment(rows: DifferentRows) -> ChangedFragment:
     if rows.ids is None:
         return ChangedFragment(fragment.id, live, bytes_of(fragment))
     share = -(-bytes_of(fragment) * len(rows.ids) // max(1, live))
-    return ChangedFragment(fragment.id, len(rows.ids), share, rows.ids.astype("<u8").tobytes())
+    return ChangedFragment(fragment.id, len(rows.ids), share, rows.ids.astype("<u8").tobytes(), live)

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from spark_catalog.source.options import StreamReadOptions
 from spark_catalog.source.resolving import connect
-from spark_catalog.streaming.change_rows import ChangedRows, divide, read_changed, whole_version
+from spark_catalog.streaming.change_rows import CHANGE_COLUMNS, ChangedRows, divide, read_changed, whole_version
 from spark_catalog.streaming.changes import changes_between
 from spark_catalog.streaming.spark_limits import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from spark_catalog.tables.pinned import PinnedTable
@@ -112,7 +112,8 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition."""
         assert isinstance(partition, ChangedPartition)
-        return read_changed(partition.parts, self._schema)
+        added = CHANGE_COLUMNS if self._options.policy.has_types else ()
+        return read_changed(partition.parts, self._schema, added)
 
     def _head(self) -> Offset:
         place = self._options.place

@@ -33,12 +33,14 @@ class ChangedFragment:
         rows: Number of the rows, without deleted ones.
         bytes: Bytes of the files that hold them.
         ids: Ids of the rows; None for all rows of the fragment.
+        among: Number of the rows of the fragment, if there are `ids`.
     """
 
     id: int
     rows: int
     bytes: int
     ids: RowIds | None = None
+    among: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,8 +84,13 @@ def test_deleted_rows_are_read_as_they_were(stream: Stream, client: Catalog) -> 
     assert found(deleted, "id", "_change_type") == [(1, "delete"), (2, "delete")]
     with client.begin() as tx:
         tx.create("plain", person(1))
+        tx.create("log", [{"id": 1, "_commit_version": 7}])
     with pytest.raises(InvalidWrite, match="plain: version 1: expected stable row ids"):
         read_changes(stream.spark, stream.catalog, [*stream.namespace, "plain"], 0, deletes="rows")
+    log = [*stream.namespace, "log"]
+    assert found(read_changes(stream.spark, stream.catalog, log, 0, updates="fail"), "_commit_version") == [(7,)]
+    with pytest.raises(InvalidWrite, match="log: expected no column of the name _commit_version, which changes add"):
+        read_changes(stream.spark, stream.catalog, log, 0)
 
 
 @pytest.mark.parametrize(("first", "last"), [(3, 2), (-1, 2), (0, 3), (0, 0)])

@@ -24,6 +24,7 @@ from table_data.errors import InvalidCall
 
 EVERY = ChangePolicy("rows", "rows", "rows", has_images=True)
 SCHEMA = pa.schema({"id": pa.int64(), "x": pa.int64(), "_row_id": pa.int64()})
+ADDED = ("_row_id", "_change_type", "_commit_version")
 CHANGES = pa.schema([*SCHEMA, ("_change_type", pa.string()), ("_commit_version", pa.int64())])
 
 
@@ -76,9 +77,8 @@ class Walk:
 def found(uri: str, last: int, policy: ChangePolicy = EVERY, start: int = 0) -> list[tuple[Any, ...]]:
     changes = changes_between("t", uri, start, last, policy, {})
     tasks = divide(PinnedTable(uri, last), changes)
-    return [
-        tuple(row.values()) for parts in tasks for batch in read_changed(parts, CHANGES) for row in batch.to_pylist()
-    ]
+    batches = (batch for parts in tasks for batch in read_changed(parts, CHANGES, ADDED))
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
