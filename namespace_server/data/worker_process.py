@@ -20,7 +20,7 @@ def start_worker(memory: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(  # noqa: S603 - this interpreter and our module
-            [sys.executable, "-m", "table_data.worker", str(theirs.fileno()), str(memory)],
+            [sys.executable, "-P", "-m", "table_data.worker", str(theirs.fileno()), str(memory)],
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             process_group=0,  # an interrupt from the terminal is for the server

@@ -90,6 +90,18 @@ def test_one_process_does_one_read_after_another(ten: TableState) -> None:
     play(scene)
 
 
+def test_a_process_takes_no_modules_from_the_directory_it_is_started_in(
+    ten: TableState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lance.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+
+    async def scene(pool: ReadPool) -> None:
+        assert await pool.value(COUNT, ten) == 10
+
+    play(scene)
+
+
 def test_rows_come_whole_whether_few_or_many(ten: TableState, many: TableState) -> None:
     async def scene(pool: ReadPool) -> None:
         for read, rows in ((ten, 10), (many, MANY), (ten, 10)):
