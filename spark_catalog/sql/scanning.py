@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-
 import pyarrow as pa
 
 from lance_core.data import arrow_schema
 from lance_core.proto import lance_table_pb2 as pb
 from spark_catalog.sql.schemas import parse_schema
+from spark_catalog.sql.split_server import SplitRead, encode_split
 from spark_catalog.sql.tables import Versions, resolve
-from spark_catalog.sql.tasks import Read, partition_bytes, read_function
 from spark_catalog.sql.transactions import SqlTransaction
+from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.row_counts import rows_in, rows_of
-from spark_catalog.tables.splits import FragmentSize, plan_splits
+from spark_catalog.tables.scans import Scan
+from spark_catalog.tables.splits import MAX_ROWS, MIN_ROWS, FragmentSize, Split, plan_splits
+from spark_catalog.tables.types import arrow_schema as shown_arrow_schema
 from spark_catalog.tables.types import row_width
 from table_data.batch_operations import Json
 
@@ -27,8 +28,22 @@ def plan_scan(
     schema: Json,
     filter: str | None,  # noqa: A002 - the name in the call
     limit: int,
+    counts: bool,
+    tasks: int,
 ) -> Json:
-    """The function and the partitions of a scan, its rows before the filter, and their bytes in memory."""
+    """What the tasks of a scan read, its rows before the filter, and their bytes in memory.
+
+    Args:
+        versions: Manifests of published versions.
+        transaction: The transaction that the table is read in.
+        table: Name of the table.
+        ref: The version.
+        schema: Columns of the rows in Spark; for a count, those that hold it.
+        filter: SQL expression of Lance.
+        limit: Largest number of rows of each task, or -1.
+        counts: Whether each task returns one row with the number of its rows.
+        tasks: Number of tasks that run at the same time.
+    """
     del table
     version, file = resolve(versions, transaction, ref)
     shown = parse_schema(schema)
@@ -36,12 +51,21 @@ def plan_scan(
     read = pa.schema([stored.field(name) for name in shown.names if name in stored.names])
     share = row_width(read) / row_width(stored)
     sizes = [_size(fragment, share) for fragment in file.manifest.fragments]
-    splits = plan_splits(sizes, divisible=filter is None, limit=limit if filter is None and limit >= 0 else None)
     rows = sum(size.rows for size in sizes)
+    splits = plan_splits(
+        sizes,
+        max_rows=min(MAX_ROWS, max(-(-rows // tasks), MIN_ROWS)),
+        divisible=filter is None,
+        limit=limit if filter is None and limit >= 0 else None,
+    )
+    if counts:
+        splits = splits or [Split((), 0, 0)]
+    scan = Scan(() if counts else tuple(shown.names), filter, limit if limit >= 0 else None)
+    pinned = PinnedTable(version.uri, version.version, version.storage_options, file.identity.sha256, version.manifest)
     return {
-        "function": _text(read_function(Read(version, shown, filter, limit if limit >= 0 else None))),
-        "partitions": [_text(partition_bytes(split.pieces)) for split in splits],
-        "rows": rows,
+        "read": SplitRead(pinned, scan, shown_arrow_schema(shown), counts).encode(),
+        "splits": [encode_split(split) for split in splits],
+        "rows": len(splits) if counts else rows,
         "bytes": max(rows * row_width(read), sum(size.bytes for size in sizes), 1),
         "version": file.version,
     }
@@ -56,7 +80,3 @@ def count_rows(versions: Versions, transaction: SqlTransaction | None, ref: Json
 def _size(fragment: pb.DataFragment, share: float) -> FragmentSize:
     stored = sum(int(file.file_size_bytes) for file in fragment.files)
     return FragmentSize(int(fragment.id), rows_in(fragment), int(stored * share))
-
-
-def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode()

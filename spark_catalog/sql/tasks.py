@@ -1,4 +1,4 @@
-"""What tasks run: reads of one version, and writes of rows or of changed rows. Nothing here asks the catalog.
+"""What tasks run: writes of rows or of changed rows. Nothing here asks the catalog.
 
 Spark passes the functions as pickled bytes. `pyspark.cloudpickle` pickles the inner functions of this module by value,
 and what they call by reference: executors import this package.
@@ -24,13 +24,9 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from lance_core.data import DATA_STORAGE_VERSION
 from spark_catalog.staging import FILE_ROWS, StageTarget, fit_batch
-from spark_catalog.tables.scans import ROW_ADDRESS, ROW_ID
-from spark_catalog.tables.splits import Piece
-from spark_catalog.tables.types import arrow_schema, cast_batch
 
 ADDRESS, IDENTITY, HAS_ROW = "__address", "__id", "__has_row"
 _OLD_COLUMNS = 3
-_BATCH_ROWS = 65_536
 _FILE_BYTES = 90 << 30
 _REPORT = StructType([StructField("message", BinaryType())])
 
@@ -52,16 +48,6 @@ class TableVersion:
         if self.manifest is not None:
             return lance.LanceDataset(self.uri, serialized_manifest=self.manifest, storage_options=options)
         return lance.dataset(self.uri, version=self.version, storage_options=options)
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A scan of one version. `limit` holds for each task."""
-
-    table: TableVersion
-    shown: StructType
-    filter: str | None
-    limit: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,22 +116,6 @@ class Report:
         )
 
 
-def read_function(read: Read) -> bytes:
-    """The function that reads one partition, for Spark."""
-
-    def run(batches: _Batches) -> _Batches:
-        for batch in batches:
-            for encoded in batch.column(0).to_pylist():
-                yield from read_pieces(read, [Piece(**piece) for piece in json.loads(encoded)])
-
-    return _command(run, read.shown)
-
-
-def partition_bytes(pieces: Sequence[Piece]) -> bytes:
-    """A partition, for Spark."""
-    return json.dumps([asdict(piece) for piece in pieces]).encode()
-
-
 def write_function(write: Write, *, changes: bool) -> bytes:
     """The function that writes one partition, for Spark; `changes` for rows of `ChangedRows`."""
 
@@ -159,31 +129,6 @@ def write_function(write: Write, *, changes: bool) -> bytes:
 def _command(run: Callable[[_Batches], _Batches], result: StructType) -> bytes:
     pickled: bytes = cloudpickle.dumps((run, result))
     return pickled
-
-
-def read_pieces(read: Read, pieces: Sequence[Piece]) -> _Batches:
-    """The rows of some fragments, in the types of Spark."""
-    dataset = read.table.open()
-    wanted = arrow_schema(read.shown)
-    columns = [name for name in wanted.names if name not in (ROW_ADDRESS, ROW_ID)]
-    left = read.limit
-    for piece in pieces:
-        if left is not None and left <= 0:
-            return
-        scanner = dataset.scanner(
-            columns=columns,
-            filter=read.filter,
-            fragments=[dataset.get_fragment(piece.fragment)],
-            with_row_address=ROW_ADDRESS in wanted.names,
-            with_row_id=ROW_ID in wanted.names,
-            offset=piece.start or None,
-            limit=piece.rows if left is None else min(left, piece.rows or left),
-            batch_size=_BATCH_ROWS,
-        )
-        for batch in scanner.to_batches():
-            if left is not None:
-                left -= batch.num_rows
-            yield cast_batch(batch.select(wanted.names), wanted)
 
 
 def write_rows(write: Write, batches: _Batches) -> Report:

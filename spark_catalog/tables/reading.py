@@ -48,6 +48,11 @@ def read_split(table: PinnedTable, scan: Scan, split: Split, schema: pa.Schema) 
                 yield cast_batch(batch.select(schema.names), schema)
 
 
+def count_split(table: PinnedTable, scan: Scan, split: Split) -> int:
+    """Number of rows of a split that match the filter of the scan. Reads the columns of the filter only."""
+    return sum(scanner.count_rows() for scanner in _scanners(table.opened(), scan, split))
+
+
 def scanner_options(scan: Scan) -> dict[str, Any]:
     """What pylance takes for the columns, filter, limit and search of a scan."""
     options: dict[str, Any] = {

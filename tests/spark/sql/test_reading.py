@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+import struct
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,11 +12,12 @@ import lance
 import pyarrow as pa
 import pytest
 from pyspark.errors import IllegalArgumentException, UnsupportedOperationException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from namespace_client import Catalog
 from namespace_client.http import CatalogServer
+from spark_catalog import lance_transaction
 from tests.spark.sql.conftest import NewSession
 
 
@@ -45,7 +48,7 @@ def test_columns_filters_and_limits_are_pushed(sql: SparkSession, numbers: str) 
 
 
 def test_filters_that_lance_answers_in_another_way_stay_in_spark(sql: SparkSession, numbers: str) -> None:
-    for predicate in ("x > 3.5", "id + 1 = 5", "upper(word) = 'W1'", "x = 0.0 OR id = 1"):
+    for predicate in ("x IN (1.0, 3.5)", "id + 1 = 5", "upper(word) = 'W1'", "x = x OR id = 1"):
         text = plan(sql, f"SELECT word FROM {numbers} WHERE {predicate}")
         pushed = text.partition("filter ")[2].partition(", limit")[0]
         assert pushed in {"none", "(`x` IS NOT NULL)", "(`id` IS NOT NULL)", "(`word` IS NOT NULL)"}, predicate
@@ -54,12 +57,52 @@ def test_filters_that_lance_answers_in_another_way_stay_in_spark(sql: SparkSessi
     assert "(`id` = 7)" in both
 
 
+def test_doubles_are_compared_as_spark_does(sql: SparkSession, ns: str, server_url: str) -> None:
+    """NaN of either sign is above all numbers, and 0.0 is -0.0."""
+    nan = struct.unpack("<2d", struct.pack("<2Q", 0x7FF8000000000000, 0xFFF8000000000001))
+    numbers = [*nan, 0.0, -0.0, math.inf, -math.inf, 5e-324, -5e-324, 1.5, -1.5, 0.1, 1e300, None]
+    written = pa.table({"id": pa.array(range(len(numbers)), pa.int64()), "x": pa.array(numbers, pa.float64())})
+    with Catalog.connect(server_url, namespace=[ns.removeprefix("lance.")]) as other, other.begin() as tx:
+        tx.create("doubles", written)
+    sql.createDataFrame(written.to_pylist(), "id long, x double").createOrReplaceTempView("same")
+    comparisons = [
+        f"{negation} {left} {operator} {right}"
+        for operator in ("=", "<", "<=", ">", ">=", "<>")
+        for number in ("0.0D", "-0.0D", "1.5D", "5E-324D")
+        for negation, left, right in (("", "x", number), ("", number, "x"), ("NOT", "x", number))
+    ]
+
+    def found(table: str) -> list[Row]:
+        return sql.sql(
+            " UNION ALL ".join(
+                f"SELECT '{comparison}' AS c, collect_list(id) FROM {table} WHERE {comparison}"
+                for comparison in comparisons
+            )
+        ).collect()
+
+    assert found(f"{ns}.doubles") == found("same")
+    text = plan(sql, f"SELECT id FROM {ns}.doubles WHERE x > 1.5D")
+    assert "(`x` > 1.5 OR isnan(`x`))" in text
+    assert "Filter" not in text.replace("RuntimeFilters", "").replace("filter", "")
+
+
 def test_a_count_reads_no_rows(sql: SparkSession, numbers: str) -> None:
     text = plan(sql, f"SELECT count(*) FROM {numbers}")
     assert "LocalTableScan" in text or "count of" in text
     assert "BatchScan" not in text
     assert sql.sql(f"SELECT count(*) FROM {numbers}").collect() == [(1000,)]
-    assert sql.sql(f"SELECT count(*) FROM {numbers} WHERE id >= 500").collect() == [(500,)]
+    filtered = f"SELECT count(*), count(1) FROM {numbers} WHERE id >= 500"
+    assert "columns count_0, filter" in plan(sql, filtered)
+    assert sql.sql(filtered).collect() == [(500, 500)]
+    assert sql.sql(f"SELECT count(*) FROM {numbers} WHERE id < 0").collect() == [(0,)]
+    assert sql.sql(f"SELECT count(*) FROM {numbers} WHERE id >= 500 AND x + 1 > 300").collect() == [(102,)]
+    sql.sql(f"DELETE FROM {numbers} WHERE id % 2 = 0")
+    assert sql.sql(filtered).collect() == [(250, 250)]
+    with lance_transaction(sql):
+        sql.sql(f"INSERT INTO {numbers} (id) VALUES (1000)")
+        assert sql.sql(filtered).collect() == [(251, 251)]
+        sql.sql(f"TRUNCATE TABLE {numbers}")
+        assert sql.sql(filtered).collect() == [(0, 0)]
 
 
 def test_the_planner_knows_the_size(sql: SparkSession, numbers: str, catalog: CatalogServer) -> None:

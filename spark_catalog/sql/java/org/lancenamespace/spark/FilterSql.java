@@ -12,6 +12,7 @@ import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.ShortType;
@@ -22,8 +23,9 @@ import org.apache.spark.sql.types.StructType;
 /**
  * Filters of Spark as SQL of Lance, where both give the same answer for every row.
  *
- * <p>Floating point numbers are left to Spark, which has another order of them: there NaN equals NaN and 0.0 equals
- * -0.0. Decimals, timestamps and nested columns are left to Spark, too.
+ * <p>Spark orders NaN above all numbers and takes 0.0 and -0.0 for equal. Lance orders them by their bits, so the sign
+ * of a NaN counts. A comparison of a double with a number is written so that the difference does not show. Other
+ * filters on floating point numbers are left to Spark, as those on decimals, timestamps and nested columns are.
  */
 final class FilterSql {
   private static final int LAST_YEAR = 9999;
@@ -78,6 +80,12 @@ final class FilterSql {
       case "<=":
       case ">":
       case ">=":
+        if (isDouble(parts[0]) && parts[1] instanceof Literal<?> number) {
+          return doubles(parts[0], predicate.name(), number);
+        }
+        if (isDouble(parts[1]) && parts[0] instanceof Literal<?> number) {
+          return doubles(parts[1], predicate.name().replace('<', ' ').replace('>', '<').replace(' ', '>'), number);
+        }
         return "(" + operand(parts[0]) + " " + predicate.name() + " " + operand(parts[1]) + ")";
       case "<>":
         return "(" + operand(parts[0]) + " <> " + operand(parts[1]) + ")";
@@ -111,6 +119,30 @@ final class FilterSql {
       throw new NotExpressible();
     }
     return "(" + operand(parts[0]) + " IN (" + String.join(", ", values) + "))";
+  }
+
+  private boolean isDouble(Expression expression) {
+    return expression instanceof NamedReference reference && reference.fieldNames().length == 1
+        && field(reference).dataType() instanceof DoubleType;
+  }
+
+  private String doubles(Expression column, String operator, Literal<?> literal) {
+    if (!(literal.value() instanceof Double number) || !Double.isFinite(number)) {
+      throw new NotExpressible();
+    }
+    String name = anyColumn(column);
+    String isNan = "isnan(" + name + ")";
+    String above = number == 0 ? Double.toString(Double.MIN_VALUE) : number.toString();
+    String below = number == 0 ? Double.toString(-Double.MIN_VALUE) : number.toString();
+    boolean isZero = number == 0;
+    return switch (operator) {
+      case ">" -> "(" + name + (isZero ? " >= " : " > ") + above + " OR " + isNan + ")";
+      case ">=" -> "(" + name + (isZero ? " > " : " >= ") + below + " OR " + isNan + ")";
+      case "<" -> "(" + name + (isZero ? " <= " : " < ") + below + " AND NOT " + isNan + ")";
+      case "<=" -> "(" + name + (isZero ? " < " : " <= ") + above + " AND NOT " + isNan + ")";
+      default -> isZero ? "(" + name + " > " + below + " AND " + name + " < " + above + ")"
+          : "(" + name + " = " + number + ")";
+    };
   }
 
   private String operand(Expression expression) {

@@ -1,8 +1,6 @@
 package org.lancenamespace.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
@@ -58,15 +56,16 @@ final class LanceScan implements SupportsReportStatistics {
 
   @Override
   public Batch toBatch() {
-    try {
-      List<byte[]> partitions = new ArrayList<>();
-      for (JsonNode partition : plan.get("partitions")) {
-        partitions.add(partition.binaryValue());
-      }
-      return PythonSource.reader(table.calls().settings(), schema, plan.get("function").binaryValue(), partitions);
-    } catch (IOException error) {
-      throw new UncheckedIOException(error);
-    }
+    List<String> splits = new ArrayList<>();
+    plan.get("splits").forEach(split -> splits.add(split.asText()));
+    SplitProcess.Command python =
+        new SplitProcess.Command(table.calls().settings().workerPython(), PythonSource.sentPackages());
+    return new SplitBatch(python, plan.get("read").asText(), splits);
+  }
+
+  @Override
+  public ColumnarSupportMode columnarSupportMode() {
+    return ColumnarSupportMode.SUPPORTED;
   }
 
   @Override

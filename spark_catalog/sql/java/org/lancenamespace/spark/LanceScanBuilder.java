@@ -3,8 +3,10 @@ package org.lancenamespace.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
@@ -18,7 +20,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** A scan of one version: columns that are read, filters and a limit of Lance, and counts from metadata. */
+/** A scan of one version: columns that are read, filters and a limit of Lance, and counts: from metadata, or by tasks with a filter. */
 final class LanceScanBuilder
     implements SupportsPushDownRequiredColumns, SupportsPushDownV2Filters, SupportsPushDownLimit,
         SupportsPushDownAggregates {
@@ -82,7 +84,7 @@ final class LanceScanBuilder
 
   @Override
   public boolean supportCompletePushDown(Aggregation aggregation) {
-    return isCount(aggregation);
+    return isCount(aggregation) && filters.isEmpty();
   }
 
   @Override
@@ -95,7 +97,7 @@ final class LanceScanBuilder
   }
 
   private boolean isCount(Aggregation aggregation) {
-    if (aggregation.groupByExpressions().length > 0 || !filters.isEmpty() || limit >= 0) {
+    if (aggregation.groupByExpressions().length > 0 || limit >= 0) {
       return false;
     }
     for (AggregateFunc function : aggregation.aggregateExpressions()) {
@@ -108,15 +110,17 @@ final class LanceScanBuilder
 
   @Override
   public Scan build() {
-    if (counts > 0) {
+    if (counts > 0 && filters.isEmpty()) {
       return counted();
     }
-    StructType read = columns.isEmpty() ? narrowest() : columns;
+    StructType read = counts > 0 ? countColumns() : columns;
     ObjectNode arguments = table.calls().arguments(table.identifier());
     arguments.set("ref", table.ref());
     arguments.set("schema", Calls.json(read));
     arguments.put("filter", filters.isEmpty() ? null : String.join(" AND ", filters));
     arguments.put("limit", limit);
+    arguments.put("counts", counts > 0);
+    arguments.put("tasks", SparkSession.active().sparkContext().defaultParallelism());
     JsonNode plan = table.calls().call("plan_scan", arguments);
     return new LanceScan(table, read, filters, limit, plan);
   }
@@ -125,23 +129,16 @@ final class LanceScanBuilder
     ObjectNode arguments = table.calls().arguments(table.identifier());
     arguments.set("ref", table.ref());
     long rows = table.calls().call("count_rows", arguments).asLong();
-    StructType schema = new StructType();
     Object[] values = new Object[counts];
-    for (int place = 0; place < counts; place++) {
-      schema = schema.add("count_" + place, DataTypes.LongType, false);
-      values[place] = rows;
-    }
-    return new RowsScan("count of " + table.name(), schema, values);
+    Arrays.fill(values, rows);
+    return new RowsScan("count of " + table.name(), countColumns(), values);
   }
 
-  /** Spark counts the rows of a scan without columns. Lance has to read one of them. */
-  private StructType narrowest() {
-    StructField best = null;
-    for (StructField field : table.type().fields()) {
-      if (best == null || field.dataType().defaultSize() < best.dataType().defaultSize()) {
-        best = field;
-      }
+  private StructType countColumns() {
+    StructType schema = new StructType();
+    for (int place = 0; place < counts; place++) {
+      schema = schema.add("count_" + place, DataTypes.LongType, false);
     }
-    return best == null ? columns : new StructType(new StructField[] {best});
+    return schema;
   }
 }
