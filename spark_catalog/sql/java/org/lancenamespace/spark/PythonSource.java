@@ -6,8 +6,10 @@ import java.util.Map;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.api.python.SimplePythonFunction;
+import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceWriteInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
@@ -16,6 +18,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Spark's Python data sources, with the functions of tasks from the Python process of the catalog.
@@ -36,6 +39,14 @@ final class PythonSource extends PythonDataSourceV2 {
   @Override
   public UserDefinedPythonDataSource source() {
     return source;
+  }
+
+  static Batch reader(Settings settings, StructType schema, byte[] function, List<byte[]> partitions) {
+    PythonSource source = new PythonSource(settings, null);
+    source.setReadInfo(
+        new PythonDataSourceReadInfo(function, CollectionConverters.asScala(new ArrayList<>(partitions)).toSeq()));
+    PythonTable table = new PythonTable(source, NAME, schema);
+    return table.newScanBuilder(CaseInsensitiveStringMap.empty()).build().toBatch();
   }
 
   static BatchWrite writer(Settings settings, LogicalWriteInfo info, byte[] function) {
