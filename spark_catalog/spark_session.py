@@ -12,6 +12,10 @@ from pyspark.sql import SparkSession
 
 from spark_catalog.errors import InvalidWrite
 
+JAVA_PACKAGE: Final = "org.lancenamespace.spark"
+EXTENSIONS: Final = f"{JAVA_PACKAGE}.LanceExtensions"
+"""The extensions of a session with SQL. They are in the jar of the SQL catalog."""
+
 WORKER_OPTIONS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

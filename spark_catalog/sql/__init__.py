@@ -16,7 +16,6 @@ travel           earlier versions
 metadata_tables  `t.history` and its like
 procedures       `CALL lance.system.*`
 tasks            what tasks of writes run
-split_server     the Python process of an executor, which reads splits for tasks
 schemas          schemas of Spark and of Arrow
 server           requests to the server
 errors           exceptions

@@ -12,10 +12,9 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from spark_catalog.errors import InvalidWrite, ServerUnreachable
+from spark_catalog.spark_session import EXTENSIONS, JAVA_PACKAGE
 
 JAR = Path(__file__).resolve().parent / "lance-catalog.jar"
-JAVA_PACKAGE = "org.lancenamespace.spark"
-EXTENSIONS = f"{JAVA_PACKAGE}.LanceExtensions"
 _OLDEST_PYSPARK, _NEWEST_PYSPARK = (4, 1), (4, 3)
 _WITH_TRANSACTIONS = (4, 2)
 _OLDEST_JAVA = 17

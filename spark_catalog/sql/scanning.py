@@ -7,12 +7,12 @@ import pyarrow as pa
 from lance_core.data import arrow_schema
 from lance_core.proto import lance_table_pb2 as pb
 from spark_catalog.sql.schemas import parse_schema
-from spark_catalog.sql.split_server import SplitRead, encode_split
 from spark_catalog.sql.tables import Versions, resolve
 from spark_catalog.sql.transactions import SqlTransaction
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.row_counts import rows_in, rows_of
 from spark_catalog.tables.scans import Scan
+from spark_catalog.tables.split_server import SplitRead, encode_split
 from spark_catalog.tables.splits import MAX_ROWS, MIN_ROWS, FragmentSize, Split, plan_splits
 from spark_catalog.tables.types import arrow_schema as shown_arrow_schema
 from spark_catalog.tables.types import row_width

@@ -10,11 +10,9 @@ from pyspark.sql import SparkSession
 
 from namespace_client.staged_transaction import Isolation
 from spark_catalog.shipping import package_zip
-from spark_catalog.spark_session import WORKER_OPTIONS, choose_python, option_of
+from spark_catalog.spark_session import EXTENSIONS, JAVA_PACKAGE, WORKER_OPTIONS, choose_python, option_of
 from spark_catalog.sql.requirements import (
-    EXTENSIONS,
     JAR,
-    JAVA_PACKAGE,
     check_jar,
     check_java,
     check_pyspark,

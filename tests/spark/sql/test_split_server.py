@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_catalog.sql.split_server import SplitRead, SplitServer, encode_split
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.scans import Scan
+from spark_catalog.tables.split_server import SplitRead, SplitServer, encode_split
 from spark_catalog.tables.splits import Piece, Split
 
 ROWS = 1000
@@ -117,7 +117,7 @@ def processes() -> list[int]:
             grandparent = Path(f"/proc/{parent}/stat").read_text().rpartition(") ")[2].split()[1]
         except (OSError, IndexError):
             continue
-        if b"spark_catalog.sql.split_server" in arguments and int(grandparent) == os.getpid():
+        if b"spark_catalog.tables.split_server" in arguments and int(grandparent) == os.getpid():
             found.append(int(entry.name))
     return found
 

@@ -1,9 +1,7 @@
 package org.lancenamespace.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.OptionalLong;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
@@ -39,28 +37,12 @@ final class LanceScan implements SupportsReportStatistics {
 
   @Override
   public Statistics estimateStatistics() {
-    long rows = plan.get("rows").asLong();
-    long bytes = plan.get("bytes").asLong();
-    return new Statistics() {
-      @Override
-      public OptionalLong sizeInBytes() {
-        return OptionalLong.of(bytes);
-      }
-
-      @Override
-      public OptionalLong numRows() {
-        return OptionalLong.of(rows);
-      }
-    };
+    return ScanSize.of(plan);
   }
 
   @Override
   public Batch toBatch() {
-    List<String> splits = new ArrayList<>();
-    plan.get("splits").forEach(split -> splits.add(split.asText()));
-    SplitProcess.Command python =
-        new SplitProcess.Command(table.calls().settings().workerPython(), PythonSource.sentPackages());
-    return new SplitBatch(python, plan.get("read").asText(), splits);
+    return SplitBatch.of(table.calls().settings().workerPython(), plan);
   }
 
   @Override

@@ -33,7 +33,7 @@ record Settings(
       throw new IllegalArgumentException(
           "spark.sql.catalog." + catalog + ".uri: expected the address of a catalog server, found none");
     }
-    String worker = environment("PYSPARK_PYTHON", "python3");
+    String worker = workerPythonOfEnvironment();
     String python = options.getOrDefault("python", environment("PYSPARK_DRIVER_PYTHON", worker));
     Map<String, String> storage = new TreeMap<>();
     options.asCaseSensitiveMap().forEach((key, value) -> {
@@ -43,6 +43,10 @@ record Settings(
     });
     return new Settings(uri, options.get("token"), python, options.getOrDefault("worker-python", worker),
         options.getOrDefault("python-version", "3.11"), options.getOrDefault("isolation", "snapshot"), storage);
+  }
+
+  static String workerPythonOfEnvironment() {
+    return environment("PYSPARK_PYTHON", "python3");
   }
 
   private static String environment(String name, String absent) {

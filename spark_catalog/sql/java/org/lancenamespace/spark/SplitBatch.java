@@ -1,5 +1,7 @@
 package org.lancenamespace.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.Batch;
@@ -16,6 +18,14 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * @param splits the splits, as the process takes them
  */
 record SplitBatch(SplitProcess.Command python, String read, List<String> splits) implements Batch {
+  /** The batch of a plan of Python. */
+  static SplitBatch of(String workerPython, JsonNode plan) {
+    List<String> splits = new ArrayList<>();
+    plan.get("splits").forEach(split -> splits.add(split.asText()));
+    SplitProcess.Command python = new SplitProcess.Command(workerPython, PythonSource.sentPackages());
+    return new SplitBatch(python, plan.get("read").asText(), splits);
+  }
+
   @Override
   public InputPartition[] planInputPartitions() {
     return splits.stream().map(SplitPartition::new).toArray(InputPartition[]::new);

@@ -37,7 +37,7 @@ final class SplitProcess {
    */
   record Command(String python, List<String> packages) implements Serializable {
     private ProcessBuilder builder() {
-      ProcessBuilder builder = new ProcessBuilder(python, "-m", "spark_catalog.sql.split_server");
+      ProcessBuilder builder = new ProcessBuilder(python, "-m", "spark_catalog.tables.split_server");
       // For executors that have pyspark from Spark only, not among the packages of the interpreter.
       builder.command().addAll(List.of(PythonSource.sparkPythonPath().split(File.pathSeparator)));
       List<String> path = new ArrayList<>();
@@ -75,7 +75,7 @@ final class SplitProcess {
       log.start();
     } catch (IOException error) {
       throw new UncheckedIOException("Python process of an executor: expected to start " + command.python()
-          + " -m spark_catalog.sql.split_server, found: " + error.getMessage(), error);
+          + " -m spark_catalog.tables.split_server, found: " + error.getMessage(), error);
     }
     address = UnixDomainSocketAddress.of(path);
   }
