@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -18,11 +19,15 @@ from lance_core.format.manifest import parse_manifest_file, serialized_manifest
 from spark_catalog import CatalogServer, GraphWrite
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.read import read_graph, read_pinned, read_table
-from spark_catalog.tables.frames import scan_frame
+from spark_catalog.tables.frames import columnar_frame, mapped_frame, scan_frame
 from spark_catalog.tables.pinned import MAX_OPEN, PinnedTable
-from spark_catalog.tables.planned import count_rows, plan_scan
+from spark_catalog.tables.planned import PlannedScan, count_rows, plan_scan
+from spark_catalog.tables.scans import Scan
 
 pytestmark = pytest.mark.spark
+
+MakeFrame = Callable[[SparkSession, PlannedScan], DataFrame]
+with_and_without_the_jar = pytest.mark.parametrize("make", [columnar_frame, mapped_frame])
 
 NOON = datetime(2013, 7, 1, 12, tzinfo=UTC)
 WALL_CLOCK = NOON.replace(tzinfo=None)
@@ -128,12 +133,13 @@ def test_blobs_are_read_as_bytes(spark: SparkSession, uri: str) -> None:
     assert [bytes(row.blob or b"") for row in frame.orderBy("a").collect()] == [b"one", b"", b""]
 
 
-def test_a_large_fragment_is_read_by_several_tasks(spark: SparkSession, uri: str) -> None:
+@with_and_without_the_jar
+def test_a_large_fragment_is_read_by_several_tasks(spark: SparkSession, uri: str, make: MakeFrame) -> None:
     dataset = lance.write_dataset(pa.table({"a": range(600_000)}), uri, max_rows_per_file=10**6)
     dataset.delete("a % 3 = 0 AND a < 300000")
     planned = plan_scan(PinnedTable(uri, 2), max_rows=100_000)
     assert [split.rows for split in planned.splits] == [100_000] * 5
-    frame = scan_frame(spark, planned)
+    frame = make(spark, planned)
     assert frame.rdd.getNumPartitions() == 5
     counted = frame.selectExpr("count(*) n", "count(DISTINCT a) d", "sum(a) s").first()
     expected = [a for a in range(600_000) if a % 3 or a >= 300_000]
@@ -160,20 +166,24 @@ def optimized_size(frame: DataFrame) -> int:
     return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
 
-def test_spark_knows_how_large_a_table_is(spark: SparkSession, uri: str) -> None:
+@with_and_without_the_jar
+def test_spark_knows_how_large_a_table_is(spark: SparkSession, uri: str, make: MakeFrame) -> None:
     lance.write_dataset(pa.table({"a": range(200_000), "b": range(200_000)}), uri)
-    whole = read_pinned(spark, PinnedTable(uri, 1))
+    whole = make(spark, plan_scan(PinnedTable(uri, 1)))
     assert 200_000 * 24 <= optimized_size(whole) <= 200_000 * 24 * 1.05
-    narrow = read_pinned(spark, PinnedTable(uri, 1), columns=["a"])
+    narrow = make(spark, plan_scan(PinnedTable(uri, 1), Scan(("a",))))
     assert 200_000 * 16 <= optimized_size(narrow) <= 200_000 * 16 * 1.05
     assert optimized_size(whole.select("a")) < optimized_size(whole)
-    assert optimized_size(read_pinned(spark, PinnedTable(uri, 1), limit=10)) < 10_000
+    assert optimized_size(make(spark, plan_scan(PinnedTable(uri, 1), Scan(limit=10)))) < 10_000
 
 
+@with_and_without_the_jar
 @pytest.mark.parametrize(("threshold", "chosen"), [("1m", "SortMergeJoin"), ("100m", "BroadcastHashJoin")])
-def test_a_table_is_broadcast_only_if_it_fits(spark: SparkSession, uri: str, threshold: str, chosen: str) -> None:
+def test_a_table_is_broadcast_only_if_it_fits(
+    spark: SparkSession, uri: str, threshold: str, chosen: str, make: MakeFrame
+) -> None:
     lance.write_dataset(pa.table({"a": range(200_000)}), uri)
-    frame = read_pinned(spark, PinnedTable(uri, 1))
+    frame = make(spark, plan_scan(PinnedTable(uri, 1)))
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
     try:
         joined = spark.range(10**9).join(frame, F.col("id") == F.col("a"), "left_semi")
