@@ -35,9 +35,9 @@ def run(directory: Path, nodes: int = NODES, edges: int = EDGES) -> Report:
         "Reads by Spark",
         f"Medians of {REPEATS} runs after {UNCOUNTED} that are not counted, in one session with a task for each of "
         f"{os.cpu_count()} cores. {count(edges)} edges of {count(nodes)} persons; an edge has two ends, a day and a "
-        "weight. Rows are read and dropped. Parquet files are compressed as Spark does by default. Spark broadcasts the "
-        "persons of Parquet, which it takes for as large as their file, and sorts those of Lance, whose size in memory "
-        "is told; so the join is measured sorted, too.",
+        "weight. Rows are read and dropped. Parquet files are compressed as Spark does by default. The persons of "
+        "Parquet are broadcast, since Spark takes them for as large as their file. Those of Lance are sorted, since "
+        "their size in memory is told. So the join is measured sorted, too.",
         [table],
     )
 
