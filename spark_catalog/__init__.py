@@ -11,7 +11,9 @@ table_write    state of one table in a write
 changes        what a call does to its table: rows that go, merges by key, new columns
 jobs           staging jobs, side by side
 staging        data files, written by Spark tasks
+arrow_batches  size of the batches in which Spark passes rows to tasks
 checks         rules of the graph
+integer_keys   keys of integers, as sets of numbers
 views          rows of published and of staged versions
 read           `read_table`, `read_graph`: tables as DataFrames
 streaming      `StreamWriter`, `graph_changes`, `read_changes`: streams, each micro-batch once, and changes
