@@ -24,7 +24,7 @@ class MultiTableTransaction(StagedTransaction):
 
     Reads show the catalog version at the begin with the changes of this transaction applied. Leaving the block commits
     all changes in one batch. An exception in the block commits nothing. Files written for changes that are not
-    committed stay in storage, where nothing refers to them; garbage collection removes them.
+    committed stay in storage, where nothing refers to them; `lance-namespace orphans` lists them.
 
     Table names are paths, given as a sequence or joined by `$`. A string is relative to the default namespace of the
     catalog, a sequence is not. A call that raises changes nothing, so the block may go on after it. An Arrow reader

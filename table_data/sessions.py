@@ -18,8 +18,8 @@ from table_data.table_changes import TableChanges
 class ChangeSession:
     """One change of one table: staged, and staged again where its batch conflicts. Not thread-safe.
 
-    `rows` is an Arrow IPC stream or file, which stays open. Files of a change whose outcome is unknown are left to the
-    collector, like those of a worker that was killed.
+    `rows` is an Arrow IPC stream or file, which stays open. Files of a change whose outcome is unknown stay, like those
+    of a worker that was killed; `lance-namespace orphans` lists those that nothing names.
     """
 
     def __init__(
