@@ -46,8 +46,8 @@ class GraphWriteResult:
         catalog_version: Catalog version that holds the write.
         tables: Results by table name.
         milliseconds: Duration of the phases "stage", "check" and "publish".
-        files_left: Superseded files of the write that could not be deleted, each with the reason; `lance-namespace orphans`
-            lists them later.
+        files_left: Superseded files of the write that could not be deleted, each with the reason.
+            `lance-namespace orphans` lists them later.
     """
 
     transaction_id: str | None
