@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 import sys
 import textwrap
@@ -131,7 +132,7 @@ def test_a_statement_of_unknown_outcome_says_so_and_keeps_its_files(
 
 
 def test_a_python_process_that_ended_is_replaced(sql: SparkSession, ns: str, new_session: NewSession) -> None:
-    session = new_session(isolation="serializable")  # other settings, so another process
+    session = new_session(token=secrets.token_hex(4))  # settings of its own, so a process of its own
     session.sql(f"CREATE TABLE {ns}.t AS SELECT 1 AS x")
     session.sql("CALL lance.system.begin()")
     session.sql(f"INSERT INTO {ns}.t VALUES (2)")
