@@ -9,7 +9,7 @@ from table_data.arrow_body import ArrowBody
 from table_data.batch_operations import BatchOperation, TableState, TransactionCommit, operation_json
 from table_data.discarding import remove_staged_files
 from table_data.jobs import Job, Staged
-from table_data.open_layouts import OpenLayouts
+from table_data.open_datasets import OpenDatasets
 from table_data.operations import CHANGES
 from table_data.pylance_errors import explained
 from table_data.table_changes import TableChanges
@@ -23,7 +23,7 @@ class ChangeSession:
     """
 
     def __init__(
-        self, job: Job, rows: io.RawIOBase | io.BufferedIOBase | None = None, layouts: OpenLayouts | None = None
+        self, job: Job, rows: io.RawIOBase | io.BufferedIOBase | None = None, layouts: OpenDatasets | None = None
     ) -> None:
         self._job = job
         self._change = CHANGES[job.operation]

@@ -31,7 +31,7 @@ from table_data.errors import InvalidCall, VersionGone
 if TYPE_CHECKING:
     import lance
 
-    from table_data.open_layouts import OpenLayouts
+    from table_data.open_datasets import OpenDatasets
 
 
 class TableChanges:
@@ -48,7 +48,7 @@ class TableChanges:
         *,
         new: bool = False,
         checked: bool = True,
-        layouts: OpenLayouts | None = None,
+        layouts: OpenDatasets | None = None,
     ) -> None:
         self.state = state
         self.new = new

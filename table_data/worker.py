@@ -38,7 +38,7 @@ from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import ClientError, WorkFailed
 from table_data.frames import FrameReader
 from table_data.jobs import Job
-from table_data.open_layouts import OpenLayouts
+from table_data.open_datasets import OpenDatasets
 from table_data.open_tables import OpenTables
 from table_data.operations import READS
 from table_data.pipes import open_pipe
@@ -57,7 +57,7 @@ class Worker:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._tables = OpenTables()
-        self._layouts = OpenLayouts()
+        self._layouts = OpenDatasets()
         self._changes: dict[int, tuple[ChangeSession, FrameReader | None]] = {}
 
     def run(self) -> None:

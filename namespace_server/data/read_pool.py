@@ -240,9 +240,12 @@ class _Reader:
             raise took_too_long(self._timeout) from None
 
     def interrupt(self) -> None:
-        """Have the process end soon, whatever it does."""
+        """Have the process end soon, whatever it does. What waits for its answer finds its end, so the socket stays."""
         self._was_interrupted = True
-        self.kill()
+        if self.owes_answer:
+            self._process.kill()
+        else:
+            self.kill()
 
     def kill(self) -> None:
         """End the process, and close what it is spoken to through. May be called more than once."""

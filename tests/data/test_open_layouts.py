@@ -16,7 +16,7 @@ from table_data import table_changes
 from table_data.batch_operations import TableState
 from table_data.errors import ClientError
 from table_data.jobs import Job
-from table_data.open_layouts import OpenLayouts
+from table_data.open_datasets import OpenDatasets
 from table_data.sessions import ChangeSession
 
 INSERT = Job("insert_into_table", {})
@@ -53,7 +53,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def insert(layouts: OpenLayouts, state: TableState, rows: pa.Table) -> list[lance.fragment.FragmentMetadata]:
+def insert(layouts: OpenDatasets, state: TableState, rows: pa.Table) -> list[lance.fragment.FragmentMetadata]:
     staged = ChangeSession(INSERT, body(rows), layouts).stage(state)
     assert staged.result == {"num_inserted_rows": rows.num_rows}
     [operation] = staged.operations
@@ -61,7 +61,7 @@ def insert(layouts: OpenLayouts, state: TableState, rows: pa.Table) -> list[lanc
 
 
 def test_rows_are_added_and_deleted_between_insertions(tmp_path: Path, opened: list[int]) -> None:
-    uri, layouts = str(tmp_path / "t.lance"), OpenLayouts()
+    uri, layouts = str(tmp_path / "t.lance"), OpenDatasets()
     lance.write_dataset(pa.table({"a": [1]}), uri)
     insert(layouts, state_of(uri), pa.table({"a": [2]}))
     lance.write_dataset(pa.table({"a": [3]}), uri, mode="append")
@@ -70,7 +70,7 @@ def test_rows_are_added_and_deleted_between_insertions(tmp_path: Path, opened: l
 
 
 def test_new_columns_are_another_layout(tmp_path: Path, opened: list[int]) -> None:
-    uri, layouts = str(tmp_path / "t.lance"), OpenLayouts()
+    uri, layouts = str(tmp_path / "t.lance"), OpenDatasets()
     lance.write_dataset(pa.table({"a": [1]}), uri)
     before = state_of(uri)
     insert(layouts, before, pa.table({"a": [2]}))
@@ -84,7 +84,7 @@ def test_new_columns_are_another_layout(tmp_path: Path, opened: list[int]) -> No
 
 
 def test_other_tables_and_an_unknown_layout_are_opened(tmp_path: Path, opened: list[int]) -> None:
-    layouts = OpenLayouts()
+    layouts = OpenDatasets()
     for name in ("one", "other"):
         uri = str(tmp_path / name)
         lance.write_dataset(pa.table({"a": [1]}), uri)

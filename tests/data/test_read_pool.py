@@ -229,6 +229,20 @@ def test_a_cancelled_read_gives_its_place_back(ten: TableState, steps: int) -> N
     play(scene)
 
 
+def test_a_closed_pool_ends_what_waits_for_an_answer(ten: TableState) -> None:
+    async def scene(pool: ReadPool) -> None:
+        await pool.value(COUNT, ten)
+        [process] = processes_of(pool)
+        os.kill(process, signal.SIGSTOP)
+        reading = asyncio.ensure_future(pool.value(COUNT, ten))
+        await asyncio.sleep(0.05)
+        await pool.close()
+        with pytest.raises(WorkFailed, match="found its end"):
+            await reading
+
+    play(scene)
+
+
 def test_a_closed_pool_ends_what_runs_and_refuses_what_waits(many: TableState) -> None:
     async def scene(pool: ReadPool) -> None:
         async with contextlib.AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Datasets that new rows are written through. They stay open from one version to the next."""
+"""Datasets that stay open after their use."""
 
 from __future__ import annotations
 
@@ -12,18 +12,14 @@ if TYPE_CHECKING:
     import lance
 
 
-class OpenLayouts:
-    """The datasets of the layouts that rows were written in last. Not thread-safe.
-
-    Files of new rows depend on the layout of a version alone. Without this, an insertion would read the manifest of
-    each new version, with all of its fragments.
-    """
+class OpenDatasets:
+    """The datasets that were used last, by key. Not thread-safe."""
 
     def __init__(self) -> None:
         self._open: OrderedDict[Hashable, lance.LanceDataset] = OrderedDict()
 
     def find(self, key: Hashable, open_dataset: Callable[[], lance.LanceDataset]) -> lance.LanceDataset:
-        """The dataset of a layout of a table, of any version; opened if there is none. Raises what that raises."""
+        """The dataset under a key; opened if there is none. Raises what that raises."""
         found = self._open.pop(key, None)
         if found is None:
             found = open_dataset()
