@@ -117,7 +117,7 @@ def test_a_kill_at_any_call_of_a_later_epoch(stream: Stream, drivers: Drivers, t
         assert stream.orphans() == lost, log.read_text()
     assert {BATCH, "describe_catalog", "describe_table", "list_table_versions", "open", "get", "job"} <= set(calls)
     assert number == len(calls)
-    assert lost
+    assert after or lost  # files are certain only before the batch: the calls until then run beside the staging of rows
     root = Path(urlsplit(stream.catalog.state().root).path)
     tables = [table for table in stream.catalog.pins().tables if table[:1] == tuple(stream.namespace)]
     listed = {root / orphan.path for orphan in check_and_remove(root, *tables).orphans if orphan.table is not None}
