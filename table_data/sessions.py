@@ -32,12 +32,11 @@ class ChangeSession:
         self._rows = None if rows is None else ArrowBody(rows, keep=keep)
         self._staged: tuple[TableChanges, Sequence[BatchOperation]] | None = None
 
-    def stage(self, table: TableState, *, timeout: float | None = None) -> Staged:
+    def stage(self, table: TableState) -> Staged:
         """Compute the change on a version of the table, and write its files.
 
-        The timeout is for who can end a process. Raises `InvalidCall` and its kinds if the call is wrong, `WorkFailed`.
+        Raises `InvalidCall` and its kinds if the call is wrong, `WorkFailed`.
         """
-        del timeout
         self._staged = None
         changes = TableChanges(table, self._job.options, new=self._job.new, checked=False, layouts=self._layouts)
         with explained(f"{self._job.operation} of {changes.name}"):

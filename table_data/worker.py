@@ -2,10 +2,10 @@
 
 The parent holds the other end of the control connection. It sends one of
 
-    ("change", number, job, has_rows)    then the descriptor of the rows
-    ("stage", number, table)             of a change that began; any number of times
-    ("discard", number)                  what was staged last, which was rejected
-    ("end", number)                      of a change; others may begin before it
+    ("change", number, job, rows, piped)   then, if they come through a pipe, the descriptor of the rows
+    ("stage", number, table)               of a change that began; any number of times
+    ("discard", number)                    what was staged last, which was rejected
+    ("end", numbers)                       of changes; others may begin before it
     ("read", job, table)
 
 and gets for each stage, discard and read one of
@@ -68,13 +68,15 @@ class Worker:
             except EOFError:
                 return
             match message:
-                case ("change", number, job, has_rows):
-                    rows = FrameReader(recv_handle(self._connection)) if has_rows else None
-                    self._changes[number] = ChangeSession(job, rows, self._layouts), rows
-                case ("end", number):
-                    _, rows = self._changes.pop(number)
-                    if rows is not None:
-                        rows.close()
+                case ("change", number, job, given, piped):
+                    pipe = FrameReader(recv_handle(self._connection)) if piped else None
+                    rows = pipe if given is None else io.BytesIO(given)
+                    self._changes[number] = ChangeSession(job, rows, self._layouts), pipe
+                case ("end", numbers):
+                    for number in numbers:
+                        _, pipe = self._changes.pop(number)
+                        if pipe is not None:
+                            pipe.close()
                 case ("read", job, table):
                     self._read(job, table)
                 case _:

@@ -13,7 +13,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from social_graph.generator import GRAPH
 from social_graph.pipelines import Commit, Journal
@@ -99,7 +99,8 @@ def _latency(run: Run, file: Path) -> None:
     axes[1].set_title("The batch alone: sent and answered (ms)", loc="left")
     for ax in axes:
         ax.set_yscale("log")
-        _label_powers(ax.yaxis)
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        _label_plainly(ax.yaxis)
         ax.set_xlabel("seconds of the run")
     axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     _save(figure, file)
@@ -137,8 +138,8 @@ def _degrees(run: Run, file: Path) -> None:
     _save(figure, file)
 
 
-def _label_powers(*axes: Axis) -> None:
-    """Plain numbers at the powers of ten of logarithmic axes, and none between them."""
+def _label_plainly(*axes: Axis) -> None:
+    """Plain numbers at the major ticks of logarithmic axes, and none between them."""
     for axis in axes:
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         axis.set_minor_formatter(NullFormatter())
@@ -148,7 +149,7 @@ def _scatter_log(ax: Axes, name: str, counts: Mapping[int, int]) -> None:
     ax.scatter(list(counts), list(counts.values()), s=8, color="#1f4e79", alpha=0.6)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    _label_powers(ax.xaxis, ax.yaxis)
+    _label_plainly(ax.xaxis, ax.yaxis)
     ax.set_title(name, loc="left")
 
 

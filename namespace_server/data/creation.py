@@ -12,7 +12,7 @@ from lance_namespace.errors import (
 )
 
 from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
-from namespace_server.data.port import TableCatalog
+from namespace_server.data.port import Tables
 from table_data.batch_operations import DELIMITER, Json, TableState
 from table_data.jobs import Staged
 from table_data.modes import mode_of
@@ -23,13 +23,13 @@ _MODES: Final = ("create", "exist_ok", "overwrite")
 
 
 class TableCreation(Generic[Rows]):
-    """Creates tables of one catalog. Blocking; thread-safe."""
+    """Creates tables of one catalog."""
 
-    def __init__(self, catalog: TableCatalog, operations: DataOperations[Rows]) -> None:
-        self._catalog = catalog
+    def __init__(self, tables: Tables, operations: DataOperations[Rows]) -> None:
+        self._tables = tables
         self._operations = operations
 
-    def create(self, request: Json, rows: Rows) -> DataAnswer:
+    async def create(self, request: Json, rows: Rows) -> DataAnswer:
         """CreateTableRequest, with rows.
 
         A table that does not exist is declared in the batch that commits its first version: of all who create one
@@ -46,9 +46,9 @@ class TableCreation(Generic[Rows]):
             mode = mode_of(request, _MODES)
         wanted = {name: value for name, value in request.items() if name in {"id", "properties"}}
         try:
-            table, catalog_version = self._catalog.find_table(wanted)
+            table, catalog_version = await self._tables.find_table(wanted)
         except TableNotFoundError:
-            return self._create_new(request, mode, rows)
+            return await self._create_new(request, mode, rows)
         name = DELIMITER.join(table.id)
         if table.version is None:
             if request.get("properties"):
@@ -59,20 +59,20 @@ class TableCreation(Generic[Rows]):
             raise TableAlreadyExistsError(f"Table already exists: {name}")
         elif mode == "exist_ok":
             return DataAnswer(_existing(table), catalog_version)
-        answer = self._operations.commit_once("create_table", request, table, rows, with_properties)
+        answer = await self._operations.commit_once("create_table", request, table, rows, with_properties)
         return _described(answer, table, request)
 
-    def _create_new(self, request: Json, mode: str, rows: Rows) -> DataAnswer:
-        table = self._catalog.new_table(request)
+    async def _create_new(self, request: Json, mode: str, rows: Rows) -> DataAnswer:
+        table, _ = await self._tables.new_table(request)
         try:
-            answer = self._operations.commit_once("create_table", request, table, rows, with_properties, new=True)
+            answer = await self._operations.commit_once("create_table", request, table, rows, with_properties, new=True)
         except TableAlreadyExistsError as error:  # created by another client meanwhile
             if mode == "create":
                 raise
             if mode == "overwrite":
                 name = DELIMITER.join(table.id)
                 raise ConcurrentModificationError(f"table {name} was created meanwhile; nothing was done") from error
-            return DataAnswer(*_found(self._catalog, request))
+            return DataAnswer(*await _found(self._tables, request))
         return _described(answer, table, request)
 
 
@@ -84,8 +84,8 @@ def with_properties(staged: Staged, table: TableState) -> list[Json]:
     return [*staged.operations, {"set_table_properties": {"id": list(table.id), "properties": properties}}]
 
 
-def _found(catalog: TableCatalog, request: Json) -> tuple[Json, int]:
-    table, catalog_version = catalog.find_table({"id": request["id"]})
+async def _found(tables: Tables, request: Json) -> tuple[Json, int]:
+    table, catalog_version = await tables.find_table({"id": request["id"]})
     return _existing(table), catalog_version
 
 

@@ -3,31 +3,117 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from table_data.batch_operations import DELIMITER, TableState
+from namespace_server.data.creation import TableCreation
+from namespace_server.data.operations import DataAnswer, DataOperations
+from namespace_server.data.port import TableCatalog
+from namespace_server.data.uploads import StagedUploads
+from table_data.batch_operations import DELIMITER, Json, TableState
 from table_data.errors import WorkFailed
-from table_data.jobs import Job
+from table_data.jobs import Job, Staged
 
 if TYPE_CHECKING:
     from table_data.open_tables import OpenTables
     from table_data.sessions import ChangeSession
 
 
+T = TypeVar("T")
+
+BatchCommit = Callable[[Json], tuple[Json, int]]
+"""Commits a BatchCommitTables request; its response and the catalog version."""
+
+
+class InlineChanges:
+    """Changes of rows of one catalog, done where they are called. Blocking; thread-safe.
+
+    Raises the namespace errors of the operations.
+    """
+
+    def __init__(self, catalog: TableCatalog, commit: BatchCommit) -> None:
+        tables = _InlineTables(catalog, commit)
+        self._operations: DataOperations[bytes] = DataOperations(tables, InlineWork())
+        self._creation = TableCreation(tables, self._operations)
+        self._uploads = StagedUploads(tables, self._operations)
+
+    def change(self, operation: str, request: Json, rows: bytes | None = None) -> DataAnswer:
+        """Commit a change of a table, on its newest version. `rows` is an Arrow IPC stream or file."""
+        return _finished(self._operations.change(operation, request, rows))
+
+    def create_table(self, request: Json, rows: bytes) -> DataAnswer:
+        """Create a table from rows."""
+        return _finished(self._creation.create(request, rows))
+
+    def stage_rows(self, request: Json, rows: bytes) -> DataAnswer:
+        """Write rows for a batch that commits them."""
+        return _finished(self._uploads.stage(request, rows))
+
+
+class _InlineTables:
+    """A catalog whose coroutines never wait."""
+
+    def __init__(self, catalog: TableCatalog, commit: BatchCommit) -> None:
+        self._catalog = catalog
+        self._commit = commit
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        return self._catalog.storage_options
+
+    async def find_table(self, request: Json, *, layout: bool = False) -> tuple[TableState, int]:
+        return self._catalog.find_table(request, layout=layout)
+
+    async def new_table(self, request: Json) -> tuple[TableState, int]:
+        return self._catalog.new_table(request)
+
+    async def commit(self, operations: list[Json], message: str | None) -> tuple[Json, int]:
+        return self._commit(batch_request(operations, message))
+
+
+def batch_request(operations: list[Json], message: str | None) -> Json:
+    """A BatchCommitTables request."""
+    request: Json = {"operations": operations}
+    if message:
+        request["context"] = {"message": message}
+    return request
+
+
+def _finished(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that waits for nothing, without an event loop."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise AssertionError("work in this process waited for an event loop")
+
+
+class _InlineChange:
+    def __init__(self, session: ChangeSession) -> None:
+        self._session = session
+
+    async def stage(self, table: TableState, *, limit: float | None = None) -> Staged:
+        del limit
+        return self._session.stage(table)
+
+    async def discard(self) -> None:
+        self._session.discard()
+
+
 class InlineWork:
     """Does jobs where it is called. Pylance is loaded by the first one. Thread-safe."""
 
-    @contextmanager
-    def change(self, job: Job, rows: bytes | None = None) -> Iterator[ChangeSession]:
+    @asynccontextmanager
+    async def change(self, job: Job, rows: bytes | None = None) -> AsyncIterator[_InlineChange]:
         """Begin a change. `rows` is an Arrow IPC stream or file."""
         from table_data.sessions import ChangeSession
 
-        yield ChangeSession(job, None if rows is None else io.BytesIO(rows))
+        yield _InlineChange(ChangeSession(job, None if rows is None else io.BytesIO(rows)))
 
     def value(self, job: Job, table: TableState) -> Any:
         """Do a read whose answer is a JSON value. Raises `ClientError`."""

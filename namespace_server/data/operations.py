@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
@@ -16,7 +16,7 @@ from lance_namespace.errors import (
     from_error_code,
 )
 
-from namespace_server.data.port import ChangeUnderWay, TableCatalog, Workforce
+from namespace_server.data.port import ChangeUnderWay, Tables, Workforce
 from table_data.batch_operations import Json, TableState
 from table_data.durations import parse_duration
 from table_data.errors import ClientError
@@ -53,43 +53,44 @@ class DataAnswer:
 
 
 class DataOperations(Generic[Rows]):
-    """The changes of rows of one catalog. Blocking; thread-safe.
+    """The changes of rows of one catalog.
 
     A change is prepared on the newest version and committed as a batch of one transaction, which the catalog rebases
     over other commits or rejects. A rejected one is prepared again on the newer version if that can help.
     """
 
-    def __init__(self, catalog: TableCatalog, workforce: Workforce[Rows]) -> None:
-        self._catalog = catalog
+    def __init__(self, tables: Tables, workforce: Workforce[Rows]) -> None:
+        self._tables = tables
         self._workforce = workforce
 
-    def change(self, operation: str, request: Json, rows: Rows | None = None) -> DataAnswer:
+    async def change(self, operation: str, request: Json, rows: Rows | None = None) -> DataAnswer:
         """Commit a change of a table, on its newest version. Raises the namespace errors of the operation."""
         newest = {name: value for name, value in request.items() if name != "version"}
-        table, catalog_version = self._find(operation, newest)
-        with self._begin(operation, request, rows) as change:
+        layout = operation == _INSERT
+        table, catalog_version = await self._tables.find_table(newest, layout=layout)
+        async with self._begin(operation, request, rows) as change:
             deadline = _Deadline(request.get("timeout"))
             for left in reversed(range(MAX_TRIES)):
-                staged = change.stage(table, timeout=deadline.left)
+                staged = await change.stage(table, limit=deadline.left)
                 if not staged.operations:
                     return DataAnswer({"version": table.version or 0, **staged.result}, catalog_version)
                 try:
-                    return self._commit(staged, message_of(request))
+                    return await self._commit(staged, message_of(request))
                 except LanceNamespaceError as error:
                     if is_verdict(error):
-                        change.discard()
+                        await change.discard()
                     again = is_retryable(error, independent=staged.independent)
                     if not (left and staged.repeatable and again and not deadline.passed):
                         raise
-                table, catalog_version = self._find(operation, newest)
+                table, catalog_version = await self._tables.find_table(newest, layout=layout)
         raise AssertionError("the last try answers or raises")
 
-    def stage(self, operation: str, request: Json, table: TableState, rows: Rows, *, new: bool = False) -> Staged:
+    async def stage(self, operation: str, request: Json, table: TableState, rows: Rows, *, new: bool = False) -> Staged:
         """Write the files of a change that the client commits. Raises the namespace errors of the operation."""
-        with self._begin(operation, request, rows, new=new) as change:
-            return change.stage(self._with_layout(operation, table))
+        async with self._begin(operation, request, rows, new=new) as change:
+            return await change.stage(table)
 
-    def commit_once(
+    async def commit_once(
         self,
         operation: str,
         request: Json,
@@ -103,33 +104,26 @@ class DataOperations(Generic[Rows]):
 
         A `new` table is declared in the same batch. Raises the namespace errors of the operation and of a batch.
         """
-        with self._begin(operation, request, rows, new=new) as change:
-            staged = change.stage(table)
+        async with self._begin(operation, request, rows, new=new) as change:
+            staged = await change.stage(table)
             try:
-                return self._commit(staged, message_of(request), compose(staged, table))
+                return await self._commit(staged, message_of(request), compose(staged, table))
             except LanceNamespaceError as error:
                 if is_verdict(error):
-                    change.discard()
+                    await change.discard()
                 raise
 
-    @contextmanager
-    def _begin(
+    @asynccontextmanager
+    async def _begin(
         self, operation: str, request: Json, rows: Rows | None, *, new: bool = False
-    ) -> Iterator[ChangeUnderWay]:
-        job = Job(operation, request, self._catalog.storage_options, message_of(request), new)
-        with namespace_errors(), self._workforce.change(job, rows) as change:
-            yield change
+    ) -> AsyncIterator[ChangeUnderWay]:
+        job = Job(operation, request, self._tables.storage_options, message_of(request), new)
+        with namespace_errors():
+            async with self._workforce.change(job, rows) as change:
+                yield change
 
-    def _find(self, operation: str, request: Json) -> tuple[TableState, int]:
-        table, catalog_version = self._catalog.find_table(request)
-        return self._with_layout(operation, table), catalog_version
-
-    def _with_layout(self, operation: str, table: TableState) -> TableState:
-        """The table with its layout, if that is all that the operation needs of it."""
-        return replace(table, layout=self._catalog.layout_of(table)) if operation == _INSERT else table
-
-    def _commit(self, staged: Staged, message: str | None, operations: list[Json] | None = None) -> DataAnswer:
-        body, catalog_version = self._catalog.commit_operations(operations or list(staged.operations), message)
+    async def _commit(self, staged: Staged, message: str | None, operations: list[Json] | None = None) -> DataAnswer:
+        body, catalog_version = await self._tables.commit(operations or list(staged.operations), message)
         versions = [
             result["commit_transaction"]["version"]["version"]
             for result in body["results"]

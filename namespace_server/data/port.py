@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
 from table_data.batch_operations import Json, TableState
@@ -13,7 +13,7 @@ Rows_contra = TypeVar("Rows_contra", contravariant=True)
 
 
 class TableCatalog(Protocol):
-    """Finds tables and commits batches. Blocking; thread-safe."""
+    """Finds tables. Blocking; thread-safe."""
 
     @property
     def local(self) -> bool:
@@ -25,14 +25,10 @@ class TableCatalog(Protocol):
         """Options of Lance for the object store of the tables."""
         ...
 
-    @property
-    def newest_version(self) -> int:
-        """The newest catalog version that this process knows."""
-        ...
-
-    def find_table(self, request: Json, *, at: int | None = None) -> tuple[TableState, int]:
+    def find_table(self, request: Json, *, at: int | None = None, layout: bool = False) -> tuple[TableState, int]:
         """The table that a request names, at the version it names or the newest, and the catalog version.
 
+        With `layout` the table has the digest of its layout, unless that takes a look at storage.
         What other writers committed is adopted before, and the version's manifest has its canonical name after. Raises
         the namespace errors for what does not exist.
         """
@@ -45,18 +41,32 @@ class TableCatalog(Protocol):
         """
         ...
 
-    def layout_of(self, table: TableState) -> bytes | None:
-        """Digest of the layout of the table's version; None if that takes a look at storage. Does no I/O."""
-        ...
-
-    def new_table(self, request: Json) -> TableState:
+    def new_table(self, request: Json) -> tuple[TableState, int]:
         """A table that does not exist yet, at a location of its own, with the properties of the request.
 
+        Answered with the catalog version that does not have it.
         Raises the namespace errors for a name that cannot be taken.
         """
         ...
 
-    def commit_operations(self, operations: list[Json], message: str | None) -> tuple[Json, int]:
+
+class Tables(Protocol):
+    """A catalog as changes of rows use it: what may wait, for storage or for a commit, is a coroutine."""
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """Options of Lance for the object store of the tables."""
+        ...
+
+    async def find_table(self, request: Json, *, layout: bool = False) -> tuple[TableState, int]:
+        """As `TableCatalog.find_table`, at the newest catalog version."""
+        ...
+
+    async def new_table(self, request: Json) -> tuple[TableState, int]:
+        """As `TableCatalog.new_table`."""
+        ...
+
+    async def commit(self, operations: list[Json], message: str | None) -> tuple[Json, int]:
         """Commit a batch, all or nothing; its answer and catalog version. Raises the namespace errors of a batch."""
         ...
 
@@ -64,18 +74,18 @@ class TableCatalog(Protocol):
 class ChangeUnderWay(Protocol):
     """A change that is staged on one version after another, until its batch commits."""
 
-    def stage(self, table: TableState, *, timeout: float | None = None) -> Staged:
-        """Stage it on this version, in `timeout` seconds if that can be held. Raises `ClientError`, `WorkTimeout`."""
+    async def stage(self, table: TableState, *, limit: float | None = None) -> Staged:
+        """Stage it on this version, in `limit` seconds if that can be held. Raises `ClientError`, `WorkTimeout`."""
         ...
 
-    def discard(self) -> None:
+    async def discard(self) -> None:
         """Remove the files that were staged last: their batch was rejected. Raises nothing."""
         ...
 
 
 class Workforce(Protocol[Rows_contra]):
-    """Does changes. Blocking; thread-safe."""
+    """Does changes."""
 
-    def change(self, job: Job, rows: Rows_contra | None) -> AbstractContextManager[ChangeUnderWay]:
-        """Begin a change. Raises `ThrottlingError` (21) if too many wait."""
+    def change(self, job: Job, rows: Rows_contra | None) -> AbstractAsyncContextManager[ChangeUnderWay]:
+        """Begin a change."""
         ...

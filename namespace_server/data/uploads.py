@@ -8,7 +8,7 @@ from lance_namespace.errors import TableAlreadyExistsError, TableNotFoundError
 
 from namespace_server.data.creation import with_properties
 from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
-from namespace_server.data.port import TableCatalog
+from namespace_server.data.port import Tables
 from table_data.batch_operations import DELIMITER, Json
 from table_data.jobs import Staged
 from table_data.modes import mode_of
@@ -19,13 +19,13 @@ _MODES: Final = ("create", "append", "overwrite")
 
 
 class StagedUploads(Generic[Rows]):
-    """Writes rows of tables, and leaves it to the client to commit them. Blocking; thread-safe."""
+    """Writes rows of tables, and leaves it to the client to commit them."""
 
-    def __init__(self, catalog: TableCatalog, operations: DataOperations[Rows]) -> None:
-        self._catalog = catalog
+    def __init__(self, tables: Tables, operations: DataOperations[Rows]) -> None:
+        self._tables = tables
         self._operations = operations
 
-    def stage(self, request: Json, rows: Rows) -> DataAnswer:
+    async def stage(self, request: Json, rows: Rows) -> DataAnswer:
         """Write the files of a new table (mode `create`), or of rows to append or to replace all rows with.
 
         The answer has the `operations` of a batch that commits them, `num_rows` and the table's `location`. Nothing
@@ -39,17 +39,20 @@ class StagedUploads(Generic[Rows]):
         with namespace_errors():
             mode = mode_of(request, _MODES)
         if mode == "append":
-            table, catalog_version = self._catalog.find_table({"id": request["id"], "branch": request.get("branch")})
-            staged = self._operations.stage("insert_into_table", {**request, "mode": mode}, table, rows)
+            table, catalog_version = await self._tables.find_table(
+                {"id": request["id"], "branch": request.get("branch")}, layout=True
+            )
+            staged = await self._operations.stage("insert_into_table", {**request, "mode": mode}, table, rows)
             return _answer(staged, list(staged.operations), table.uri, catalog_version)
         new = False
         try:
-            table, catalog_version = self._catalog.find_table({"id": request["id"]})
+            table, catalog_version = await self._tables.find_table({"id": request["id"]})
         except TableNotFoundError:
-            table, new, catalog_version = self._catalog.new_table(request), True, self._catalog.newest_version
+            table, catalog_version = await self._tables.new_table(request)
+            new = True
         if table.version is not None and mode == "create":
             raise TableAlreadyExistsError(f"Table already exists: {DELIMITER.join(table.id)}")
-        staged = self._operations.stage("create_table", request, table, rows, new=new)
+        staged = await self._operations.stage("create_table", request, table, rows, new=new)
         return _answer(staged, with_properties(staged, table), table.uri, catalog_version)
 
 

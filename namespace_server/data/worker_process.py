@@ -1,38 +1,219 @@
-"""Starting a worker process, and what is told when one does not end as it should. See `table_data.worker`."""
+"""One worker process, and the socket that the event loop speaks to it through.
+
+A thread between would take longer than many a job. See `table_data.worker` for what is spoken.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import os
+import pickle
 import socket
+import struct
 import subprocess
 import sys
+from collections import OrderedDict, deque
+from contextlib import suppress
+from typing import Any, Final
 
 from lance_namespace.errors import ServiceUnavailableError
 
 from table_data.errors import WorkFailed
+from table_data.jobs import OPEN_TABLES
+from table_data.pipes import PipeEnd
+
+_log = logging.getLogger(__name__)
+
+Message = tuple[Any, ...]
+
+_LENGTH: Final = struct.Struct("!i")
+_LONG_LENGTH: Final = struct.Struct("!Q")
 
 
 class WorkTimeout(ServiceUnavailableError):
     """A job did not end in time, and its worker was ended. Nothing was changed by it."""
 
 
-def start_worker(memory: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start a process that may allocate so many bytes (0: no bound); it, and the socket to speak to it through."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = subprocess.Popen(  # noqa: S603 - this interpreter and our module
-            [sys.executable, "-P", "-m", "table_data.worker", str(theirs.fileno()), str(memory)],
-            stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
-            process_group=0,  # an interrupt from the terminal is for the server
-        )
-    return process, ours
+class WorkerProcess:
+    """A process that may allocate `memory` bytes (0: no bound), and has `timeout` seconds for each step of a job.
+
+    Belongs to one event loop. Starting it and waiting for its end block. Who holds it speaks to it, and nobody else.
+    """
+
+    def __init__(self, memory: int, timeout: float) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our module
+                [sys.executable, "-P", "-m", "table_data.worker", str(theirs.fileno()), str(memory)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                process_group=0,  # an interrupt from the terminal is for the server
+            )
+        ours.setblocking(False)
+        self._socket = ours
+        self._timeout = timeout
+        self._was_interrupted = False
+        self.owes_answer = False
+        self.is_killed = False
+        self.tables: OrderedDict[str, None] = OrderedDict()
+        """Tables that the process has open, as far as is known here."""
+        self.turns: deque[asyncio.Future[None]] = deque()
+        """Those that wait for this process and no other."""
+        self.ended: list[int] = []
+        """Changes that the process may forget, and has not been told of."""
+        self.keeps_bodies = False
+        """Whether the rows of one of them may take much room."""
+
+    def note(self, table: str) -> None:
+        """Remember that the process has a table open."""
+        self.tables[table] = None
+        self.tables.move_to_end(table)
+        if len(self.tables) > OPEN_TABLES:
+            self.tables.popitem(last=False)
+
+    def is_alive(self) -> bool:
+        """Whether the process runs."""
+        return not self.is_killed and self._process.poll() is None
+
+    async def ask(self, *messages: Message) -> None:
+        """Tell the process something, the last of which it answers."""
+        self.owes_answer = True
+        await self.tell(*messages)
+
+    async def tell(self, *messages: Message) -> None:
+        """Tell the process something that it does not answer."""
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._socket, b"".join(map(_framed, messages)))
+        except OSError as error:
+            raise self._lost() from error
+        except BaseException:  # cancelled in the middle of a message
+            self.kill()
+            raise
+
+    def endings(self) -> Message:
+        """The message about changes that ended. The process is told it next."""
+        ended, self.ended, self.keeps_bodies = self.ended, [], False
+        return ("end", ended)
+
+    async def give(self, end: PipeEnd) -> None:
+        """Give the process the end of a pipe, which is closed here."""
+        with end:
+            while True:
+                try:
+                    socket.send_fds(self._socket, [b"\x01"], [end.fileno()])
+                except BlockingIOError:
+                    await self._ready(self._socket.fileno(), to_write=True)
+                except OSError as error:
+                    raise self._lost() from error
+                else:
+                    return
+
+    async def answer(self, limit: float | None = None) -> Message:
+        """What the process answers, within so many seconds; an error that it answers is raised.
+
+        Raises `ClientError`, `WorkTimeout`.
+        """
+        limit = self._timeout if limit is None else max(0.0, min(limit, self._timeout))
+        try:
+            async with asyncio.timeout(limit):
+                [length] = _LENGTH.unpack(await self._read(_LENGTH.size))
+                if length < 0:
+                    [length] = _LONG_LENGTH.unpack(await self._read(_LONG_LENGTH.size))
+                reply: Message = pickle.loads(await self._read(length))  # noqa: S301 - from our own process
+        except TimeoutError:
+            raise self._late(limit) from None
+        except OSError as error:
+            raise self._lost() from error
+        self.owes_answer = reply[0] == "rows"
+        if reply[0] == "error":
+            raise reply[1]
+        return reply
+
+    async def receive_pipe(self) -> PipeEnd:
+        """The end of a pipe that the process writes to. Raises `ClientError`, `WorkTimeout`."""
+        await self.wait_for(self._socket.fileno())
+        try:
+            _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
+        except OSError as error:
+            raise self._lost() from error
+        if not descriptors:
+            raise self._lost()
+        os.set_blocking(descriptors[0], False)
+        return PipeEnd(descriptors[0], "rb")
+
+    async def wait_for(self, descriptor: int) -> None:
+        """Wait until the process has written, or closed its end. Raises `WorkTimeout`."""
+        await self._ready(descriptor, to_write=False)
+
+    def interrupt(self) -> None:
+        """Have the process end soon, whatever it does. What waits for its answer finds its end, so the socket stays."""
+        self._was_interrupted = True
+        if self.owes_answer:
+            self._process.kill()
+        else:
+            self.kill()
+
+    def kill(self) -> None:
+        """End the process, and close what it is spoken to through. May be called more than once."""
+        self.owes_answer = False
+        self.is_killed = True
+        self._process.kill()
+        with suppress(OSError):
+            self._socket.close()
+
+    def wait(self) -> None:
+        """Wait for the end of the process. Blocking."""
+        self._process.wait()
+
+    async def _ready(self, descriptor: int, *, to_write: bool) -> None:
+        try:
+            async with asyncio.timeout(self._timeout):
+                await ready(descriptor, to_write=to_write)
+        except TimeoutError:
+            raise self._late(self._timeout) from None
+
+    async def _read(self, length: int) -> bytes:
+        """Exactly so many bytes: after some messages stands one with a descriptor."""
+        loop = asyncio.get_running_loop()
+        parts: list[bytes] = []
+        while length:
+            data = await loop.sock_recv(self._socket, length)
+            if not data:
+                raise self._lost()
+            parts.append(data)
+            length -= len(data)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _late(self, limit: float) -> WorkTimeout:
+        self.kill()
+        return WorkTimeout(f"work on rows: expected its end within {limit:.3g} s; nothing was changed")
+
+    def _lost(self) -> WorkFailed:
+        self.kill()
+        if not self._was_interrupted:
+            _log.error("a worker process ended in its job")
+        return WorkFailed("work on rows: expected an answer of the worker process, found its end; nothing was changed")
 
 
-def took_too_long(limit: float) -> WorkTimeout:
-    """What is told of a process that was ended after so many seconds."""
-    return WorkTimeout(f"work on rows: expected its end within {limit:.3g} s; nothing was changed")
+def _framed(message: Message) -> bytes:
+    """A message as `multiprocessing.connection.Connection` reads it."""
+    data = pickle.dumps(message)
+    head = _LENGTH.pack(len(data)) if len(data) < 1 << 31 else _LENGTH.pack(-1) + _LONG_LENGTH.pack(len(data))
+    return head + data
 
 
-def ended_early() -> WorkFailed:
-    """What is told of a process that ended in a job."""
-    return WorkFailed("work on rows: expected an answer of the worker process, found its end; nothing was changed")
+async def ready(descriptor: int, *, to_write: bool) -> None:
+    """Wait until a descriptor can be read from, or written to."""
+    loop = asyncio.get_running_loop()
+    found = loop.create_future()
+    (loop.add_writer if to_write else loop.add_reader)(descriptor, _resolve, found)
+    try:
+        await found
+    finally:
+        (loop.remove_writer if to_write else loop.remove_reader)(descriptor)
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -12,11 +13,8 @@ from lance_namespace import LanceNamespace
 
 from lance_core.errors import LanceCoreError
 from lance_core.format.layout import layout_digest
-from namespace_server.data.creation import TableCreation
-from namespace_server.data.inline import InlineWork
-from namespace_server.data.operations import DataOperations
+from namespace_server.data.inline import InlineChanges, InlineWork
 from namespace_server.data.reads import RowReads
-from namespace_server.data.uploads import StagedUploads
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.entries import VersionEntry
@@ -30,28 +28,17 @@ R = TypeVar("R")
 
 _SHORT_MANIFEST: Final = 1 << 20
 
-BatchCommit = Callable[[Json], tuple[Json, int]]
-"""Commits a BatchCommitTables request; its response and the catalog version."""
-
 
 class CatalogTables:
     """A catalog for operations on rows (`namespace_server.data.port.TableCatalog`)."""
 
-    def __init__(
-        self, catalog: Catalog, rules: RequestRules, storage_options: Mapping[str, str], commit: BatchCommit
-    ) -> None:
+    def __init__(self, catalog: Catalog, rules: RequestRules, storage_options: Mapping[str, str]) -> None:
         self._catalog = catalog
         self._rules = rules
-        self._commit = commit
         self.storage_options = dict(storage_options)
         self.local = catalog.store.local
 
-    @property
-    def newest_version(self) -> int:
-        """The newest catalog version that this process knows."""
-        return self._catalog.table.current.version
-
-    def find_table(self, request: Json, *, at: int | None = None) -> tuple[TableState, int]:
+    def find_table(self, request: Json, *, at: int | None = None, layout: bool = False) -> tuple[TableState, int]:
         """The table at the version that a request names, and the catalog version that says so."""
         if at is not None:
             snapshot = self._catalog.snapshot(at)
@@ -59,9 +46,10 @@ class CatalogTables:
             snapshot = self._catalog.reconciled_snapshot((requests.table_id(request), requests.branch(request)))
         else:
             snapshot = self._catalog.snapshot()
-        return table_at_version(ReadContext(self._catalog, snapshot), request), snapshot.version
+        table = table_at_version(ReadContext(self._catalog, snapshot), request)
+        return replace(table, layout=self._layout_of(table)) if layout else table, snapshot.version
 
-    def layout_of(self, table: TableState) -> bytes | None:
+    def _layout_of(self, table: TableState) -> bytes | None:
         """Digest of the layout of the table's version, from the manifest in memory."""
         entry = self._entry(table)
         file = None if entry is None else self._catalog.manifests.get(entry)
@@ -87,7 +75,7 @@ class CatalogTables:
             return None
         return entry
 
-    def new_table(self, request: Json) -> TableState:
+    def new_table(self, request: Json) -> tuple[TableState, int]:
         """A table that does not exist yet, at a location of its own, with the properties of the request."""
         declared = requests.declare_table(
             {"id": request.get("id"), "properties": request.get("properties")}, self._rules
@@ -98,14 +86,8 @@ class CatalogTables:
             raise namespace_not_found(parent)
         if snapshot.namespace(declared.id) is not None:
             raise namespace_exists(declared.id)
-        return TableState(declared.id, self._catalog.store.object_uri(declared.location), None, declared.properties)
-
-    def commit_operations(self, operations: list[Json], message: str | None) -> tuple[Json, int]:
-        """Commit operations as one batch."""
-        request: Json = {"operations": operations}
-        if message:
-            request["context"] = {"message": message}
-        return self._commit(request)
+        uri = self._catalog.store.object_uri(declared.location)
+        return TableState(declared.id, uri, None, declared.properties), snapshot.version
 
 
 class DataMethods(LanceNamespace):
@@ -126,23 +108,22 @@ class DataMethods(LanceNamespace):
         """The answer about a new table, with what the client is handed to reach it."""
 
     @abstractmethod
-    def tables(self, commit: BatchCommit) -> CatalogTables:
-        """The tables for operations on rows, whose batches `commit` commits."""
+    def tables(self) -> CatalogTables:
+        """The tables for operations on rows."""
 
     @cached_property
-    def data(self) -> DataOperations[bytes]:
-        """The operations on rows, in this process."""
-        return DataOperations(self.tables(self.commit_request), InlineWork())
+    def data(self) -> InlineChanges:
+        """The changes of rows, in this process."""
+        return InlineChanges(self.tables(), self.commit_request)
 
     @cached_property
     def row_reads(self) -> RowReads:
         """The reads of rows, in this process."""
-        return RowReads(self.tables(self.commit_request), InlineWork())
+        return RowReads(self.tables(), InlineWork())
 
     def create_table(self, request: models.CreateTableRequest, request_data: bytes) -> models.CreateTableResponse:
         """Create a table from rows (an Arrow IPC stream or file): all of it in one flip."""
-        creation = TableCreation(self.tables(self.commit_request), self.data)
-        body = creation.create(plain(request), request_data).body
+        body = self.data.create_table(plain(request), request_data).body
         return made(models.CreateTableResponse, self.with_storage_options(body))
 
     def stage_rows(self, request: Json, request_data: bytes) -> Json:
@@ -151,7 +132,7 @@ class DataMethods(LanceNamespace):
         `request` has an `id`, a `mode` (`create`, `append`, `overwrite`), and optionally `properties` and a `branch`.
         The answer has the `operations` for `commit_batch`, `num_rows` and the `location` of the table.
         """
-        answer: Json = StagedUploads(self.tables(self.commit_request), self.data).stage(request, request_data).body
+        answer: Json = self.data.stage_rows(request, request_data).body
         return answer
 
     def insert_into_table(

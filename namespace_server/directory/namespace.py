@@ -16,7 +16,7 @@ from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing.probe import check_writable
 from namespace_server.directory.committing.verifier import key_above
-from namespace_server.directory.data_methods import BatchCommit, CatalogTables, made, plain
+from namespace_server.directory.data_methods import CatalogTables, made, plain
 from namespace_server.directory.index_methods import IndexMethods
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.calls import Call
@@ -249,9 +249,9 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
         """
         return adopt_root(self.catalog, strict=strict)
 
-    def tables(self, commit: BatchCommit) -> CatalogTables:
-        """The tables for operations on rows, whose batches `commit` commits."""
-        return CatalogTables(self.catalog, self._rules, self.storage_options, commit)
+    def tables(self) -> CatalogTables:
+        """The tables for operations on rows."""
+        return CatalogTables(self.catalog, self._rules, self.storage_options)
 
     @property
     def vends(self) -> bool:

@@ -12,6 +12,7 @@ and answers become bytes.
     service         what all routes share: the catalog, threads, the newest snapshot
     commit_queue    groups of changes and the threads that commit them
     request_body    reads bodies within bounds and decodes them
+    rows_body       rows in the body of a request
     shared_timeout  the deadline of a body: one timer for all
     requests        from the parts of an HTTP request to the request of an operation
     headers         pins, idempotency keys, ids, query parameters

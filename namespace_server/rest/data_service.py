@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from lance_namespace.errors import ThrottlingError
 from starlette.types import Receive
 
+from namespace_server.data.change_pool import ChangePool, Rows
 from namespace_server.data.creation import TableCreation
+from namespace_server.data.inline import batch_request
 from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
 from namespace_server.data.port import TableCatalog
 from namespace_server.data.read_pool import ReadPool
 from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read
 from namespace_server.data.uploads import StagedUploads
-from namespace_server.data.workers import WorkerPool
-from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
+from namespace_server.rest.errors import ClientDisconnected
 from namespace_server.rest.limits import DataLimits
-from table_data.batch_operations import Json
-from table_data.frames import END, frame_head
-from table_data.pipes import PipeEnd, open_pipe
+from namespace_server.rest.rows_body import RowsBody
+from table_data.batch_operations import Json, TableState
+from table_data.pipes import open_pipe
 
 T = TypeVar("T")
 
-_COMMITTING = 32
-"""Threads for changes that are staged and wait for their commit, while workers stage others."""
+_FINDING: Final = 32
+"""Threads that find tables of a remote catalog."""
+
+Work = Coroutine[Any, Any, DataAnswer]
+Commit = Callable[[Json], Awaitable[tuple[Json, int]]]
+"""Commits a BatchCommitTables request; its response and the catalog version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,35 +53,37 @@ class DataService:
     begin waits; if too many wait, the next is refused (`ThrottlingError`, 21).
     """
 
-    def __init__(self, catalog: TableCatalog, limits: DataLimits) -> None:
+    def __init__(self, catalog: TableCatalog, commit: Commit, limits: DataLimits) -> None:
         self._catalog = catalog
         self._limits = limits
         timeout, memory = limits.work_timeout, limits.worker_memory
-        self._workers = WorkerPool(limits.change_workers, timeout=timeout, memory=memory)
+        self._changes = ChangePool(limits.change_workers, timeout=timeout, memory=memory)
         self._reads = ReadPool(limits.read_workers, waiting=limits.waiting, timeout=timeout, memory=memory)
-        self._operations: DataOperations[PipeEnd] = DataOperations(catalog, self._workers)
-        self._creation = TableCreation(catalog, self._operations)
-        self._uploads = StagedUploads(catalog, self._operations)
-        width = limits.change_workers + min(limits.waiting, _COMMITTING)
-        self._changes = _Lane("change-rows", width, limits.change_workers + limits.waiting)
-        self._finding = _Lane("find-table", _COMMITTING, _COMMITTING + limits.waiting)
+        self._finding = _Lane("find-table", _FINDING, _FINDING + limits.waiting)
+        tables = _Tables(catalog, commit, self._find)
+        self._operations: DataOperations[Rows] = DataOperations(tables, self._changes)
+        self._creation = TableCreation(tables, self._operations)
+        self._uploads = StagedUploads(tables, self._operations)
+        self._under_way: set[asyncio.Task[DataAnswer]] = set()
+        self._arrivals = 0
 
-    async def change(self, operation: str, request: Json, receive: Receive | None = None) -> DataAnswer:
-        """Commit a change. With `receive` the body of the request is its rows, which are passed on as they come.
+    async def change(self, operation: str, request: Json, rows: RowsBody | None = None) -> DataAnswer:
+        """Commit a change of a table, to which `rows` belong if it has any.
 
         Raises the namespace errors of the operation, `BodyTooLarge`, `RequestTimeout`, `ClientDisconnected`.
         """
-        if receive is None:
-            return await self._changes.run(partial(self._operations.change, operation, request))
-        return await self._with_rows(partial(self._operations.change, operation, request), receive)
+        if rows is None:
+            self._admit()
+            return await asyncio.shield(self._begin(self._operations.change(operation, request)))
+        return await self._with_rows(partial(self._operations.change, operation, request), rows)
 
-    async def create_table(self, request: Json, receive: Receive) -> DataAnswer:
+    async def create_table(self, request: Json, rows: RowsBody) -> DataAnswer:
         """Create a table from the rows of the body. Raises as `change` does."""
-        return await self._with_rows(partial(self._creation.create, request), receive)
+        return await self._with_rows(partial(self._creation.create, request), rows)
 
-    async def stage_rows(self, request: Json, receive: Receive) -> DataAnswer:
+    async def stage_rows(self, request: Json, rows: RowsBody) -> DataAnswer:
         """Write the rows of the body for a batch that commits them. Raises as `change` does."""
-        return await self._with_rows(partial(self._uploads.stage, request), receive)
+        return await self._with_rows(partial(self._uploads.stage, request), rows)
 
     async def value(self, operation: str, request: Json, *, at: ReadPoint = NEWEST) -> DataAnswer:
         """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
@@ -104,23 +110,48 @@ class DataService:
                     yield RowStream(chunks, planned.catalog_version, planned.table.version)
 
     async def close(self) -> None:
-        """End the workers, and what they are doing."""
-        await self._reads.close()
-        await asyncio.to_thread(self._workers.close)
-        await asyncio.gather(self._changes.close(), self._finding.close())
+        """End the workers and what they are doing; wait for what is being committed."""
+        await asyncio.gather(self._reads.close(), self._changes.close())
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await self._finding.close()
 
     async def _plan(self, operation: str, request: Json, at: ReadPoint) -> PlannedRead:
         plan = partial(plan_read, self._catalog, operation, request, at)
-        if self._catalog.local and at.catalog_version is None:
-            return plan()
-        return await self._finding.run(plan)
+        return plan() if at.catalog_version is None and self._catalog.local else await self._finding.run(plan)
 
-    async def _with_rows(self, work_on: Callable[[PipeEnd], DataAnswer], receive: Receive) -> DataAnswer:
-        """Do work on the rows of a body, which are passed on while it is done."""
+    async def _find(self, find: Callable[[], T]) -> T:
+        """Find something in the newest version of the catalog."""
+        return find() if self._catalog.local else await self._finding.run(find)
+
+    def _admit(self) -> None:
+        """Raise `ThrottlingError` if as many changes as may wait are under way."""
+        found = self._arrivals + len(self._under_way)
+        if found >= self._limits.change_workers + self._limits.waiting:
+            raise ThrottlingError(f"{found} changes of rows wait already; nothing was done, try again")
+
+    def _begin(self, work: Work) -> asyncio.Task[DataAnswer]:
+        """Begin a change, which goes on to its end though nobody waits for it."""
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[DataAnswer]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # of nobody who waits, it is known to nobody
+
+    async def _with_rows(self, work_on: Callable[[Rows], Work], body: RowsBody) -> DataAnswer:
+        """Do work on the rows of a body. Unless they are few, they are passed on while it is done."""
+        self._admit()
+        if body.short:
+            with self._arriving():
+                rows = await body.read(self._limits)
+            return await asyncio.shield(self._begin(work_on(rows)))
         source, sink = open_pipe()
         with source, sink:
-            work = asyncio.ensure_future(self._changes.run(partial(work_on, source)))
-            feeding = asyncio.create_task(self._feed(receive, sink))
+            work = self._begin(work_on(source))
+            feeding = asyncio.create_task(body.pass_on(sink, self._limits))
             done, _ = await asyncio.wait({work, feeding}, return_when=asyncio.FIRST_COMPLETED)
             if work not in done and feeding.exception() is not None:
                 with suppress(Exception):  # the rows ended before their end, for the reason that is raised
@@ -132,30 +163,40 @@ class DataService:
                     await feeding
             return await work
 
-    async def _feed(self, receive: Receive, sink: PipeEnd) -> None:
-        """Pass on the body of a request. Closes the pipe; without an end frame unless the body came to its end."""
-        total = 0
-        os.set_blocking(sink.fileno(), False)
-        with sink, suppress(BrokenPipeError):  # the worker wants no more; what it answers says why
-            while True:
-                try:
-                    async with asyncio.timeout(self._limits.chunk_timeout):
-                        message = await receive()
-                except TimeoutError:
-                    raise RequestTimeout(
-                        f"request body: expected more within {self._limits.chunk_timeout:g} s, found nothing"
-                    ) from None
-                if message["type"] != "http.request":
-                    raise ClientDisconnected("request body: expected its end, found a closed connection")
-                data = message.get("body", b"")
-                total += len(data)
-                if total > self._limits.body:
-                    raise BodyTooLarge(f"request body: expected at most {self._limits.body} bytes, found more")
-                if data:
-                    await _write(sink, frame_head(len(data)) + data)
-                if not message.get("more_body", False):
-                    await _write(sink, END)
-                    return
+    @contextmanager
+    def _arriving(self) -> Iterator[None]:
+        """Count a change whose rows arrive."""
+        self._arrivals += 1
+        try:
+            yield
+        finally:
+            self._arrivals -= 1
+
+
+class _Tables:
+    """A catalog as changes use it."""
+
+    def __init__(
+        self, catalog: TableCatalog, commit: Commit, find: Callable[[Callable[[], Any]], Awaitable[Any]]
+    ) -> None:
+        self._catalog = catalog
+        self._commit = commit
+        self._find = find
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        return self._catalog.storage_options
+
+    async def find_table(self, request: Json, *, layout: bool = False) -> tuple[TableState, int]:
+        found: tuple[TableState, int] = await self._find(partial(self._catalog.find_table, request, layout=layout))
+        return found
+
+    async def new_table(self, request: Json) -> tuple[TableState, int]:
+        made: tuple[TableState, int] = await self._find(partial(self._catalog.new_table, request))
+        return made
+
+    async def commit(self, operations: list[Json], message: str | None) -> tuple[Json, int]:
+        return await self._commit(batch_request(operations, message))
 
 
 class _Lane:
@@ -206,23 +247,3 @@ async def _taken(chunks: AsyncIterator[bytes], connection: asyncio.Timeout, pati
         connection.reschedule(loop.time() + patience)
         yield chunk
         connection.reschedule(None)
-
-
-async def _write(sink: PipeEnd, data: bytes) -> None:
-    view = memoryview(data)
-    loop = asyncio.get_running_loop()
-    while view:
-        try:
-            view = view[os.write(sink.fileno(), view) :]
-        except BlockingIOError:
-            writable = loop.create_future()
-            loop.add_writer(sink.fileno(), _resolve, writable)
-            try:
-                await writable
-            finally:
-                loop.remove_writer(sink.fileno())
-
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

@@ -128,7 +128,7 @@ class RowsRoute:
 
         async def answer(scope: Scope, receive: Receive, send: Send, segment: str) -> None:
             rows = Exchange(scope, receive, service, self.path, segment).rows(model)
-            committed = await service.data.change(self.operation, rows.request, rows.receive)
+            committed = await service.data.change(self.operation, rows.request, rows.body)
             await success(service, committed)(scope, receive, send)
 
         return answer

@@ -22,6 +22,7 @@ from namespace_server.rest.headers import (
 from namespace_server.rest.models import Query
 from namespace_server.rest.request_body import LARGE_BODY, Change, JsonObject, check_arrow, check_media_type
 from namespace_server.rest.requests import decode_body, parse_query
+from namespace_server.rest.rows_body import RowsBody
 from namespace_server.rest.service import CatalogService
 
 
@@ -42,10 +43,10 @@ ANY_QUERY: Final = QueryModel(Query)
 
 @dataclass(frozen=True, slots=True)
 class RowsRequest:
-    """A request whose body is rows: what its query says, with the id of its route, and where the body comes from."""
+    """A request whose body is rows: what its query says, with the id of its route, and the body."""
 
     request: JsonObject
-    receive: Receive
+    body: RowsBody
 
 
 class Exchange:
@@ -109,7 +110,7 @@ class Exchange:
         """
         check_arrow(self.headers)
         given, parameters = query.parse(self.scope["query_string"])
-        return RowsRequest({**parameters, "id": read_id(self.segment, given)}, self.receive)
+        return RowsRequest({**parameters, "id": read_id(self.segment, given)}, RowsBody(self.receive, self.headers))
 
     async def _decoded(
         self, data: bytes, model: type[BaseModel], route: list[str] | None, *, optional: bool

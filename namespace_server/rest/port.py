@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lance_namespace.errors import LanceNamespaceError
@@ -10,9 +10,6 @@ from lance_namespace.errors import LanceNamespaceError
 from namespace_server.data.port import TableCatalog
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-
-BatchCommit = Callable[[dict[str, Any]], tuple[dict[str, Any], int]]
-"""Commits a BatchCommitTables request; its response and the catalog version."""
 
 
 class Answer(Protocol):
@@ -94,8 +91,8 @@ class Catalog(Protocol):
         """Clear up behind calls that were committed and answered. Blocking and thread-safe; raises nothing."""
         ...
 
-    def tables(self, commit: BatchCommit) -> TableCatalog:
-        """The tables for operations on rows, whose batches `commit` commits; it may be called by any thread."""
+    def tables(self) -> TableCatalog:
+        """The tables for operations on rows."""
         ...
 
     @property

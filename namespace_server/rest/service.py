@@ -64,7 +64,6 @@ class CatalogService:
         readers = _LONG_READERS if namespace.local else _REMOTE_READERS
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="read")
         self._data: DataService | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="change")
         self._newest_version = 0
         self._newest: CatalogSnapshot | None = None
@@ -75,7 +74,7 @@ class CatalogService:
     def data(self) -> DataService:
         """The operations on rows."""
         if self._data is None:
-            self._data = DataService(self.namespace.tables(self._commit_from_thread), self.limits.data)
+            self._data = DataService(self.namespace.tables(), self._commit_rows, self.limits.data)
         return self._data
 
     @property
@@ -95,7 +94,6 @@ class CatalogService:
         """Accept changes, on the running event loop."""
         if self.access_log is not None:
             self.access_log.start()
-        self._loop = asyncio.get_running_loop()
         self._commits.start()
         self.namespace.start()
 
@@ -145,13 +143,10 @@ class CatalogService:
         body = await self.in_thread(partial(self.namespace.with_storage_options, orjson.loads(answer.json)))
         return DataAnswer(body, answer.catalog_version)
 
-    def _commit_from_thread(self, request: JsonObject) -> tuple[JsonObject, int]:
-        """Commit a BatchCommitTables request, for the threads of operations on rows."""
-        assert self._loop is not None
+    async def _commit_rows(self, request: JsonObject) -> tuple[JsonObject, int]:
+        """Commit a BatchCommitTables request of an operation on rows."""
         size = sum(len(str(operation)) for operation in request["operations"])
-        change = Change(request, size)
-        committed = asyncio.run_coroutine_threadsafe(self.commit("batch_commit_tables", change, None), self._loop)
-        answer = committed.result()
+        answer = await self.commit("batch_commit_tables", Change(request, size), None)
         return orjson.loads(answer.json), answer.catalog_version
 
     async def change(self, operation: str, change: Change, principal: str | None) -> Answer:

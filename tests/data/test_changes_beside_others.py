@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import LanceNamespaceError
 
-from namespace_server.directory.data_methods import CatalogTables
+from namespace_server.data import inline
 from tests.data.two_servers import TwoServers, TwoTables
 
 ROWS = pa.table({"a": [1, 2, 3, 4], "s": ["w", "x", "y", "z"], "n": pa.array([1, 2, 3, 4], pa.int32())})
@@ -63,17 +63,17 @@ def test_the_outcome_is_that_of_one_after_the_other(
     table: TwoTables, ours: str, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits: list[int] = []
-    commit = CatalogTables.commit_operations
+    commit = inline.batch_request
 
-    def late(self: CatalogTables, operations: list[Any], message: str | None) -> Any:
+    def late(operations: list[Any], message: str | None) -> Any:
         commits.append(len(commits))
         if len(commits) == 1:
             OTHERS[other](lance.dataset(namespace_client=table.client, table_id=table.id))
-        return commit(self, operations, message)
+        return commit(operations, message)
 
     operation, body = CHANGES[ours]
     with monkeypatch.context() as patch:
-        patch.setattr(CatalogTables, "commit_operations", late)
+        patch.setattr(inline, "batch_request", late)
         try:
             call(table, operation, body)
             code = None

@@ -16,9 +16,7 @@ import pytest
 from lance_namespace import CreateTableRequest, InsertIntoTableRequest
 from lance_namespace.errors import LanceNamespaceError, TableAlreadyExistsError
 
-from namespace_server.data.creation import TableCreation
-from namespace_server.data.inline import InlineWork
-from namespace_server.data.operations import DataOperations
+from namespace_server.data.inline import InlineChanges
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.data.two_servers import TwoServers
 
@@ -157,13 +155,11 @@ def test_a_creator_that_is_too_late_leaves_no_files(tmp_path: Path) -> None:
         first.create_table(CreateTableRequest(id=["t"]), stream(ROWS))
         return second.commit_request(request)
 
-    tables = second.tables(commit_late)
+    changes = InlineChanges(second.tables(), commit_late)
     with pytest.raises(TableAlreadyExistsError):
-        TableCreation(tables, DataOperations(tables, InlineWork())).create({"id": ["t"]}, stream(MORE))
+        changes.create_table({"id": ["t"]}, stream(MORE))
     assert len(list(tmp_path.glob("*_t"))) == 1
-    kept = TableCreation(tables, DataOperations(tables, InlineWork())).create(
-        {"id": ["t"], "mode": "exist_ok"}, stream(MORE)
-    )
+    kept = changes.create_table({"id": ["t"], "mode": "exist_ok"}, stream(MORE))
     assert kept.body["version"] == 1
     first.close()
     second.close()

@@ -78,17 +78,15 @@ class EchoCatalog:
     def takes_long(self, operation: str, request: Mapping[str, Any], at: int | None) -> bool:
         return operation in self.long_operations
 
-    def tables(self, commit: Callable[..., Any]) -> EchoCatalog:
+    def tables(self) -> EchoCatalog:
         return self
 
     storage_options: Mapping[str, str] = {}
 
-    newest_version = 7
-
     def new_table(self, request: Mapping[str, Any]) -> Any:
         raise TableNotFoundError(str(request["id"]))
 
-    def find_table(self, request: Mapping[str, Any], *, at: int | None = None) -> Any:
+    def find_table(self, request: Mapping[str, Any], *, at: int | None = None, layout: bool = False) -> Any:
         raise TableNotFoundError(str(request["id"]))
 
     def check_writable(self) -> None:

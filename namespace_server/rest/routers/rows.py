@@ -26,11 +26,11 @@ router = APIRouter()
 @router.post("/v1/table/{id}/create")
 async def create_table(rows: Annotated[RowsRequest, Depends(rows_of(CreateTableQuery))], service: Service) -> Response:
     """Create a table from rows: name, properties and first version in one flip."""
-    answer = await service.data.create_table(rows.request, rows.receive)
+    answer = await service.data.create_table(rows.request, rows.body)
     return success(service, await service.with_storage_options(answer))
 
 
 @router.post("/v1/table/{id}/stage")
 async def stage_rows(rows: Annotated[RowsRequest, Depends(rows_of(StageRowsQuery))], service: Service) -> Response:
     """Write rows for a batch that commits them, together with changes of other tables."""
-    return success(service, await service.data.stage_rows(rows.request, rows.receive))
+    return success(service, await service.data.stage_rows(rows.request, rows.body))

@@ -1,0 +1,132 @@
+"""The worker processes for changes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from namespace_server.data.process_pool import ProcessPool
+from namespace_server.data.worker_process import Message, WorkerProcess, WorkTimeout
+from table_data.batch_operations import TableState
+from table_data.errors import ClientError, WorkFailed
+from table_data.jobs import Job, Staged
+from table_data.pipes import PipeEnd
+
+Rows = bytes | PipeEnd
+"""An Arrow IPC stream or file, or a pipe with frames of one."""
+
+
+class ChangePool(ProcessPool):
+    """Processes that change."""
+
+    def __init__(self, size: int, *, timeout: float = 3600.0, memory: int = 0) -> None:
+        super().__init__(size, timeout=timeout, memory=memory)
+        self._numbers = 0
+
+    @asynccontextmanager
+    async def change(self, job: Job, rows: Rows | None = None) -> AsyncIterator[RemoteChange]:
+        """Begin a change. A pipe is closed here."""
+        self._numbers += 1
+        change = RemoteChange(self, self._numbers, job, rows)
+        try:
+            yield change
+        finally:
+            await change.end()
+
+    async def hold(self, table: str) -> WorkerProcess:
+        """Wait for a process; one that has written to the table, if one is free."""
+        process = await self._hold(table)
+        process.note(table)
+        return process
+
+    async def hold_again(self, process: WorkerProcess) -> WorkerProcess:
+        """Wait for this process. Raises `WorkFailed` if it has ended."""
+        await self._hold_again(process)
+        return process
+
+    async def release(self, process: WorkerProcess) -> None:
+        """Give a process back."""
+        try:
+            if process.keeps_bodies and process.is_alive() and not process.owes_answer:
+                with suppress(WorkFailed):  # it ends just now
+                    await process.tell(process.endings())
+        finally:
+            self._release(process)
+
+    async def end(self, process: WorkerProcess, number: int, *, held: bool, had_pipe: bool) -> None:
+        """Let a process forget a change: at once if its rows take much room, else with its next change."""
+        process.ended.append(number)
+        process.keeps_bodies |= had_pipe
+        if not held and had_pipe and process in self._free:
+            self._free.remove(process)
+            held = True
+        if held:
+            await self.release(process)
+
+
+class RemoteChange:
+    """A change under way in a process, the same for all of its steps.
+
+    A change that only appends rows is committed while the process does other jobs: several of them can then share a
+    flip. Any other keeps its process until it ends: what another change of the table staged meanwhile would conflict.
+    """
+
+    def __init__(self, pool: ChangePool, number: int, job: Job, rows: Rows | None) -> None:
+        self._pool = pool
+        self._number = number
+        self._job = job
+        self._rows = rows
+        self._process: WorkerProcess | None = None
+        self._held = False
+        self._keeps = False
+
+    async def stage(self, table: TableState, *, limit: float | None = None) -> Staged:
+        """Stage it on a version, within so many seconds. Raises `ClientError`, `WorkTimeout`."""
+        async with self._turn(table.uri) as (process, begin):
+            stage = ("stage", self._number, table)
+            if begin and isinstance(self._rows, PipeEnd):
+                await process.tell(*begin)
+                await process.give(self._rows)
+                await process.ask(stage)
+            else:
+                await process.ask(*begin, stage)
+            staged: Staged = (await process.answer(limit))[1]
+            self._keeps = not staged.appends
+        return staged
+
+    async def discard(self) -> None:
+        """Remove the files that were staged last; what a process leaves is collected later."""
+        if self._process is None:
+            return
+        with suppress(ClientError, WorkTimeout):
+            async with self._turn() as (process, _):
+                await process.ask(("discard", self._number))
+                await process.answer()
+
+    async def end(self) -> None:
+        """Let the process forget the change."""
+        has_pipe = isinstance(self._rows, PipeEnd)
+        if isinstance(self._rows, PipeEnd):
+            self._rows.close()
+        if self._process is not None:
+            await self._pool.end(self._process, self._number, held=self._held, had_pipe=has_pipe)
+
+    @asynccontextmanager
+    async def _turn(self, table: str = "") -> AsyncIterator[tuple[WorkerProcess, tuple[Message, ...]]]:
+        """Hold the process, the same each time; and with it what it has to be told first."""
+        begin: tuple[Message, ...] = ()
+        if self._process is None:
+            process = self._process = await self._pool.hold(table)
+            piped = isinstance(self._rows, PipeEnd)
+            begin = (process.endings(), ("change", self._number, self._job, None if piped else self._rows, piped))
+        elif not self._held:
+            process = await self._pool.hold_again(self._process)
+        else:
+            process = self._process
+        self._held = True
+        try:
+            yield process, begin
+        finally:
+            if not self._keeps:
+                self._held = False
+                await self._pool.release(process)
