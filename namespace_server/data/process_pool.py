@@ -65,11 +65,15 @@ class ProcessPool:
 
     async def _hold_again(self, process: WorkerProcess) -> None:
         """Wait for this process and take it. Raises `WorkFailed` if it has ended."""
-        if process not in self._free and not process.is_killed:
-            await self._turn(process.turns, process)
-        elif process.is_alive():
+        if process.is_killed:
+            raise _gone()
+        if process in self._free:
             self._free.remove(process)
+        else:
+            await self._turn(process.turns, process)
         if not process.is_alive():
+            process.kill()
+            self._release(process)
             raise _gone()
 
     async def _turn(self, turns: deque[asyncio.Future[T]], process: WorkerProcess | None = None) -> T:

@@ -283,8 +283,8 @@ class TestAppends:
 
         play(scene)
 
-    @pytest.mark.parametrize("held", [False, True])
-    def test_it_cannot_be_staged_again_by_another_process(self, table: TableState, held: bool) -> None:
+    @pytest.mark.parametrize(("held", "noticed"), [(False, False), (True, False), (True, True)])
+    def test_it_cannot_be_staged_again_by_another_process(self, table: TableState, held: bool, noticed: bool) -> None:
         async def scene(pool: ChangePool) -> None:
             async with pool.change(INSERT, body_of(1)) as first:
                 await first.stage(table)
@@ -295,7 +295,8 @@ class TestAppends:
                         again = asyncio.create_task(first.stage(table))
                         await asyncio.sleep(0)
                         kill(process)
-                        await deletion.discard()
+                        if noticed:
+                            await deletion.discard()
                 else:
                     kill(process)
                     again = asyncio.create_task(first.stage(table))
