@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 import httpx
+import lance
 import numpy as np
 import pyarrow as pa
 
@@ -32,19 +34,22 @@ ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
 
 def run(directory: Path) -> Report:
     """Measure each kind of write on both servers."""
-    times: dict[str, dict[str, float]] = {}
-    rates: dict[str, tuple[float, int]] = {}
-    for who, serve in (("ours", serve_ours), ("peer", serve_peer)):
-        with serve(directory / who) as server:
+    with serve_ours(directory / "ours") as ours, serve_peer(directory / "peer") as peer:
+        servers = {"ours": ours, "peer": peer}
+        for server in servers.values():
             server.call("POST", f"/v1/namespace/{NAMESPACE}/create", {"id": [NAMESPACE]})
-            times[who] = _measure_times(server, None if who == "ours" else PEER_BODY)
-            rates[who] = _measure_rate(server, directory)
+        times = _measure_times(servers)
+        parts = _measure_parts(ours, directory)
+        rates = {who: _measure_rate(server, directory) for who, server in servers.items()}
     table = Table("One client", ("request", "ours ms", "peer ms", "ours against peer"))
-    for kind, ours in times["ours"].items():
-        peer = times["peer"].get(kind)
-        shown = ("refused", "") if peer is None else (milliseconds(peer), ratio(peer, ours))
-        table.add(kind, milliseconds(ours), *shown)
+    for kind, found in times.items():
+        compared = ratio(found["peer"], found["ours"]) if "peer" in found else ""
+        table.add(kind, *(milliseconds(found[who]) if who in found else "refused" for who in servers), compared)
     table.notes.append("The peer refuses bodies of more than 2 MiB, and so the insert of 1,000,000 rows.")
+    apart = Table("Where the time of an insert of 100 rows goes", ("request", "ms"))
+    for part, seconds in parts.items():
+        apart.add(part, milliseconds(seconds))
+    apart.notes.append("Rows that are staged are written by a worker; a batch commits them. The count is HTTP alone.")
     together = Table(
         f"{CLIENTS} clients insert 100 rows each time into one table",
         ("server", "committed inserts/s", "refused", "ours against peer"),
@@ -56,52 +61,95 @@ def run(directory: Path) -> Report:
     return Report(
         "row_writes",
         "Writing rows",
-        f"Medians of requests by one client. Updates, deletes and merges change some of {count(ROWS)} rows, which then "
-        f"get an index. At the end {CLIENTS} clients insert for {SECONDS:.0f} s, each with one request under way.",
-        [table, together],
+        "Medians of requests by one client, to one server and the other in turn. Updates, deletes and merges change "
+        f"some of {count(ROWS)} rows, which then get an index. At the end {CLIENTS} clients insert for {SECONDS:.0f} s, "
+        "each with one request under way.",
+        [table, apart, together],
     )
 
 
-def _measure_times(server: Server, most: int | None) -> dict[str, float]:
-    found: dict[str, float] = {}
-    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=600) as client:
+def _measure_times(servers: Mapping[str, Server]) -> dict[str, dict[str, float]]:
+    """Seconds by kind of request and server."""
+    found: dict[str, dict[str, float]] = {}
+    with ExitStack() as opened:
+        clients = {who: opened.enter_context(_client(server)) for who, server in servers.items()}
         for size in SIZES:
             route, body = f"/v1/table/{NAMESPACE}$insert_{size}", _rows(size)
-            if most is not None and len(body) > most:
-                continue
-            _send(client, f"{route}/create", _rows(10))
-            insert = partial(_insert, client, f"{route}/insert", body)
-            found[f"insert of {count(size)} rows"] = _median(REPEATS[size], insert)
+            those = {who: client for who, client in clients.items() if who == "ours" or len(body) <= PEER_BODY}
+            for client in those.values():
+                _send(client, f"{route}/create", _rows(10))
+            found[f"insert of {count(size)} rows"] = _medians(
+                REPEATS[size], those, partial(_insert, path=f"{route}/insert", body=body)
+            )
         route = f"/v1/table/{NAMESPACE}$changed"
-        _send(client, f"{route}/create", _rows(PIECE))
-        for first in range(PIECE, ROWS, PIECE):
-            _send(client, f"{route}/insert", _rows(PIECE, first))
+        for client in clients.values():
+            _send(client, f"{route}/create", _rows(PIECE))
+            for first in range(PIECE, ROWS, PIECE):
+                _send(client, f"{route}/insert", _rows(PIECE, first))
         merge = f"{route}/merge_insert?on=id&when_matched_update_all=true&when_not_matched_insert_all=true"
-        found["merge of 1,000 rows, half of them new"] = _median(
-            CHANGES, lambda number: _send(client, merge, _rows(1000, ROWS - 500 + 500 * number))
-        )
-        found["update of 100 rows"] = _median(
-            CHANGES,
-            lambda number: _change(
+        changes: dict[str, Callable[[httpx.Client, int], None]] = {
+            "merge of 1,000 rows, half of them new": lambda client, number: _send(
+                client, merge, _rows(1000, ROWS - 500 + 500 * number)
+            ),
+            "update of 100 rows": lambda client, number: _change(
                 client, f"{route}/update", updates=[["value", "value + 1"]], predicate=_hundred(number)
             ),
-        )
-        found["delete of 100 rows"] = _median(
-            CHANGES, lambda number: _change(client, f"{route}/delete", predicate=_hundred(number))
-        )
-        index = partial(_change, client, f"{route}/create_scalar_index", column="id", index_type="BTREE")
-        found["B-tree on a column"] = _median(CHANGES, lambda number: index(name=f"by_id_{number}"))
+            "delete of 100 rows": lambda client, number: _change(client, f"{route}/delete", predicate=_hundred(number)),
+            "B-tree on a column": lambda client, number: _change(
+                client, f"{route}/create_scalar_index", column="id", index_type="BTREE", name=f"by_id_{number}"
+            ),
+        }
+        for kind, change in changes.items():
+            found[kind] = _medians(CHANGES, clients, change)
     return found
+
+
+def _measure_parts(server: Server, directory: Path) -> dict[str, float]:
+    """The parts of an insert as requests of their own, and an append by pylance without any server."""
+    route, body = f"/v1/table/{NAMESPACE}$parts", _rows(SIZES[0])
+    uri, rows = str(directory / "alone"), pa.ipc.open_stream(body).read_all()
+    lance.write_dataset(rows, uri)
+    staged: list[object] = []
+
+    def stage(_: int) -> None:
+        answer = client.post(f"{route}/stage?mode=append", content=body, headers=ARROW).raise_for_status()
+        staged.append(answer.json()["operations"])
+
+    with _client(server) as client:
+        _send(client, f"{route}/create", _rows(10))
+        repeats = REPEATS[SIZES[0]]
+        return {
+            "insert": _median(repeats, lambda _: _send(client, f"{route}/insert", body)),
+            "rows staged": _median(repeats, stage),
+            "their batch": _median(
+                repeats, lambda _: _change(client, "/v1/table/batch-commit", operations=staged.pop())
+            ),
+            "count of rows": _median(repeats, lambda _: _change(client, f"{route}/count_rows")),
+            "append by pylance, no server": _median(repeats, lambda _: lance.write_dataset(rows, uri, mode="append")),
+        }
 
 
 def _measure_rate(server: Server, directory: Path) -> tuple[float, int]:
     """Committed inserts per second, and the number of those that were refused."""
     route = f"/v1/table/{NAMESPACE}$together"
-    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=600) as client:
+    with _client(server) as client:
         _send(client, f"{route}/create", _rows(10))
     inserts = [Request(number, "POST", f"{route}/insert", _rows(100, 100 * number)) for number in range(CLIENTS)]
     load = drive(server.port, CLIENTS, inserts, directory, SECONDS, may_fail=True)
     return (load.requests - load.failed) / load.seconds, load.failed
+
+
+def _medians(
+    repeats: int, clients: Mapping[str, httpx.Client], request: Callable[[httpx.Client, int], None]
+) -> dict[str, float]:
+    """Median seconds by server, which are asked in turn: what else the machine does then slows both."""
+    times: dict[str, list[float]] = {who: [] for who in clients}
+    for number in range(repeats + 1):
+        for who, client in clients.items():
+            began = time.perf_counter()
+            request(client, number)
+            times[who].append(time.perf_counter() - began)
+    return {who: statistics.median(found[1:]) for who, found in times.items()}
 
 
 def _median(repeats: int, request: Callable[[int], None]) -> float:
@@ -114,11 +162,15 @@ def _median(repeats: int, request: Callable[[int], None]) -> float:
     return statistics.median(times)
 
 
+def _client(server: Server) -> httpx.Client:
+    return httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=600)
+
+
 def _send(client: httpx.Client, path: str, body: bytes) -> None:
     client.post(path, content=body, headers=ARROW).raise_for_status()
 
 
-def _insert(client: httpx.Client, path: str, body: bytes, _: int) -> None:
+def _insert(client: httpx.Client, _: int, path: str, body: bytes) -> None:
     _send(client, path, body)
 
 

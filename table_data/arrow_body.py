@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,6 +17,9 @@ _BUFFER = 1 << 20
 _OPTIONS = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
 """Pylance refuses some values, such as views, that are not at multiples of their size."""
 _PIECE = 16 << 20
+_FEW = 16 << 20
+"""Bytes of rows that are decoded before pylance asks for them, where the body is in memory: otherwise pylance's threads
+wait for Python. A compressed body may have many more."""
 
 
 class ArrowBody:
@@ -49,21 +54,35 @@ class ArrowBody:
         head = self._source.read(len(_FILE_MAGIC))
         if not head:
             raise InvalidCall("request body: expected an Arrow IPC stream, found nothing")
-        # Arrow closes what it reads from.
-        rest = _After(b"" if head == _FILE_MAGIC else head, self._source)
+        rest = b"" if head == _FILE_MAGIC else head
         try:
-            stream = pa.ipc.open_stream(pa.PythonFile(rest, mode="r"), options=_OPTIONS)
+            stream = pa.ipc.open_stream(self._rest(rest), options=_OPTIONS)
             _check_schema(stream.schema)
         except ClientError:
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _broken(error) from error
-        return pa.RecordBatchReader.from_batches(stream.schema, self._batches(stream))
+        batches = self._batches(stream)
+        if isinstance(self._source, io.BytesIO):
+            few, size = [], 0
+            for batch in batches:
+                few.append(batch)
+                size += batch.nbytes
+                if size > _FEW:
+                    return pa.RecordBatchReader.from_batches(stream.schema, itertools.chain(few, batches))
+            return pa.Table.from_batches(few, stream.schema).to_reader()
+        return pa.RecordBatchReader.from_batches(stream.schema, batches)
 
     def check(self) -> None:
         """Raise what broke the reading of the rows, if anything did."""
         if self._failure is not None:
             raise self._failure
+
+    def _rest(self, head: bytes) -> Any:
+        """What Arrow reads the stream from, and closes: `head`, and what the source has after it."""
+        if isinstance(self._source, io.BytesIO):
+            return pa.BufferReader(self._source.getbuffer()[self._source.tell() - len(head) :])
+        return pa.PythonFile(_After(head, self._source), mode="r")
 
     def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         try:

@@ -38,7 +38,7 @@ class WorkTimeout(ServiceUnavailableError):
 class WorkerProcess:
     """A process that may allocate `memory` bytes (0: no bound), and has `timeout` seconds for each step of a job.
 
-    Belongs to one event loop. Starting it and waiting for its end block. Who holds it speaks to it, and nobody else.
+    Belongs to one event loop. Starting it and waiting for its end block. One job at a time speaks to it.
     """
 
     def __init__(self, memory: int, timeout: float) -> None:

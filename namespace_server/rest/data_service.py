@@ -130,7 +130,7 @@ class DataService:
             raise ThrottlingError(f"{found} changes of rows wait already; nothing was done, try again")
 
     def _begin(self, work: Work) -> asyncio.Task[DataAnswer]:
-        """Begin a change, which goes on to its end though nobody waits for it."""
+        """Begin a change. It goes on to its end when the request that waits for it is cancelled."""
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._ended)
@@ -139,7 +139,7 @@ class DataService:
     def _ended(self, task: asyncio.Task[DataAnswer]) -> None:
         self._under_way.discard(task)
         if not task.cancelled():
-            task.exception()  # of nobody who waits, it is known to nobody
+            task.exception()  # asyncio logs errors that are never looked at
 
     async def _with_rows(self, work_on: Callable[[Rows], Work], body: RowsBody) -> DataAnswer:
         """Do work on the rows of a body. Unless they are few, they are passed on while it is done."""
@@ -152,16 +152,17 @@ class DataService:
         with source, sink:
             work = self._begin(work_on(source))
             feeding = asyncio.create_task(body.pass_on(sink, self._limits))
-            done, _ = await asyncio.wait({work, feeding}, return_when=asyncio.FIRST_COMPLETED)
-            if work not in done and feeding.exception() is not None:
-                with suppress(Exception):  # the rows ended before their end, for the reason that is raised
-                    await work
-                raise feeding.exception() or AssertionError
-            if feeding not in done:
+            try:
+                await asyncio.wait({work, feeding}, return_when=asyncio.FIRST_COMPLETED)
+                if not work.done() and (failure := feeding.exception()) is not None:
+                    with suppress(Exception):  # the rows ended before their end, for the reason that is raised
+                        await asyncio.shield(work)
+                    raise failure
+                return await asyncio.shield(work)
+            finally:
                 feeding.cancel()
-                with suppress(asyncio.CancelledError):
+                with suppress(Exception, asyncio.CancelledError):
                     await feeding
-            return await work
 
     @contextmanager
     def _arriving(self) -> Iterator[None]:
