@@ -62,8 +62,8 @@ def run(directory: Path) -> Report:
         "row_writes",
         "Writing rows",
         "Medians of requests by one client, to one server and the other in turn. Updates, deletes and merges change "
-        f"some of {count(ROWS)} rows, which then get an index. At the end {CLIENTS} clients insert for {SECONDS:.0f} s, "
-        "each with one request under way.",
+        f"some of {count(ROWS)} rows, which then get an index. At the end {CLIENTS} clients insert for "
+        f"{SECONDS:.0f} s, each with one request under way.",
         [table, apart, together],
     )
 
