@@ -50,19 +50,19 @@ def run(directory: Path, rows: int = ROWS) -> Report:
     ours_root, peer_root = directory / "ours", directory / "peer"
     ours_root.mkdir()
     peer_root.mkdir()
-    with serve_ours(ours_root) as server:
-        location = _write(server, rows)
-        ours = {kind.name: _measure(server, "t", [[request] for request in kind.ours]) for kind in kinds}
-        cold = server.resident_bytes()
-    shutil.copytree(location, peer_root / "t.lance")
-    with serve_peer(peer_root) as server:
-        peer = {kind.name: _measure(server, "t", kind.peer) for kind in kinds}
+    with serve_ours(ours_root) as ours:
+        shutil.copytree(_write(ours, rows), peer_root / "t.lance")
+        with serve_peer(peer_root) as peer:
+            measured = {
+                kind.name: _measure([(ours, [[request] for request in kind.ours]), (peer, kind.peer)]) for kind in kinds
+            }
+            memory = ours.resident_bytes()
     table = Table(
         f"Queries of {count(rows)} rows with vectors of {DIMENSION} numbers and texts of {WORDS_IN_TEXT} words",
         ("query", "ours, ms", "p90 ms", "peer, ms", "p90 ms", "time of ours by that of the peer"),
     )
     for kind in kinds:
-        mine, theirs = ours[kind.name], peer[kind.name]
+        mine, theirs = measured[kind.name]
         table.add(
             kind.name,
             milliseconds(mine[0]),
@@ -74,13 +74,13 @@ def run(directory: Path, rows: int = ROWS) -> Report:
     table.notes.append(
         "Hybrid: one request to our server; to the peer, which refuses it, the two searches of a client."
     )
-    table.notes.append(f"Memory of our server itself at the end: {count(cold / 1e6)} MB; queries run beside it.")
+    table.notes.append(f"Memory of our server itself at the end: {count(memory / 1e6)} MB; queries run beside it.")
     return Report(
         "queries",
         "Queries of one table",
-        f"One connection, one request at a time; medians of {REPEATS} requests after as many that are not counted. The "
-        f"table has an IVF_PQ index of {PARTITIONS} partitions, a full-text index and a B-tree. Both servers read the "
-        "same files from the page cache.",
+        "One request at a time, to one server and the other in turn, each on one connection; medians of "
+        f"{REPEATS} requests after as many that are not counted. The table has an IVF_PQ index of {PARTITIONS} "
+        "partitions, a full-text index and a B-tree. Both servers read the same files from the page cache.",
         [table],
     )
 
@@ -112,23 +112,32 @@ def _kinds(rows: int) -> list[Kind]:
     return kinds
 
 
-def _measure(server: Server, table: str, requests: Sequence[Sequence[tuple[str, Any]]]) -> tuple[float, float]:
-    """The median and the ninth decile of the times of the requests, in seconds."""
-    encoded = [[(path, json.dumps(body).encode()) for path, body in group] for group in requests]
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
-    times = []
+Groups = Sequence[Sequence[tuple[str, Any]]]
+"""Requests for each repetition, which are sent one after another."""
+
+
+def _measure(asked: Sequence[tuple[Server, Groups]]) -> list[tuple[float, float]]:
+    """The median and the ninth decile of the times of the requests, in seconds, for each server.
+
+    They are asked in turn: what else the machine does then slows both.
+    """
+    connections = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=120) for server, _ in asked]
+    encoded = [[[(path, json.dumps(body).encode()) for path, body in group] for group in groups] for _, groups in asked]
+    times: list[list[float]] = [[] for _ in asked]
     for number in range(2 * REPEATS):
-        began = time.perf_counter()
-        for path, body in encoded[number % len(encoded)]:
-            connection.request("POST", f"/v1/table/{table}/{path}", body, {"content-type": "application/json"})
-            response = connection.getresponse()
-            data = response.read()
-            if response.status != http.client.OK:
-                raise RuntimeError(f"{path}: {response.status} {data[:400]!r}")
-        if number >= REPEATS:
-            times.append(time.perf_counter() - began)
-    connection.close()
-    return statistics.median(times), statistics.quantiles(times, n=10)[-1]
+        for connection, groups, found in zip(connections, encoded, times, strict=True):
+            began = time.perf_counter()
+            for path, body in groups[number % len(groups)]:
+                connection.request("POST", f"/v1/table/t/{path}", body, {"content-type": "application/json"})
+                response = connection.getresponse()
+                data = response.read()
+                if response.status != http.client.OK:
+                    raise RuntimeError(f"{path}: {response.status} {data[:400]!r}")
+            if number >= REPEATS:
+                found.append(time.perf_counter() - began)
+    for connection in connections:
+        connection.close()
+    return [(statistics.median(found), statistics.quantiles(found, n=10)[-1]) for found in times]
 
 
 def _write(server: Server, rows: int) -> Path:

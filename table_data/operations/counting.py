@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 def count_table_rows(dataset: lance.LanceDataset, request: Json) -> int:
     """The number of rows that match `predicate`, of all rows without one."""
-    return int(dataset.count_rows(request.get("predicate") or None))
+    predicate = request.get("predicate")
+    if not predicate:
+        return int(dataset.count_rows())
+    # A scanner takes four fifths of the time of `count_rows` with a filter.
+    return int(dataset.scanner(columns=[], filter=predicate, with_row_id=True).count_rows())
 
 
 READS: Mapping[str, Read] = {"count_table_rows": count_table_rows}
