@@ -52,7 +52,7 @@ final class PythonSource extends PythonDataSourceV2 {
   static BatchWrite writer(Settings settings, LogicalWriteInfo info, byte[] function) {
     SupportsWrite table = new PythonTable(new PythonSource(settings, function), NAME, info.schema());
     WriteBuilder builder = table.newWriteBuilder(info);
-    return builder.build().toBatch();
+    return UnmeasuredBatches.of(builder.build().toBatch(), info.schema());
   }
 
   /** Where executors find pyspark if it is not among the packages of their interpreter. */
