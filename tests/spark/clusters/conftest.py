@@ -72,6 +72,17 @@ def packed_environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def spark_home(tmp_path: Path) -> Path:
+    """The files of Spark in a directory of the test. A local cluster works in a directory of Spark's home."""
+    home = tmp_path / "spark"
+    home.mkdir()
+    for file in SPARK_HOME.iterdir():
+        if file.name != "work":
+            (home / file.name).symlink_to(file)
+    return home
+
+
+@pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
     with ServerProcess(tmp_path / "catalog", log=tmp_path / "server.log") as running:
         yield running

@@ -20,13 +20,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("java", "jar")]
 
 
 def drive(
-    directory: Path, master: str, server: ServerProcess, python: str, *settings: str
+    directory: Path, master: str, server: ServerProcess, python: str, *settings: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the driver in a process of its own, in an empty directory. It finds the package by its path."""
     directory.mkdir(exist_ok=True)
     command = [sys.executable, "-W", "ignore", str(DRIVER), master, server.url, python, *settings]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
-    environment = kept | {"PYTHONPATH": str(REPOSITORY)}
+    environment = kept | {"PYTHONPATH": str(REPOSITORY)} | variables
     return subprocess.run(
         command, cwd=directory, env=environment, capture_output=True, text=True, timeout=280, check=False
     )
@@ -42,13 +42,15 @@ def found(ended: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def test_a_session_sends_the_package_to_a_local_cluster(
-    tmp_path: Path, server: ServerProcess, bare_environment: Environment
+    tmp_path: Path, server: ServerProcess, bare_environment: Environment, spark_home: Path
 ) -> None:
     settings = ("send=yes", "spark.executorEnv.PYTHONPATH=")
-    ended = drive(tmp_path / "here", "local-cluster[2,1,1024]", server, bare_environment.python, *settings)
+    master, home = "local-cluster[2,1,1024]", str(spark_home)
+    ended = drive(tmp_path / "here", master, server, bare_environment.python, *settings, SPARK_HOME=home)
     places = set(found(ended)["places"])
     assert {place.split()[0] for place in places} == {bare_environment.python}
     assert all(place.endswith("/lance-spark-catalog.zip/spark_catalog/__init__.py") for place in places)
+    assert list((spark_home / "work").glob("app-*"))
 
 
 def test_a_session_sends_the_package_to_a_standalone_cluster(
