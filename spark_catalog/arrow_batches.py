@@ -2,7 +2,7 @@
 
 Spark ends a batch at 10,000 rows or at 64 MB, and measures the batch after every row to know the latter. For rows of
 some numbers that takes three times as long as to write them. Where the columns bound the size of a row, the number of
-rows is limit enough.
+rows is limit enough. `UnmeasuredBatches.java` has the same rule for the tasks of SQL and of DataFrame writers.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _UNMEASURED: Final = str(2**31 - 1)
 _FIXED_ROWS: Final = 65_536
 _TEXT_ROWS: Final = 4_096
 """Rows with strings: a batch exceeds 64 MB only if they have more than 16 KB on average."""
+_COLUMNS: Final = 64
+"""Rows of more columns come in batches of fewer rows. 64 columns of 16 bytes fill 64 MB with `_FIXED_ROWS`."""
 _FIXED: Final = (BooleanType, DateType, DayTimeIntervalType, NumericType, TimestampNTZType, TimestampType)
 
 
@@ -63,7 +65,7 @@ def batch_options(schema: StructType) -> Mapping[str, str]:
     if not all(isinstance(kind, (*_FIXED, StringType)) for kind in kinds):
         return {}
     rows = _TEXT_ROWS if any(isinstance(kind, StringType) for kind in kinds) else _FIXED_ROWS
-    return {_BYTES: _UNMEASURED, _ROWS: str(rows)}
+    return {_BYTES: _UNMEASURED, _ROWS: str(max(1, rows * _COLUMNS // max(_COLUMNS, len(kinds))))}
 
 
 def _leaves(kind: DataType) -> Iterator[DataType]:

@@ -16,8 +16,10 @@ import pytest
 from pyspark import TaskContext
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
 from lance_core.tables.dataset import Dataset
+from spark_catalog.arrow_batches import batch_options
 from spark_catalog.changes.deletes import stage_deletes
 from spark_catalog.changes.merges import MergeRules, StagedMerge, stage_merge
 from spark_catalog.errors import GraphCheckFailed, InvalidWrite, last_line
@@ -131,6 +133,12 @@ def test_batches_of_rows_of_bounded_size_are_limited_by_rows_alone(spark: SparkS
     finally:
         spark.conf.unset(limits[1])
     assert [spark.sparkContext.getLocalProperty(name) for name in limits] == [None, None]
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(64, 65_536), (128, 32_768)])
+def test_rows_of_many_columns_come_in_smaller_batches(columns: int, rows: int) -> None:
+    schema = StructType([StructField("c", LongType())] * columns)
+    assert batch_options(schema)["spark.sql.execution.arrow.maxRecordsPerBatch"] == str(rows)
 
 
 def test_a_null_in_a_not_nullable_column_is_refused(spark: SparkSession, uri: str) -> None:

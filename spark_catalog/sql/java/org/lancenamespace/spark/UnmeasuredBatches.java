@@ -2,7 +2,9 @@ package org.lancenamespace.spark;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.ArrayList;
 import java.util.Iterator;
+import java.util.List;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -37,6 +39,7 @@ record UnmeasuredBatches(BatchWrite write, int rows) implements BatchWrite {
   private static final long UNMEASURED = Integer.MAX_VALUE;
   private static final int FIXED_ROWS = 65_536;
   private static final int TEXT_ROWS = 4_096;
+  private static final int COLUMNS = 64;
   private static final int ANY_SIZE = 0;
 
   /** The same write if its rows may have any size. */
@@ -45,20 +48,30 @@ record UnmeasuredBatches(BatchWrite write, int rows) implements BatchWrite {
     return rows == ANY_SIZE ? write : new UnmeasuredBatches(write, rows);
   }
 
-  private static int rowsOf(DataType type) {
-    if (type instanceof StructType struct) {
-      int rows = FIXED_ROWS;
-      for (StructField field : struct.fields()) {
-        rows = Math.min(rows, rowsOf(field.dataType()));
+  private static int rowsOf(StructType schema) {
+    List<DataType> kinds = new ArrayList<>();
+    addColumns(schema, kinds);
+    if (!kinds.stream().allMatch(kind -> isFixed(kind) || kind instanceof StringType)) {
+      return ANY_SIZE;
+    }
+    int rows = kinds.stream().anyMatch(StringType.class::isInstance) ? TEXT_ROWS : FIXED_ROWS;
+    return Math.max(1, rows * COLUMNS / Math.max(COLUMNS, kinds.size()));
+  }
+
+  /** Columns of structs count one by one. */
+  private static void addColumns(StructType struct, List<DataType> kinds) {
+    for (StructField field : struct.fields()) {
+      if (field.dataType() instanceof StructType inner) {
+        addColumns(inner, kinds);
+      } else {
+        kinds.add(field.dataType());
       }
-      return rows;
     }
-    if (type instanceof StringType) {
-      return TEXT_ROWS;
-    }
-    boolean isFixed = type instanceof NumericType || type instanceof BooleanType || type instanceof DateType
+  }
+
+  private static boolean isFixed(DataType type) {
+    return type instanceof NumericType || type instanceof BooleanType || type instanceof DateType
         || type instanceof TimestampType || type instanceof TimestampNTZType || type instanceof DayTimeIntervalType;
-    return isFixed ? FIXED_ROWS : ANY_SIZE;
   }
 
   @Override
