@@ -57,7 +57,8 @@ class Scan:
     def scanner(self, dataset: lance.LanceDataset) -> lance.LanceScanner:
         """What does the query. Raises what pylance raises for a query that does not fit the table."""
         return dataset.scanner(
-            columns=self.columns,
+            columns=self._with_score(),
+            disable_scoring_autoprojection=True,
             filter=self.filter,
             prefilter=self.prefilter,
             limit=self.limit if self.nearest is None or self.offset else None,  # a search ends after `k` rows
@@ -69,6 +70,13 @@ class Scan:
             batch_size_bytes=_BATCH,
             io_buffer_size=_READ_AHEAD,
         )
+
+    def _with_score(self) -> list[str] | dict[str, str] | None:
+        """The columns, and the score of a search. Pylance adds it, too, and logs a warning each time that it does."""
+        score = "_distance" if self.nearest is not None else "_score" if self.text is not None else None
+        if not self.columns or score is None or score in self.columns:
+            return self.columns
+        return [*self.columns, score] if isinstance(self.columns, list) else {**self.columns, score: score}
 
     def first(self, rows: int, **changes: Any) -> Scan:
         """The same query for its first rows, with other changes."""
