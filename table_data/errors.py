@@ -48,6 +48,12 @@ class VersionGone(InvalidCall):
     code = 11
 
 
+class WrittenAround(InvalidCall):
+    """Another writer has written to the location of the table, and the catalog does not know its versions."""
+
+    code = 14
+
+
 class NotSupported(InvalidCall):
     """The call asks for something of the namespace specification that is not done here."""
 

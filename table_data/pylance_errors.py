@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lance_core.errors import LanceCoreError, NotFound
-from table_data.errors import ClientError, ColumnNotFound, InvalidCall, SchemaMismatch, VersionGone, WorkFailed
+from table_data.errors import (
+    ClientError,
+    ColumnNotFound,
+    InvalidCall,
+    SchemaMismatch,
+    VersionGone,
+    WorkFailed,
+    WrittenAround,
+)
 
 _SOURCE = re.compile(r",?\s*(?:location: )?/[\w./+-]*\.rs:\d+:\d+")
 _TRACE = re.compile(r"\. Detail: Python exception: .*", re.DOTALL)
@@ -59,6 +67,7 @@ def explained(what: str) -> Iterator[None]:
     Raises:
         InvalidCall: the call is wrong: an expression, a column, rows that do not fit.
         VersionGone: a file of the version was removed meanwhile.
+        WrittenAround: a table that has no version in the catalog has one on storage.
         WorkFailed: anything else.
     """
     try:
@@ -101,6 +110,8 @@ def _kind(error: Exception) -> type[ClientError]:
         return SchemaMismatch
     if _LOST.search(text):
         return VersionGone
+    if text.startswith("Dataset already exists"):  # only a table that the catalog knows no version of is created
+        return WrittenAround
     if text.startswith(_WRONG_CALL):
         return InvalidCall
     if "Not found" in text or "NotFound" in text or "No such file" in text:

@@ -145,8 +145,8 @@ class CatalogService:
 
     async def _commit_rows(self, request: JsonObject) -> tuple[JsonObject, int]:
         """Commit a BatchCommitTables request of an operation on rows."""
-        size = sum(len(str(operation)) for operation in request["operations"])
-        answer = await self.commit("batch_commit_tables", Change(request, size), None)
+        change = Change(request, len(orjson.dumps(request)))
+        answer = await self.commit("batch_commit_tables", change, None)
         return orjson.loads(answer.json), answer.catalog_version
 
     async def change(self, operation: str, change: Change, principal: str | None) -> Answer:

@@ -160,3 +160,13 @@ def test_an_insert_is_repeated_after_the_schema_changed(http: httpx.Client, url:
         for part in fragment.data_files()
     }
     assert {name for name in files(location(http, table)) if name.startswith("data/")} == named
+
+
+def test_a_declared_table_that_an_old_version_of_lance_wrote(http: httpx.Client, table: str) -> None:
+    old = f"{table}_old"
+    declared = http.post(f"{old}/declare", json={}).raise_for_status().json()["location"]
+    lance.write_dataset(pa.table({"a": [1]}), declared, enable_v2_manifest_paths=False)
+    answer = http.post(f"{old}/insert", content=stream(pa.table({"a": [2]})), headers=ARROW)
+    assert (answer.status_code, answer.json()["code"]) == (409, 14), answer.text
+    assert "Dataset already exists: (path)" in answer.json()["error"]
+    assert lance.dataset(declared).to_table()["a"].to_pylist() == [1]
