@@ -11,9 +11,9 @@ class DataLimits:
 
     `change_workers` and `read_workers` are the processes that change and that read rows; `waiting` bounds the
     operations of each kind that wait for one. `body` bounds rows in a request, `query` the body of a query.
-    `chunk_timeout` is the time between two pieces of rows in a request, and for a client to take the next piece of an
-    answer. `work_timeout` is the time that a worker may take for one step, `worker_memory` the memory that one may
-    allocate; 0 is no bound.
+    `chunk_timeout` is the time between two pieces of rows in a request, for all pieces of a short one, and for a client
+    to take the next piece of an answer. `work_timeout` is the time that a worker may take for one step, `worker_memory`
+    the memory that one may allocate; 0 is no bound.
     """
 
     change_workers: int = 2
