@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame
@@ -34,19 +34,24 @@ _TEXT_ROWS: Final = 4_096
 """Rows with strings: a batch exceeds 64 MB only if they have more than 16 KB on average."""
 _COLUMNS: Final = 64
 """Rows of more columns come in batches of fewer rows. 64 columns of 16 bytes fill 64 MB with `_FIXED_ROWS`."""
+_IN_PYTHON: Final = ("ArrowEvalPython", "ArrowWindowPython", "ArrowAggregatePython", "InArrow", "InPandas")
+"""Parts of the names of steps that pass batches to Python."""
 _FIXED: Final = (BooleanType, DateType, DayTimeIntervalType, NumericType, TimestampNTZType, TimestampType)
 
 
 @contextmanager
-def unmeasured_batches(df: DataFrame) -> Iterator[None]:
+def unmeasured_batches(df: DataFrame, schema: StructType) -> Iterator[None]:
     """Run the jobs that this thread starts in the block with batches that are limited by rows alone.
 
-    Only if the columns of `df`, which is what is passed to Python, are numbers, times, booleans or strings. Options
-    that are set in the session have precedence. On Spark Connect the options stay as they are.
+    `schema` is that of the rows which the last step of `df` passes to Python. Only if these are numbers, times,
+    booleans or strings, and if no other step of `df` passes batches to Python: its rows may have any size. Options that
+    are set in the session have precedence. On Spark Connect the options stay as they are.
     """
-    options = batch_options(df.schema)
+    options = batch_options(schema)
     try:
         context = df.sparkSession.sparkContext
+        if options and _steps_in_python(df._jdf.queryExecution().optimizedPlan()) > 1:  # noqa: SLF001 - no public way
+            options = {}
     except (PySparkAttributeError, AttributeError):
         options = {}
     before = {name: context.getLocalProperty(name) for name in options}
@@ -57,6 +62,13 @@ def unmeasured_batches(df: DataFrame) -> Iterator[None]:
     finally:
         for name, value in before.items():
             context.setLocalProperty(name, value)
+
+
+def _steps_in_python(plan: Any) -> int:
+    """The number of steps of a plan that pass batches of Arrow to Python."""
+    children = plan.children()
+    below = sum(_steps_in_python(children.apply(place)) for place in range(children.size()))
+    return below + any(kind in plan.nodeName() for kind in _IN_PYTHON)
 
 
 def batch_options(schema: StructType) -> Mapping[str, str]:

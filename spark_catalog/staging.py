@@ -331,8 +331,9 @@ def run_reporting(
 
     The task is the last stage of the plan, since a shuffle, a limit or a second action after it would run it again.
     """
-    with unmeasured_batches(df):
-        rows = df.mapInArrow(task, REPORT_COLUMNS).collect()
+    reporting = df.mapInArrow(task, REPORT_COLUMNS)
+    with unmeasured_batches(reporting, df.schema):
+        rows = reporting.collect()
     reports = sorted(
         (PartitionReport(row.partition, row.attempt, row.rows, json.loads(row.payload), row.data) for row in rows),
         key=lambda report: report.partition,

@@ -141,6 +141,20 @@ def test_rows_of_many_columns_come_in_smaller_batches(columns: int, rows: int) -
     assert batch_options(schema)["spark.sql.execution.arrow.maxRecordsPerBatch"] == str(rows)
 
 
+@pytest.mark.parametrize(("before", "rows"), [(False, 65_536), (True, 10_000)])
+def test_batches_are_limited_by_rows_unless_another_step_has_some(spark: SparkSession, before: bool, rows: int) -> None:
+    def seen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([batch.num_rows] * batch.num_rows, pa.int64())], ["id"])
+
+    def largest(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield report(0, max(batch.num_rows for batch in batches))
+
+    df = spark.range(0, 140_000, 1, 1)
+    [found] = run_reporting(df.mapInArrow(seen, "id long") if before else df, largest)
+    assert found.payload == rows
+
+
 def test_a_null_in_a_not_nullable_column_is_refused(spark: SparkSession, uri: str) -> None:
     df = spark.createDataFrame([(1, "a"), (None, "b")], "id long, name string").coalesce(1)
     with pytest.raises(PythonException) as caught:
