@@ -58,7 +58,7 @@ class Scan:
         """What does the query. Raises what pylance raises for a query that does not fit the table."""
         return dataset.scanner(
             columns=self._with_score(),
-            disable_scoring_autoprojection=True,
+            disable_scoring_autoprojection=bool(self.columns),
             filter=self.filter,
             prefilter=self.prefilter,
             limit=self.limit if self.nearest is None or self.offset else None,  # a search ends after `k` rows
@@ -72,7 +72,10 @@ class Scan:
         )
 
     def _with_score(self) -> list[str] | dict[str, str] | None:
-        """The columns, and the score of a search. Pylance adds it, too, and logs a warning each time that it does."""
+        """The columns, and the score of a search.
+
+        Pylance adds the score, too, but logs a warning each time that it does so to given columns.
+        """
         score = "_distance" if self.nearest is not None else "_score" if self.text is not None else None
         if not self.columns or score is None or score in self.columns:
             return self.columns

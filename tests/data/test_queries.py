@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lance.query import BooleanQuery, BoostQuery, FullTextOperator, MatchQuery, MultiMatchQuery, Occur, PhraseQuery
 
+from namespace_server.directory.namespace import DirectoryNamespace
 from tests.data.queried import DIMENSION, WORDS, Queried, answered, complete, queried, stream
 
 QUERY = [0.1 * n for n in range(DIMENSION)]
@@ -661,3 +663,20 @@ def test_a_query_that_ends_its_worker_ends_nothing_else(tables: Queried) -> None
     response = tables.ours.post(f"{TABLE}/query", json=complete({"filter": "id" + "+1" * 20_000 + " > 1"}))
     assert refusal(response) in {(500, 18), (400, 13)}  # pylance runs out of stack, or says that it would
     assert tables.query(filter="id = 7")["id"].to_pylist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [(None, ["a", "v"]), ({"column_names": ["a"]}, ["a"]), ({"column_aliases": {"b": "a"}}, ["b"])],
+)
+def test_a_search_logs_nothing_about_its_score(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], columns: dict[str, Any] | None, names: list[str]
+) -> None:
+    namespace = DirectoryNamespace(root=str(tmp_path), durability="none")
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.0, 1.0, 2.0, 3.0], pa.float32()), 2)
+    namespace.create_table(models.CreateTableRequest(id=["t"]), stream(pa.table({"a": [1, 2], "v": vectors})))
+    request = {"id": ["t"], "k": 1, "vector": {"single_vector": [0.0, 1.0]}, "columns": columns}
+    found = namespace.query_table(models.QueryTableRequest.from_dict(request)).data
+    assert pa.ipc.open_file(found).schema.names == [*names, "_distance"]
+    assert "WARN" not in capfd.readouterr().err
+    namespace.close()
