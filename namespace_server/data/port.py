@@ -1,4 +1,4 @@
-"""What operations on rows need: a catalog that finds tables and commits batches, and a workforce that does the work."""
+"""What operations on rows need: tables that are found, batches that are committed, and processes that do the work."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class TableCatalog(Protocol):
     def find_table(self, request: Json, *, at: int | None = None, layout: bool = False) -> tuple[TableState, int]:
         """The table that a request names, at the version it names or the newest, and the catalog version.
 
-        With `layout` the table has the digest of its layout, unless that takes a look at storage.
-        What other writers committed is adopted before, and the version's manifest has its canonical name after. Raises
-        the namespace errors for what does not exist.
+        With `layout` the table has the digest of its layout, unless that takes a look at storage. What other writers
+        committed is adopted before, and the version's manifest has its canonical name after. Raises the namespace
+        errors for what does not exist.
         """
         ...
 
@@ -44,8 +44,7 @@ class TableCatalog(Protocol):
     def new_table(self, request: Json) -> tuple[TableState, int]:
         """A table that does not exist yet, at a location of its own, with the properties of the request.
 
-        Answered with the catalog version that does not have it.
-        Raises the namespace errors for a name that cannot be taken.
+        Also the catalog version that does not have it. Raises the namespace errors for a name that cannot be taken.
         """
         ...
 
