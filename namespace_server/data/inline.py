@@ -71,16 +71,8 @@ class _InlineTables:
     async def new_table(self, request: Json) -> tuple[TableState, int]:
         return self._catalog.new_table(request)
 
-    async def commit(self, operations: list[Json], message: str | None) -> tuple[Json, int]:
-        return self._commit(batch_request(operations, message))
-
-
-def batch_request(operations: list[Json], message: str | None) -> Json:
-    """A BatchCommitTables request."""
-    request: Json = {"operations": operations}
-    if message:
-        request["context"] = {"message": message}
-    return request
+    async def commit(self, request: Json) -> tuple[Json, int]:
+        return self._commit(request)
 
 
 def _finished(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -123,7 +123,7 @@ class DataOperations(Generic[Rows]):
                 yield change
 
     async def _commit(self, staged: Staged, message: str | None, operations: list[Json] | None = None) -> DataAnswer:
-        body, catalog_version = await self._tables.commit(operations or list(staged.operations), message)
+        body, catalog_version = await self._tables.commit(batch_request(operations or list(staged.operations), message))
         versions = [
             result["commit_transaction"]["version"]["version"]
             for result in body["results"]
@@ -131,6 +131,14 @@ class DataOperations(Generic[Rows]):
         ]
         answer = {"transaction_id": body["transaction_id"], "version": versions[-1], **staged.result}
         return DataAnswer(answer, catalog_version)
+
+
+def batch_request(operations: list[Json], message: str | None) -> Json:
+    """A BatchCommitTables request."""
+    request: Json = {"operations": operations}
+    if message:
+        request["context"] = {"message": message}
+    return request
 
 
 def message_of(request: Json) -> str | None:

@@ -65,8 +65,8 @@ class Tables(Protocol):
         """As `TableCatalog.new_table`."""
         ...
 
-    async def commit(self, operations: list[Json], message: str | None) -> tuple[Json, int]:
-        """Commit a batch, all or nothing; its answer and catalog version. Raises the namespace errors of a batch."""
+    async def commit(self, request: Json) -> tuple[Json, int]:
+        """Commit a BatchCommitTables request; its response and the catalog version. Raises the errors of a batch."""
         ...
 
 

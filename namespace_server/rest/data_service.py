@@ -15,7 +15,6 @@ from starlette.types import Receive
 
 from namespace_server.data.change_pool import ChangePool, Rows
 from namespace_server.data.creation import TableCreation
-from namespace_server.data.inline import batch_request
 from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
 from namespace_server.data.port import TableCatalog
 from namespace_server.data.read_pool import ReadPool
@@ -196,8 +195,8 @@ class _Tables:
         made: tuple[TableState, int] = await self._find(partial(self._catalog.new_table, request))
         return made
 
-    async def commit(self, operations: list[Json], message: str | None) -> tuple[Json, int]:
-        return await self._commit(batch_request(operations, message))
+    async def commit(self, request: Json) -> tuple[Json, int]:
+        return await self._commit(request)
 
 
 class _Lane:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import LanceNamespaceError
 
-from namespace_server.data import inline
+from namespace_server.data import operations
 from tests.data.two_servers import TwoServers, TwoTables
 
 ROWS = pa.table({"a": [1, 2, 3, 4], "s": ["w", "x", "y", "z"], "n": pa.array([1, 2, 3, 4], pa.int32())})
@@ -63,7 +63,7 @@ def test_the_outcome_is_that_of_one_after_the_other(
     table: TwoTables, ours: str, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits: list[int] = []
-    commit = inline.batch_request
+    commit = operations.batch_request
 
     def late(operations: list[Any], message: str | None) -> Any:
         commits.append(len(commits))
@@ -73,7 +73,7 @@ def test_the_outcome_is_that_of_one_after_the_other(
 
     operation, body = CHANGES[ours]
     with monkeypatch.context() as patch:
-        patch.setattr(inline, "batch_request", late)
+        patch.setattr(operations, "batch_request", late)
         try:
             call(table, operation, body)
             code = None
