@@ -81,7 +81,9 @@ class ArrowBody:
     def _rest(self, head: bytes) -> Any:
         """What Arrow reads the stream from, and closes: `head`, and what the source has after it."""
         if isinstance(self._source, io.BytesIO):
-            return pa.BufferReader(self._source.getbuffer()[self._source.tell() - len(head) :])
+            begin = self._source.tell() - len(head)
+            self._source.seek(0, io.SEEK_END)
+            return pa.BufferReader(self._source.getbuffer()[begin:])
         return pa.PythonFile(_After(head, self._source), mode="r")
 
     def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
