@@ -22,6 +22,7 @@ from table_data.errors import ColumnNotFound, InvalidCall, WorkFailed
 from table_data.frames import END, frame_head
 from table_data.jobs import Job
 from table_data.pipes import PipeEnd, open_pipe
+from tests.data.pools import play_with
 
 pytestmark = pytest.mark.slow
 NOTHING = Job("delete_from_table", {"predicate": "a > 100"})
@@ -37,22 +38,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> TableState:
 
 
 def play(scene: Scene) -> None:
-    """A scene with a pool, whose processes have ended after it."""
-
-    async def run() -> None:
-        pool = ChangePool(1, timeout=60.0)
-        processes: set[int] = set()
-        try:
-            async with asyncio.timeout(60):
-                await scene(pool)
-            processes = {process._process.pid for process in pool._started}
-        finally:
-            await pool.close()
-        for process in processes:
-            with pytest.raises(ProcessLookupError):
-                os.kill(process, 0)
-
-    asyncio.run(run())
+    play_with(lambda: ChangePool(1, timeout=60.0), scene)
 
 
 async def works(pool: ChangePool, table: TableState) -> bool:

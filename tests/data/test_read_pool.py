@@ -19,6 +19,7 @@ from namespace_server.data.worker_process import WorkTimeout
 from table_data.batch_operations import TableState
 from table_data.errors import ColumnNotFound, WorkFailed
 from table_data.jobs import Job
+from tests.data.pools import play_with, processes_of
 
 pytestmark = pytest.mark.slow
 COUNT = Job("count_table_rows", {})
@@ -44,26 +45,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> TableState:
 
 
 def play(scene: Scene, size: int = 1, waiting: int = 8) -> None:
-    """A scene with a pool, whose processes have ended after it."""
-
-    async def run() -> None:
-        pool = ReadPool(size, waiting=waiting, timeout=60.0)
-        processes: set[int] = set()
-        try:
-            async with asyncio.timeout(60):
-                await scene(pool)
-            processes = processes_of(pool)
-        finally:
-            await pool.close()
-        for process in processes:
-            with pytest.raises(ProcessLookupError):
-                os.kill(process, 0)
-
-    asyncio.run(run())
-
-
-def processes_of(pool: ReadPool) -> set[int]:
-    return {reader._process.pid for reader in pool._started}
+    play_with(lambda: ReadPool(size, waiting=waiting, timeout=60.0), scene)
 
 
 @contextlib.asynccontextmanager
