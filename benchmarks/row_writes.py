@@ -79,7 +79,7 @@ def _measure_times(servers: Mapping[str, Server]) -> dict[str, dict[str, float]]
             for client in those.values():
                 _send(client, f"{route}/create", _rows(10))
             found[f"insert of {count(size)} rows"] = _medians(
-                REPEATS[size], those, partial(_insert, path=f"{route}/insert", body=body)
+                REPEATS[size], {who: partial(_insert, client, f"{route}/insert", body) for who, client in those.items()}
             )
         route = f"/v1/table/{NAMESPACE}$changed"
         for client in clients.values():
@@ -100,7 +100,7 @@ def _measure_times(servers: Mapping[str, Server]) -> dict[str, dict[str, float]]
             ),
         }
         for kind, change in changes.items():
-            found[kind] = _medians(CHANGES, clients, change)
+            found[kind] = _medians(CHANGES, {who: partial(change, client) for who, client in clients.items()})
     return found
 
 
@@ -117,16 +117,16 @@ def _measure_parts(server: Server, directory: Path) -> dict[str, float]:
 
     with _client(server) as client:
         _send(client, f"{route}/create", _rows(10))
-        repeats = REPEATS[SIZES[0]]
-        return {
-            "insert": _median(repeats, lambda _: _send(client, f"{route}/insert", body)),
-            "rows staged": _median(repeats, stage),
-            "their batch": _median(
-                repeats, lambda _: _change(client, "/v1/table/batch-commit", operations=staged.pop())
-            ),
-            "count of rows": _median(repeats, lambda _: _change(client, f"{route}/count_rows")),
-            "append by pylance, no server": _median(repeats, lambda _: lance.write_dataset(rows, uri, mode="append")),
-        }
+        return _medians(
+            REPEATS[SIZES[0]],
+            {
+                "insert": partial(_insert, client, f"{route}/insert", body),
+                "rows staged": stage,
+                "their batch": lambda _: _change(client, "/v1/table/batch-commit", operations=staged.pop()),
+                "count of rows": lambda _: _change(client, f"{route}/count_rows"),
+                "append by pylance, no server": lambda _: lance.write_dataset(rows, uri, mode="append"),
+            },
+        )
 
 
 def _measure_rate(server: Server, directory: Path) -> tuple[float, int]:
@@ -139,27 +139,15 @@ def _measure_rate(server: Server, directory: Path) -> tuple[float, int]:
     return (load.requests - load.failed) / load.seconds, load.failed
 
 
-def _medians(
-    repeats: int, clients: Mapping[str, httpx.Client], request: Callable[[httpx.Client, int], None]
-) -> dict[str, float]:
-    """Median seconds by server, which are asked in turn: what else the machine does then slows both."""
-    times: dict[str, list[float]] = {who: [] for who in clients}
+def _medians(repeats: int, requests: Mapping[str, Callable[[int], None]]) -> dict[str, float]:
+    """Median seconds of each request. They are sent in turn: what else the machine does then slows all."""
+    times: dict[str, list[float]] = {name: [] for name in requests}
     for number in range(repeats + 1):
-        for who, client in clients.items():
+        for name, request in requests.items():
             began = time.perf_counter()
-            request(client, number)
-            times[who].append(time.perf_counter() - began)
-    return {who: statistics.median(found[1:]) for who, found in times.items()}
-
-
-def _median(repeats: int, request: Callable[[int], None]) -> float:
-    request(0)
-    times = []
-    for number in range(1, repeats + 1):
-        began = time.perf_counter()
-        request(number)
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
+            request(number)
+            times[name].append(time.perf_counter() - began)
+    return {name: statistics.median(found[1:]) for name, found in times.items()}
 
 
 def _client(server: Server) -> httpx.Client:
@@ -170,7 +158,7 @@ def _send(client: httpx.Client, path: str, body: bytes) -> None:
     client.post(path, content=body, headers=ARROW).raise_for_status()
 
 
-def _insert(client: httpx.Client, _: int, path: str, body: bytes) -> None:
+def _insert(client: httpx.Client, path: str, body: bytes, _: int) -> None:
     _send(client, path, body)
 
 
