@@ -66,6 +66,13 @@ def fragment_facts(manifest: AnyManifest) -> FragmentFacts:
     return FragmentFacts(len(set(ids)), max(ids, default=-1), bool(deletions), overlays, rows)
 
 
+def has_deletion_files(manifest: AnyManifest) -> bool:
+    """Whether rows of any fragment are deleted. Raises `CorruptFile` as `fragments_of` does."""
+    if isinstance(manifest, pb.ManifestOutline):
+        return bool(_columns(manifest).deletion_files)
+    return any(fragment.HasField("deletion_file") for fragment in manifest.fragments)
+
+
 def _deletions(fragments: Iterable[pb.DataFragment]) -> list[pb.DeletionFile]:
     return [fragment.deletion_file for fragment in fragments if fragment.HasField("deletion_file")]
 

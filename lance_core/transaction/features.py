@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lance_core.errors import UnsupportedFeature
 from lance_core.format.features import WRITABLE, Feature, check_writable
-from lance_core.format.outline import AnyManifest, FragmentFacts, fragment_facts
+from lance_core.format.outline import AnyManifest, FragmentFacts, has_deletion_files
 
 _KEPT = Feature.STABLE_ROW_IDS | Feature.NO_TRANSACTION_FILES
 """Flags that cannot be computed from the content."""
@@ -28,7 +28,7 @@ def set_flags(manifest: AnyManifest, facts: FragmentFacts | None = None) -> None
     `facts` are those about the fragments, if they are known.
     """
     both = 0
-    if (facts or fragment_facts(manifest)).deletion_files:
+    if facts.deletion_files if facts else has_deletion_files(manifest):
         both |= Feature.DELETION_FILES
     if manifest.base_paths:
         both |= Feature.BASE_PATHS

@@ -13,6 +13,7 @@ import pyarrow as pa
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from lance_core.data import encode_rows
+from lance_core.format import string_file
 from lance_core.format.deletion import deletion_file_path, encode_deletion_file
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import NamingScheme, data_path, manifest_path
@@ -29,6 +30,7 @@ from namespace_server.directory.manifest_table.schema import (
     batch_of,
     first_frame,
     inline_properties,
+    row_fields,
     row_file_of,
 )
 from namespace_server.directory.model.entries import Changes, RecordEntry
@@ -162,23 +164,22 @@ class _FlipBuilder:
 
     def write_rows(self, rows: Sequence[Row], read: Callable[[Fragment], pa.RecordBatch]) -> None:
         """The rows that move, then the new ones, in one row file; none if there are no rows."""
-        batches = self.arrangement.moved_rows(read)
-        if rows:
-            batches.append(batch_of(rows))
+        moved = self.arrangement.moved_rows(read)
+        batches = [batch for batch in (moved, batch_of(rows) if rows else None) if batch is not None]
         if not batches:
             return
         batch = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
         file = pb.DataFile()
         file.CopyFrom(self.disk.describe_row_file())
         file.path = f"{uuid4()}.lance"
-        data = encode_rows(_for_file(batch), version=f"{file.file_major_version}.{file.file_minor_version}")
+        data = _encode(batch, f"{file.file_major_version}.{file.file_minor_version}")
         file.file_size_bytes = len(data)
         self.files.append((data_path(self.root, file.path), data))
         message = pb.DataFragment(id=self._next_id(), files=[file], physical_rows=batch.num_rows)
         first = self.disk.layout.next_serial
         fresh = np.arange(first, first + len(rows), dtype=np.int64)
-        moved = self.arrangement.moved_serials()
-        self.new = new_fragment(message, np.concatenate((moved, fresh)) if len(moved) else fresh, batch)
+        serials = fresh if moved is None else np.concatenate((self.arrangement.moved_serials(), fresh))
+        self.new = new_fragment(message, serials, batch)
 
     def write_deletions(self) -> None:
         """A file for each fragment that stays and loses rows: the whole set, as a bitmap."""
@@ -259,8 +260,11 @@ def _stored_records(snapshot: CatalogSnapshot, changes: Changes) -> list[RecordE
     ]
 
 
-def _for_file(batch: pa.RecordBatch) -> pa.Table:
+def _encode(batch: pa.RecordBatch, version: str) -> bytes:
+    """The bytes of a row file in a version of the data file format."""
+    if version == string_file.VERSION and string_file.fits(batch):
+        return string_file.encode_strings(batch, row_fields())
     table = pa.Table.from_batches([batch])
-    if batch.num_rows < COMPRESSED_ROWS:
-        return table
-    return table.cast(pa.schema([field.with_metadata(_COMPRESSED) for field in table.schema]))
+    if batch.num_rows >= COMPRESSED_ROWS:
+        table = table.cast(pa.schema([field.with_metadata(_COMPRESSED) for field in table.schema]))
+    return encode_rows(table, version=version)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from lance_core.proto import lance_table_pb2 as pb
-from namespace_server.directory.manifest_table.fragments import Fragment, Layout
+from namespace_server.directory.manifest_table.fragments import Fragment, Layout, live_rows
 
 FAN_IN: Final = 8
 TIERS: Final = (128, 1_024, 8_192, 65_536)
@@ -54,13 +54,11 @@ class Rearrangement:
         parts = [fragment.all_serials()[fragment.live_mask()] for fragment in self.moved]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
-    def moved_rows(self, read: Callable[[Fragment], pa.RecordBatch]) -> list[pa.RecordBatch]:
+    def moved_rows(self, read: Callable[[Fragment], pa.RecordBatch]) -> pa.RecordBatch | None:
         """The rows that move, in the same order. `read` fetches the rows of a fragment that does not keep them."""
-        return [
-            fragment.live_rows(fragment.rows if fragment.rows is not None else read(fragment))
-            for fragment in self.moved
-            if fragment.live
-        ]
+        moved = [fragment for fragment in self.moved if fragment.live]
+        rows = [fragment.rows if fragment.rows is not None else read(fragment) for fragment in moved]
+        return live_rows(moved, rows) if moved else None
 
     def next_layout(self, new: Fragment | None, messages: Callable[[int], pb.DataFragment], new_rows: int) -> Layout:
         """The layout of the next version. `messages(index)` is the new message of a fragment with new deletions."""

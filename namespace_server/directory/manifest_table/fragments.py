@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,11 +62,6 @@ class Fragment:
             mask[np.asarray(self.deleted.to_array())] = False
         return mask
 
-    def live_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Of all physical rows, those that are there."""
-        # A batch is filtered in this thread, a table by a pool of them: for a few rows that costs ten times as much.
-        return rows.filter(pa.array(self.live_mask())) if self.deleted else rows
-
 
 def new_fragment(message: pb.DataFragment, serials: NDArray[np.int64], rows: pa.RecordBatch | None) -> Fragment:
     """A fragment without deletions whose rows have these serials, ascending."""
@@ -74,6 +69,15 @@ def new_fragment(message: pb.DataFragment, serials: NDArray[np.int64], rows: pa.
     dense = not len(serials) or int(serials[-1]) - start + 1 == len(serials)
     kept = rows if rows is not None and rows.num_rows <= KEPT_ROWS else None
     return Fragment(message, start, None if dense else serials, BitMap(), kept)
+
+
+def live_rows(fragments: Sequence[Fragment], rows: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Of the physical `rows` of each fragment, those that are there, in one piece. At least one fragment."""
+    # A batch is filtered in this thread, a table by a pool of them: for a few rows that costs ten times as much.
+    batch = pa.concat_batches(rows)
+    if not any(fragment.deleted for fragment in fragments):
+        return batch
+    return batch.filter(pa.array(np.concatenate([fragment.live_mask() for fragment in fragments])))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.bulk_load import BulkLoader, loading
 from namespace_server.directory.manifest_table.fragment_merge import match_rearrangement
-from namespace_server.directory.manifest_table.fragments import KEPT_ROWS, Fragment, Layout, new_fragment
+from namespace_server.directory.manifest_table.fragments import KEPT_ROWS, Fragment, Layout, live_rows, new_fragment
 from namespace_server.directory.manifest_table.row_codec import TABLE, TABLE_VERSION, Row, decode_row
 from namespace_server.directory.manifest_table.schema import (
     BASE_PROPERTY,
@@ -133,7 +133,8 @@ class IncrementalRefresh:
         if len(serials) != sum(message.physical_rows for message in added):
             return None
         if added:
-            batches = [*_kept_rows(arrangement.moved), batch_of(rows)] if rows else _kept_rows(arrangement.moved)
+            moved = _kept_rows(arrangement.moved)
+            batches = [batch for batch in (moved, batch_of(rows) if rows else None) if batch is not None]
             whole = sum(batch.num_rows for batch in batches) == len(serials)
             new = new_fragment(added[0], serials, pa.concat_batches(batches) if whole and batches else None)
         kept = {at: messages.get(disk.layout.fragments[at].message.id) for at in arrangement.deleted}
@@ -326,8 +327,9 @@ def _rows_of(rows: pa.RecordBatch, mask: NDArray[np.bool_]) -> list[Row]:
     return [Row(*values) for values in zip(*columns, strict=True)]
 
 
-def _kept_rows(fragments: Iterable[Fragment]) -> list[pa.RecordBatch]:
-    return [fragment.live_rows(fragment.rows) for fragment in fragments if fragment.rows is not None and fragment.live]
+def _kept_rows(fragments: Iterable[Fragment]) -> pa.RecordBatch | None:
+    kept = [fragment for fragment in fragments if fragment.rows is not None and fragment.live]
+    return live_rows(kept, [fragment.rows for fragment in kept]) if kept else None
 
 
 def _groups(messages: Sequence[pb.DataFragment]) -> list[list[pb.DataFragment]]:

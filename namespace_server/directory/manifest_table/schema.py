@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 import orjson
@@ -13,6 +14,7 @@ from lance_core.errors import UnsupportedFeature
 from lance_core.format.features import Feature, check_readable, check_writable
 from lance_core.format.naming import NamingScheme
 from lance_core.format.schema import TOP_LEVEL, data_file_message
+from lance_core.format.string_file import describe_fields
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.manifest_table.fragments import Layout
 from namespace_server.directory.manifest_table.row_codec import Row, decode_row
@@ -52,6 +54,12 @@ SCHEMA: Final = pa.schema(
 
 ROW_SCHEMA: Final = pa.schema([pa.field(field.name, field.type, field.nullable) for field in SCHEMA])
 """The same for row files, whose fields carry no metadata."""
+
+
+@cache
+def row_fields() -> tuple[bytes, ...]:
+    """The columns of a row file that is encoded without pylance."""
+    return describe_fields(schema_fields(ROW_SCHEMA))
 
 
 class OnDisk(Disk):
