@@ -19,11 +19,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final
-
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_core.proto import lance_file_pb2 as fb
 from lance_core.proto import lance_table_pb2 as pb
@@ -31,8 +28,11 @@ from lance_core.proto import lance_table_pb2 as pb
 VERSION: Final = "2.2"
 """The format of these files."""
 
-MOST_ROWS: Final = 1024
-MOST_BYTES: Final = 1 << 17
+MOST_ROWS: Final = 128
+MOST_CHARACTERS: Final = 1 << 16
+
+Column = Sequence[str | None] | None
+"""The values of a column of strings; None for a column of lists that are all null."""
 
 _UNCOMPRESSED: Final = {"lance-encoding:compression": b"none"}
 _MAJOR_MINOR: Final = (2, 2)
@@ -42,8 +42,6 @@ _CHUNK_ALIGNMENT: Final = 8
 _OFFSET_BYTES: Final = 4
 _BUFFER_PAD: Final = b"\x48"
 _CHUNK_PAD: Final = b"\xfe"
-_U16: Final = np.dtype("<u2")
-_U32: Final = np.dtype("<u4")
 _LARGE_SIZES: Final = struct.Struct("<HI")
 _LEVELS_AND_SIZES: Final = struct.Struct("<HHI")
 _CHUNK: Final = struct.Struct("<I")
@@ -55,37 +53,32 @@ _STRINGS: Final = fb.Compression(
 )
 
 
-def fits(batch: pa.RecordBatch) -> bool:
-    """Whether `encode_strings` takes these rows: strings and lists that are all null, few and small."""
+def fits(columns: Sequence[Column], rows: int) -> bool:
+    """Whether these are few enough rows for `encode_strings`, at least one, and few enough characters."""
     return (
-        0 < batch.num_rows <= MOST_ROWS
-        and batch.nbytes <= MOST_BYTES
-        and all(
-            pa.types.is_string(column.type) or (pa.types.is_list(column.type) and column.null_count == batch.num_rows)
-            for column in batch.columns
-        )
+        0 < rows <= MOST_ROWS
+        and sum(len(value) for column in columns if column for value in column if value) <= MOST_CHARACTERS
     )
 
 
-def encode_strings(batch: pa.RecordBatch, fields: Sequence[bytes]) -> bytes:
-    """The bytes of an uncompressed data file with these rows, which `fits`.
+def encode_strings(columns: Sequence[Column], rows: int, fields: Sequence[bytes]) -> bytes:
+    """The bytes of an uncompressed data file with these columns, which fit.
 
     `fields` are as `describe_fields` gives them.
     """
-    rows = batch.num_rows
     file = _Writer()
-    columns = []
-    for column in batch.columns:
+    metadata = []
+    for column in columns:
         buffers, encoding = _page(column, rows)
         page = fb.ColumnMetadata.Page(length=rows, encoding=encoding)
         for buffer in buffers:
             page.buffer_offsets.append(file.append(buffer))
             page.buffer_sizes.append(len(buffer))
             file.pad()
-        columns.append(fb.ColumnMetadata(encoding=_COLUMN, pages=[page]).SerializeToString())
+        metadata.append(fb.ColumnMetadata(encoding=_COLUMN, pages=[page]).SerializeToString())
     descriptor = fb.FileDescriptor(schema=fb.FileDescriptor.Schema(fields=fields), length=rows).SerializeToString()
     at = file.append(descriptor)
-    places = [(file.append(metadata), len(metadata)) for metadata in columns]
+    places = [(file.append(column), len(column)) for column in metadata]
     column_table = file.append(b"".join(_PLACE.pack(*place) for place in places))
     global_table = file.append(_PLACE.pack(at, len(descriptor)))
     file.append(_FOOTER.pack(places[0][0], column_table, global_table, 1, len(columns), *_MAJOR_MINOR, _MAGIC))
@@ -125,33 +118,29 @@ class _Writer:
         return b"".join(self._parts)
 
 
-def _page(column: pa.Array, rows: int) -> tuple[list[bytes], fb.Encoding]:
+def _page(column: Column, rows: int) -> tuple[list[bytes], fb.Encoding]:
     """The buffers of a column, and how they are to be read."""
-    if pa.types.is_list(column.type):
-        levels = np.ones(rows, _U16).tobytes()
+    if column is None:
+        levels = struct.pack("<H", 1) * rows
         return [levels, levels], _null_lists(rows)
-    if column.null_count == rows:
+    nulls = [value is None for value in column]
+    if all(nulls):
         return [], _NULLS
-    chunk = _chunk(column, rows)
-    return [_CHUNK.pack((len(chunk) // _CHUNK_ALIGNMENT - 1) << 4), chunk], _chunks(rows, column.null_count > 0)
+    chunk = _chunk(column, nulls)
+    return [_CHUNK.pack((len(chunk) // _CHUNK_ALIGNMENT - 1) << 4), chunk], _chunks(rows, any(nulls))
 
 
-def _chunk(column: pa.Array, rows: int) -> bytes:
+def _chunk(column: Sequence[str | None], nulls: Sequence[bool]) -> bytes:
     """The values of a column with their levels."""
-    values = _values(column, rows)
-    if not column.null_count:
+    texts = [b"" if value is None else value.encode() for value in column]
+    rows = len(texts)
+    offsets = accumulate(map(len, texts), initial=_OFFSET_BYTES * (rows + 1))
+    values = b"".join((struct.pack(f"<{rows + 1}I", *offsets), *texts))
+    values += _BUFFER_PAD * (-len(values) % _OFFSET_BYTES)
+    if not any(nulls):
         return _padded(_LARGE_SIZES.pack(0, len(values))) + _padded(values)
-    levels = column.is_null().to_numpy(zero_copy_only=False).astype(_U16).tobytes()
+    levels = struct.pack(f"<{rows}H", *nulls)
     return _padded(_LEVELS_AND_SIZES.pack(rows, len(levels), len(values))) + _padded(levels) + _padded(values)
-
-
-def _values(column: pa.Array, rows: int) -> bytes:
-    _, offsets_buffer, bytes_buffer = column.buffers()
-    offsets: NDArray[np.int32] = np.frombuffer(offsets_buffer, np.int32, rows + 1, column.offset * _OFFSET_BYTES)
-    begin, end = int(offsets[0]), int(offsets[-1])
-    text = b"" if bytes_buffer is None else bytes_buffer[begin:end].to_pybytes()
-    data = (offsets - begin + (rows + 1) * _OFFSET_BYTES).astype(_U32).tobytes() + text
-    return data + _BUFFER_PAD * (-len(data) % _OFFSET_BYTES)
 
 
 def _padded(data: bytes) -> bytes:
@@ -173,7 +162,7 @@ _COLUMN: Final = _encoding("/lance.encodings.ColumnEncoding", fb.ColumnEncoding(
 _NULLS: Final = _layout(fb.PageLayout(constant=fb.PageLayout.Constant(layers=[fb.NULLABLE_ITEM])))
 
 
-@lru_cache(MOST_ROWS)
+@lru_cache(2 * MOST_ROWS)
 def _chunks(rows: int, nullable: bool) -> fb.Encoding:
     chunks = fb.PageLayout.Chunks(
         definition=_FLAT16 if nullable else None,

@@ -8,12 +8,9 @@ from itertools import chain
 from typing import Final
 from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from lance_core.data import encode_rows
-from lance_core.format import string_file
 from lance_core.format.deletion import deletion_file_path, encode_deletion_file
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import NamingScheme, data_path, manifest_path
@@ -23,24 +20,19 @@ from lance_core.transaction.features import set_flags
 from namespace_server.directory.manifest_table.fragment_merge import Rearrangement, rearrange
 from namespace_server.directory.manifest_table.fragments import Fragment, Layout, new_fragment
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
+from namespace_server.directory.manifest_table.rows import count_rows, encode_row_file, join_rows
 from namespace_server.directory.manifest_table.schema import (
     MANAGED_METADATA,
     STRICT_FENCE,
     OnDisk,
-    batch_of,
     first_frame,
     inline_properties,
-    row_fields,
     row_file_of,
 )
 from namespace_server.directory.model.entries import Changes, RecordEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state_editor import apply_changes
 
-COMPRESSED_ROWS: Final = 4_096
-"""Row files are compressed from this many rows on; for fewer it takes more time than it saves."""
-
-_COMPRESSED: Final = {"lance-encoding:compression": "zstd"}
 _NANOSECONDS: Final = 1_000_000_000
 
 
@@ -165,21 +157,20 @@ class _FlipBuilder:
     def write_rows(self, rows: Sequence[Row], read: Callable[[Fragment], pa.RecordBatch]) -> None:
         """The rows that move, then the new ones, in one row file; none if there are no rows."""
         moved = self.arrangement.moved_rows(read)
-        batches = [batch for batch in (moved, batch_of(rows) if rows else None) if batch is not None]
-        if not batches:
+        parts = [part for part in (moved, tuple(rows)) if part is not None and count_rows(part)]
+        if not parts:
             return
-        batch = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+        written = join_rows(parts)
         file = pb.DataFile()
         file.CopyFrom(self.disk.describe_row_file())
         file.path = f"{uuid4()}.lance"
-        data = _encode(batch, f"{file.file_major_version}.{file.file_minor_version}")
+        data = encode_row_file(written, f"{file.file_major_version}.{file.file_minor_version}")
         file.file_size_bytes = len(data)
         self.files.append((data_path(self.root, file.path), data))
-        message = pb.DataFragment(id=self._next_id(), files=[file], physical_rows=batch.num_rows)
+        message = pb.DataFragment(id=self._next_id(), files=[file], physical_rows=count_rows(written))
         first = self.disk.layout.next_serial
-        fresh = np.arange(first, first + len(rows), dtype=np.int64)
-        serials = fresh if moved is None else np.concatenate((self.arrangement.moved_serials(), fresh))
-        self.new = new_fragment(message, serials, batch)
+        serials = [*self.arrangement.moved_serials(), *range(first, first + len(rows))]
+        self.new = new_fragment(message, serials, written)
 
     def write_deletions(self) -> None:
         """A file for each fragment that stays and loses rows: the whole set, as a bitmap."""
@@ -258,13 +249,3 @@ def _stored_records(snapshot: CatalogSnapshot, changes: Changes) -> list[RecordE
         for entry in changes.puts.values()
         if isinstance(entry, RecordEntry) and snapshot.record(entry.batch_uuid) is not None
     ]
-
-
-def _encode(batch: pa.RecordBatch, version: str) -> bytes:
-    """The bytes of a row file in a version of the data file format."""
-    if version == string_file.VERSION and string_file.fits(batch):
-        return string_file.encode_strings(batch, row_fields())
-    table = pa.Table.from_batches([batch])
-    if batch.num_rows >= COMPRESSED_ROWS:
-        table = table.cast(pa.schema([field.with_metadata(_COMPRESSED) for field in table.schema]))
-    return encode_rows(table, version=version)

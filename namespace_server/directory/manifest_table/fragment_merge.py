@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.manifest_table.fragments import Fragment, Layout, live_rows
+from namespace_server.directory.manifest_table.rows import Rows
 
 FAN_IN: Final = 8
 TIERS: Final = (128, 1_024, 8_192, 65_536)
@@ -49,12 +48,11 @@ class Rearrangement:
         indices = [*self.emptied, *range(self.merged_from, len(fragments))]
         return sorted(fragments[at].message.id for at in indices)
 
-    def moved_serials(self) -> NDArray[np.int64]:
+    def moved_serials(self) -> list[int]:
         """The serials of the rows that move into the new fragment, in order."""
-        parts = [fragment.all_serials()[fragment.live_mask()] for fragment in self.moved]
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        return [serial for fragment in self.moved for serial in fragment.live_serials()]
 
-    def moved_rows(self, read: Callable[[Fragment], pa.RecordBatch]) -> pa.RecordBatch | None:
+    def moved_rows(self, read: Callable[[Fragment], pa.RecordBatch]) -> Rows | None:
         """The rows that move, in the same order. `read` fetches the rows of a fragment that does not keep them."""
         moved = [fragment for fragment in self.moved if fragment.live]
         rows = [fragment.rows if fragment.rows is not None else read(fragment) for fragment in moved]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from lance_core.proto import lance_table_pb2 as pb
+from namespace_server.directory.manifest_table.rows import Rows, batch_of, count_rows, join_rows
 
 KEPT_ROWS: Final = 8_192
 """Fragments of at most this many rows keep them in memory, to be merged without reading them."""
@@ -36,7 +37,7 @@ class Fragment:
     start: int
     serials: NDArray[np.int64] | None
     deleted: BitMap
-    rows: pa.RecordBatch | None
+    rows: Rows | None
 
     @property
     def live(self) -> int:
@@ -55,6 +56,12 @@ class Fragment:
             return self.serials
         return np.arange(self.start, self.start + self.message.physical_rows, dtype=np.int64)
 
+    def live_serials(self) -> list[int]:
+        """The serials of the rows that are there, ascending."""
+        end = self.start + self.message.physical_rows
+        serials = range(self.start, end) if self.serials is None else self.serials.tolist()
+        return [serial for at, serial in enumerate(serials) if at not in self.deleted]
+
     def live_mask(self) -> NDArray[np.bool_]:
         """Whether each physical row is there."""
         mask = np.ones(self.message.physical_rows, np.bool_)
@@ -63,18 +70,27 @@ class Fragment:
         return mask
 
 
-def new_fragment(message: pb.DataFragment, serials: NDArray[np.int64], rows: pa.RecordBatch | None) -> Fragment:
+def new_fragment(message: pb.DataFragment, serials: Sequence[int], rows: Rows | None) -> Fragment:
     """A fragment without deletions whose rows have these serials, ascending."""
-    start = int(serials[0]) if len(serials) else 0
-    dense = not len(serials) or int(serials[-1]) - start + 1 == len(serials)
-    kept = rows if rows is not None and rows.num_rows <= KEPT_ROWS else None
-    return Fragment(message, start, None if dense else serials, BitMap(), kept)
+    start = serials[0] if serials else 0
+    dense = not serials or serials[-1] - start + 1 == len(serials)
+    kept = rows if rows is not None and count_rows(rows) <= KEPT_ROWS else None
+    return Fragment(message, start, None if dense else np.array(serials, np.int64), BitMap(), kept)
 
 
-def live_rows(fragments: Sequence[Fragment], rows: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Of the physical `rows` of each fragment, those that are there, in one piece. At least one fragment."""
+def live_rows(fragments: Sequence[Fragment], rows: Sequence[Rows]) -> Rows:
+    """Of the physical `rows` of each fragment, those that are there, in order. At least one fragment."""
+    few = [part for part in rows if isinstance(part, tuple)]
+    if len(few) == len(rows):
+        there = [
+            row
+            for fragment, part in zip(fragments, few, strict=True)
+            for at, row in enumerate(part)
+            if at not in fragment.deleted
+        ]
+        return join_rows([tuple(there)])
     # A batch is filtered in this thread, a table by a pool of them: for a few rows that costs ten times as much.
-    batch = pa.concat_batches(rows)
+    batch = batch_of(join_rows(rows))
     if not any(fragment.deleted for fragment in fragments):
         return batch
     return batch.filter(pa.array(np.concatenate([fragment.live_mask() for fragment in fragments])))

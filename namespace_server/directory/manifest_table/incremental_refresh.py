@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -31,14 +31,20 @@ from namespace_server.directory.manifest_table.bulk_load import BulkLoader, load
 from namespace_server.directory.manifest_table.fragment_merge import match_rearrangement
 from namespace_server.directory.manifest_table.fragments import KEPT_ROWS, Fragment, Layout, live_rows, new_fragment
 from namespace_server.directory.manifest_table.row_codec import TABLE, TABLE_VERSION, Row, decode_row
+from namespace_server.directory.manifest_table.rows import (
+    ROW_SCHEMA,
+    Rows,
+    batch_of,
+    count_rows,
+    few_rows,
+    join_rows,
+    one_batch,
+)
 from namespace_server.directory.manifest_table.schema import (
     BASE_PROPERTY,
-    ROW_SCHEMA,
     OnDisk,
-    batch_of,
     check_catalog_readable,
     frame_of,
-    one_batch,
     read_inline,
 )
 from namespace_server.directory.model.entries import Changes, Entry
@@ -127,16 +133,15 @@ class IncrementalRefresh:
         if arrangement is None or len(added) > 1:
             return None
         first = disk.layout.next_serial
-        fresh = np.arange(first, first + len(rows), dtype=np.int64)
-        serials = np.concatenate((arrangement.moved_serials(), fresh))
+        serials = [*arrangement.moved_serials(), *range(first, first + len(rows))]
         new = None
         if len(serials) != sum(message.physical_rows for message in added):
             return None
         if added:
             moved = _kept_rows(arrangement.moved)
-            batches = [batch for batch in (moved, batch_of(rows) if rows else None) if batch is not None]
-            whole = sum(batch.num_rows for batch in batches) == len(serials)
-            new = new_fragment(added[0], serials, pa.concat_batches(batches) if whole and batches else None)
+            parts = [part for part in (moved, tuple(rows)) if part is not None and count_rows(part)]
+            whole = sum(map(count_rows, parts)) == len(serials)
+            new = new_fragment(added[0], serials, join_rows(parts) if whole and parts else None)
         kept = {at: messages.get(disk.layout.fragments[at].message.id) for at in arrangement.deleted}
         if None in kept.values():
             return None
@@ -175,18 +180,16 @@ class IncrementalRefresh:
                 removed += self._object_ids(old, _mask(old, deleted - old.deleted))
                 back = _mask(old, old.deleted - deleted)
                 if back.any():
-                    rows = one_batch(self.read(old.message)) if old.rows is None else old.rows
+                    rows = one_batch(self.read(old.message)) if old.rows is None else batch_of(old.rows)
                     appeared += zip(_rows_of(rows, back), old.all_serials()[back].tolist(), strict=True)
             fragments.append(Fragment(message, old.start, old.serials, deleted, old.rows))
         next_serial = layout.next_serial
         for message in plan.new:
             rows, deleted = one_batch(self.read(message)), self._deletions(message)
-            serials = np.arange(next_serial, next_serial + rows.num_rows, dtype=np.int64)
-            next_serial += rows.num_rows
-            fresh = new_fragment(message, serials, rows)
-            fragment = Fragment(message, fresh.start, fresh.serials, deleted, fresh.rows)
-            mask = fragment.live_mask()
-            appeared += zip(_rows_of(rows, mask), serials[mask].tolist(), strict=True)
+            serials = range(next_serial, next_serial + rows.num_rows)
+            next_serial = serials.stop
+            fragment = replace(new_fragment(message, serials, few_rows(rows)), deleted=deleted)
+            appeared += zip(_rows_of(rows, fragment.live_mask()), fragment.live_serials(), strict=True)
             fragments.append(fragment)
         edited = _edit(state, removed, appeared)
         return None if edited is None else (edited, Layout(tuple(fragments), next_serial))
@@ -194,7 +197,7 @@ class IncrementalRefresh:
     def _object_ids(self, fragment: Fragment, mask: NDArray[np.bool_]) -> list[str]:
         if not mask.any():
             return []
-        rows = self.read(fragment.message, ["object_id"]) if fragment.rows is None else fragment.rows
+        rows = self.read(fragment.message, ["object_id"]) if fragment.rows is None else batch_of(fragment.rows)
         found: list[str] = rows["object_id"].filter(pa.array(mask)).to_pylist()
         return found
 
@@ -219,7 +222,7 @@ class IncrementalRefresh:
             for message, (rows, deleted) in zip(group, read, strict=True):
                 serials = np.arange(next_serial, next_serial + rows.num_rows, dtype=np.int64)
                 next_serial += rows.num_rows
-                kept = one_batch(rows) if rows.num_rows <= KEPT_ROWS else None
+                kept = few_rows(one_batch(rows)) if rows.num_rows <= KEPT_ROWS else None
                 fragment = Fragment(message, next_serial - rows.num_rows, None, deleted, kept)
                 fragments.append(fragment)
                 mask = fragment.live_mask()
@@ -327,9 +330,9 @@ def _rows_of(rows: pa.RecordBatch, mask: NDArray[np.bool_]) -> list[Row]:
     return [Row(*values) for values in zip(*columns, strict=True)]
 
 
-def _kept_rows(fragments: Iterable[Fragment]) -> pa.RecordBatch | None:
-    kept = [fragment for fragment in fragments if fragment.rows is not None and fragment.live]
-    return live_rows(kept, [fragment.rows for fragment in kept]) if kept else None
+def _kept_rows(fragments: Iterable[Fragment]) -> Rows | None:
+    kept = [(fragment, fragment.rows) for fragment in fragments if fragment.rows is not None and fragment.live]
+    return live_rows([fragment for fragment, _ in kept], [rows for _, rows in kept]) if kept else None
 
 
 def _groups(messages: Sequence[pb.DataFragment]) -> list[list[pb.DataFragment]]:

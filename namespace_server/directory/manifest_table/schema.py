@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, Final
 
 import orjson
-import pyarrow as pa
 
 from lance_core.data import schema_fields
 from lance_core.errors import UnsupportedFeature
 from lance_core.format.features import Feature, check_readable, check_writable
 from lance_core.format.naming import NamingScheme
 from lance_core.format.schema import TOP_LEVEL, data_file_message
-from lance_core.format.string_file import describe_fields
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.manifest_table.fragments import Layout
 from namespace_server.directory.manifest_table.row_codec import Row, decode_row
+from namespace_server.directory.manifest_table.rows import SCHEMA
 from namespace_server.directory.model.entries import Changes, RecordEntry
 from namespace_server.directory.model.snapshot import Disk
 
@@ -38,28 +36,6 @@ MAX_INLINE_BYTES: Final = 32 * 1024
 MAX_MESSAGE: Final = 1_000
 
 _CHANGES_FORMAT: Final = 1
-_PRIMARY_KEY: Final = {"lance-schema:unenforced-primary-key:position": "0"}
-_BASE_OBJECTS: Final = pa.list_(pa.field("object_id", pa.string()))
-
-SCHEMA: Final = pa.schema(
-    [
-        pa.field("object_id", pa.string(), nullable=False, metadata=_PRIMARY_KEY),
-        pa.field("object_type", pa.string(), nullable=False),
-        pa.field("location", pa.string()),
-        pa.field("metadata", pa.string()),
-        pa.field("base_objects", _BASE_OBJECTS),
-    ]
-)
-"""The columns as every implementation of the directory format has them."""
-
-ROW_SCHEMA: Final = pa.schema([pa.field(field.name, field.type, field.nullable) for field in SCHEMA])
-"""The same for row files, whose fields carry no metadata."""
-
-
-@cache
-def row_fields() -> tuple[bytes, ...]:
-    """The columns of a row file that is encoded without pylance."""
-    return describe_fields(schema_fields(ROW_SCHEMA))
 
 
 class OnDisk(Disk):
@@ -152,19 +128,6 @@ def check_catalog_readable(manifest: pb.Manifest) -> None:
         raise UnsupportedFeature(f"version {manifest.version} of the catalog has reader flags {flags}, expected none")
     if any(file.HasField("base_id") for fragment in manifest.fragments for file in fragment.files):
         raise UnsupportedFeature(f"version {manifest.version} of the catalog has data files in other places")
-
-
-def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Rows as they go into a row file."""
-    ids, types, locations, metadata = zip(*rows, strict=True) if rows else ((), (), (), ())
-    columns = [pa.array(values, pa.string()) for values in (ids, types, locations, metadata)]
-    return pa.RecordBatch.from_arrays([*columns, pa.nulls(len(rows), _BASE_OBJECTS)], schema=ROW_SCHEMA)
-
-
-def one_batch(table: pa.Table) -> pa.RecordBatch:
-    """The rows of a table in one piece."""
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def inline_properties(rows: Sequence[Row], changes: Changes, known: Iterable[str], base: str) -> dict[str, str]:

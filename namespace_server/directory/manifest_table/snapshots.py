@@ -18,7 +18,8 @@ from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.fragments import Fragment
 from namespace_server.directory.manifest_table.incremental_refresh import NO_FILE, IncrementalRefresh
 from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
-from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, one_batch
+from namespace_server.directory.manifest_table.rows import one_batch
+from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk
 from namespace_server.directory.model.errors import CatalogDamaged, CatalogTooNew
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 

@@ -24,7 +24,8 @@ from lance_core.errors import UnsupportedFeature
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
-from namespace_server.directory.manifest_table.schema import CHANGES_PROPERTY, MANAGED_METADATA, SCHEMA
+from namespace_server.directory.manifest_table.rows import SCHEMA
+from namespace_server.directory.manifest_table.schema import CHANGES_PROPERTY, MANAGED_METADATA
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes, NamespaceEntry, TableEntry, VersionEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
