@@ -25,6 +25,14 @@ SHORT_QUERY: Final = 256
 _MAX_PARAMETERS = 64
 
 
+def declared_length(headers: Headers) -> int | None:
+    """The length of the body in bytes; None if only its end tells it. The HTTP server has parsed the number."""
+    value = headers.get(b"content-length")
+    if value is None or b"transfer-encoding" in headers:
+        return None
+    return int(value.lstrip(b"0") or b"0")  # leading zeros may make it longer than int() accepts
+
+
 def read_version(value: bytes, what: str, kind: str = "a catalog version") -> int:
     """A version in decimal digits. Raises `InvalidInputError` naming `what`."""
     if value.isdigit() and len(value) <= 19 and int(value) <= MAX_INT64:

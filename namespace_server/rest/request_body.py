@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
-from starlette.types import Receive
+from starlette.types import Message, Receive
 
 from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
-from namespace_server.rest.headers import Headers
+from namespace_server.rest.headers import Headers, declared_length
 from namespace_server.rest.limits import RequestLimits
 from namespace_server.rest.shared_timeout import SharedTimeout
 
@@ -56,22 +56,16 @@ class BodyReader:
             ServiceUnavailableError: larger bodies fill the memory that is set aside for them.
             ClientDisconnected: the client closed the connection before the end.
         """
-        declared = headers.get(b"content-length")
-        if declared is None:
-            if b"transfer-encoding" not in headers:
-                return b""
-        else:
-            # The HTTP server has parsed this number; leading zeros may make it longer than int() accepts.
-            digits = declared.lstrip(b"0")
-            if not digits:
-                return b""
-            if len(digits) > 19 or int(digits) > limit:
-                raise BodyTooLarge(f"request body: expected at most {limit} bytes, found {digits[:20].decode()}")
+        declared = declared_length(headers)
+        if declared == 0 or (declared is None and b"transfer-encoding" not in headers):
+            return b""
+        if declared is not None and declared > limit:
+            raise BodyTooLarge(f"request body: expected at most {limit} bytes, found {declared}")
         reserved = 0
         try:
             with self._timeout:
                 message = await receive()
-                if message["type"] == "http.request" and not message.get("more_body", False):
+                if message["type"] == "http.request" and is_last(message, declared):
                     data: bytes = message.get("body", b"")
                     _check_length(len(data), limit)
                     return data
@@ -81,7 +75,7 @@ class BodyReader:
                     _check_length(len(chunks), limit)
                     if len(chunks) > max(reserved, _BUFFERED_FROM):
                         reserved += self._reserve(len(chunks) - reserved)
-                    if not message.get("more_body", False):
+                    if is_last(message, declared, len(chunks)):
                         return bytes(chunks)
                     message = await receive()
         except TimeoutError:
@@ -107,6 +101,16 @@ class BodyReader:
             raise ServiceUnavailableError("too many large requests at one time; nothing was done, try again")
         self._buffered += size
         return size
+
+
+def is_last(message: Message, declared: int | None, length: int | None = None) -> bool:
+    """Whether a body of `declared` bytes ends with this message, up to which it has `length`; by default, its own.
+
+    The HTTP server tells the end by one more message, for which the event loop would wait.
+    """
+    if not message.get("more_body", False):
+        return True
+    return declared == (len(message.get("body", b"")) if length is None else length)
 
 
 def _check_length(found: int, limit: int) -> None:

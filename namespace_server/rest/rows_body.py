@@ -11,13 +11,13 @@ from starlette.types import Receive
 
 from namespace_server.data.worker_process import ready
 from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
-from namespace_server.rest.headers import Headers
+from namespace_server.rest.headers import Headers, declared_length
 from namespace_server.rest.limits import DataLimits
+from namespace_server.rest.request_body import is_last
 from table_data.frames import END, frame_head
 from table_data.pipes import PipeEnd
 
 _SHORT: Final = 1 << 20
-_SHORT_DIGITS: Final = len(str(_SHORT))
 
 
 class RowsBody:
@@ -27,21 +27,20 @@ class RowsBody:
     """
 
     def __init__(self, receive: Receive, headers: Headers) -> None:
-        declared = headers.get(b"content-length", b"")
-        self.short = 0 < len(declared) <= _SHORT_DIGITS and int(declared) <= _SHORT
+        self._declared = declared_length(headers)
+        self.short = self._declared is not None and self._declared <= _SHORT
         self._receive = receive
+        self._length = 0
 
     async def read(self, limits: DataLimits) -> bytes:
         """All of it, within the time for one piece. Raises `BodyTooLarge`, `RequestTimeout`, `ClientDisconnected`."""
         pieces: list[bytes] = []
-        length, more = 0, True
+        more = True
         try:
             async with asyncio.timeout(limits.chunk_timeout):
                 while more:
-                    piece, more = await self._piece()
+                    piece, more = await self._piece(limits)
                     pieces.append(piece)
-                    length += len(piece)
-                    _check(length, limits)
         except TimeoutError:
             raise RequestTimeout(
                 f"request body: expected its end within {limits.chunk_timeout:g} s, found nothing"
@@ -53,34 +52,31 @@ class RowsBody:
 
         Raises `BodyTooLarge`, `RequestTimeout`, `ClientDisconnected`.
         """
-        length, more = 0, True
+        more = True
         os.set_blocking(sink.fileno(), False)
         with sink, suppress(BrokenPipeError):  # the worker wants no more; what it answers says why
             while more:
                 try:
                     async with asyncio.timeout(limits.chunk_timeout):
-                        piece, more = await self._piece()
+                        piece, more = await self._piece(limits)
                 except TimeoutError:
                     raise RequestTimeout(
                         f"request body: expected more within {limits.chunk_timeout:g} s, found nothing"
                     ) from None
-                length += len(piece)
-                _check(length, limits)
                 if piece:
                     await _write(sink, frame_head(len(piece)) + piece)
             await _write(sink, END)
 
-    async def _piece(self) -> tuple[bytes, bool]:
+    async def _piece(self, limits: DataLimits) -> tuple[bytes, bool]:
         """The next bytes, and whether more follow."""
         message = await self._receive()
         if message["type"] != "http.request":
             raise ClientDisconnected("request body: expected its end, found a closed connection")
-        return message.get("body", b""), message.get("more_body", False)
-
-
-def _check(length: int, limits: DataLimits) -> None:
-    if length > limits.body:
-        raise BodyTooLarge(f"request body: expected at most {limits.body} bytes, found more")
+        piece: bytes = message.get("body", b"")
+        self._length += len(piece)
+        if self._length > limits.body:
+            raise BodyTooLarge(f"request body: expected at most {limits.body} bytes, found more")
+        return piece, not is_last(message, self._declared, self._length)
 
 
 async def _write(sink: PipeEnd, data: bytes) -> None:

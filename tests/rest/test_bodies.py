@@ -1,0 +1,86 @@
+"""Bodies end at their declared length, before the HTTP server says so; without one, when it says so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+from starlette.types import Message
+
+from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected
+from namespace_server.rest.headers import Headers, declared_length
+from namespace_server.rest.limits import DataLimits, RequestLimits
+from namespace_server.rest.request_body import BodyReader
+from namespace_server.rest.rows_body import RowsBody
+
+CHUNKED = {b"transfer-encoding": b"chunked"}
+Read = Callable[[Sequence[bytes], Headers], bytes]
+
+
+class Pieces:
+    """Pieces of a body, after which nothing comes, not even its end."""
+
+    def __init__(self, pieces: Sequence[bytes], *, ends: bool) -> None:
+        self.messages: list[Message] = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
+        if ends:
+            self.messages.append({"type": "http.request", "body": b"", "more_body": False})
+
+    async def __call__(self) -> Message:
+        if not self.messages:
+            await asyncio.Event().wait()
+        return self.messages.pop(0)
+
+
+def read_json(pieces: Sequence[bytes], headers: Headers, *, ends: bool = False) -> bytes:
+    reader = BodyReader(RequestLimits(body_timeout=0.2))
+    return _run(lambda: reader.read(Pieces(pieces, ends=ends), headers, 1000))
+
+
+def read_rows(pieces: Sequence[bytes], headers: Headers, *, ends: bool = False) -> bytes:
+    body = RowsBody(Pieces(pieces, ends=ends), headers)
+    return _run(lambda: body.read(DataLimits(body=1000, chunk_timeout=0.2)))
+
+
+def _run(read: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def main() -> bytes:
+        return await read()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("read", [read_json, read_rows])
+class TestBoth:
+    @pytest.mark.parametrize("pieces", [[b"abcdef"], [b"abc", b"def"], [b"", b"abcde", b"f"]])
+    def test_the_end_is_not_waited_for(self, read: Read, pieces: list[bytes]) -> None:
+        assert read(pieces, {b"content-length": b"6"}) == b"abcdef"
+        assert read(pieces, {b"content-length": b"0006"}) == b"abcdef"
+
+    def test_a_chunked_body_has_no_other_length(self, read: Callable[..., bytes]) -> None:
+        headers = {**CHUNKED, b"content-length": b"3"}
+        assert read([b"abc", b"def"], headers, ends=True) == b"abcdef"
+
+    def test_too_many_bytes(self, read: Read) -> None:
+        with pytest.raises(BodyTooLarge):
+            read([b"x" * 600, b"x" * 600], CHUNKED)
+
+
+@pytest.mark.parametrize("headers", [{}, CHUNKED, {**CHUNKED, b"content-length": b"3"}])
+def test_no_declared_length(headers: dict[bytes, bytes]) -> None:
+    assert declared_length(headers) is None
+    assert not RowsBody(Pieces([], ends=False), headers).short
+
+
+def test_only_short_bodies_are_read_whole() -> None:
+    for length, short in ((0, True), (1 << 20, True), ((1 << 20) + 1, False)):
+        assert RowsBody(Pieces([], ends=False), {b"content-length": b"%d" % length}).short is short
+
+
+def test_a_connection_that_ends_early() -> None:
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    with pytest.raises(ClientDisconnected):
+        _run(lambda: RowsBody(receive, {b"content-length": b"6"}).read(DataLimits()))
+    with pytest.raises(ClientDisconnected):
+        _run(lambda: BodyReader(RequestLimits()).read(receive, {b"content-length": b"6"}, 1000))
