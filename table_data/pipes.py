@@ -1,4 +1,4 @@
-"""Pipes between the server and its workers."""
+"""Pipes and sockets between the server and its workers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Final
 
 CHUNK: Final = 1 << 20
 """Bytes that a pipe holds, where the system allows so many."""
+
+BUFFER: Final = 2 << 20
+"""Bytes on their way through a socket."""
 
 
 class PipeEnd(io.FileIO):

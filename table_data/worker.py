@@ -2,7 +2,7 @@
 
 The parent holds the other end of the control connection. It sends one of
 
-    ("change", number, job, rows, piped)   then, if they come through a pipe, the descriptor of the rows
+    ("change", number, job, length, piped) then the rows: so many bytes, or a descriptor if they come through a pipe
     ("stage", number, table)               of a change that began; any number of times
     ("discard", number)                    what was staged last, which was rejected
     ("end", numbers)                       of changes; others may begin before it
@@ -11,7 +11,7 @@ The parent holds the other end of the control connection. It sends one of
 and gets for each stage, discard and read one of
 
     ("staged", staged)            ("value", json)           ("discarded",)
-    ("file", rows)                all rows, where they are few
+    ("file", length)              then so many bytes: all rows, where they are few
     ("rows",)                     then the descriptor to read the rows from; at their end ("done",)
     ("error", error)              a `ClientError`; also instead of ("done",)
 
@@ -24,6 +24,7 @@ import io
 import os
 import resource
 import select
+import socket
 import sys
 import threading
 from contextlib import suppress
@@ -41,14 +42,14 @@ from table_data.jobs import Job
 from table_data.open_datasets import OpenDatasets
 from table_data.open_tables import OpenTables
 from table_data.operations import READS
-from table_data.pipes import open_pipe
+from table_data.pipes import BUFFER, open_pipe
 from table_data.pylance_errors import explained
 from table_data.sessions import ChangeSession
 
 _NICE = 10
 """Work on rows gives way to the catalog, which answers in less than a millisecond."""
 _FEW = 1 << 18
-"""Bytes of rows that are answered in one message."""
+"""Bytes of rows that are answered with the message that they are done."""
 
 
 class Worker:
@@ -56,6 +57,8 @@ class Worker:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)  # as much of it as this system allows
         self._tables = OpenTables()
         self._layouts = OpenDatasets()
         self._changes: dict[int, tuple[ChangeSession, FrameReader | None]] = {}
@@ -68,9 +71,9 @@ class Worker:
             except EOFError:
                 return
             match message:
-                case ("change", number, job, given, piped):
+                case ("change", number, job, length, piped):
                     pipe = FrameReader(recv_handle(self._connection)) if piped else None
-                    rows = pipe if given is None else io.BytesIO(given)
+                    rows = pipe if length is None else io.BytesIO(self._socket.recv(length, socket.MSG_WAITALL))
                     self._changes[number] = ChangeSession(job, rows, self._layouts), pipe
                 case ("end", numbers):
                     for number in numbers:
@@ -109,14 +112,17 @@ class Worker:
         finally:
             sink.close()
         self._connection.send(reply)
+        if reply[0] == "file":
+            for part in sink.few:
+                self._socket.sendall(part)
 
 
 class _Sink:
-    """A file-like object for the rows of an answer: they go through a pipe, unless they are few."""
+    """A file-like object for the rows of an answer: they go through a pipe, unless they are `few`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._few: list[bytes] = []
+        self.few: list[bytes] = []
         self._size = 0
         self._pipe: io.BufferedWriter | None = None
         self.closed = False
@@ -125,7 +131,7 @@ class _Sink:
         """Take bytes. The other end is told of the pipe before anything is in it."""
         if self._pipe is not None:
             return self._pipe.write(data)
-        self._few.append(bytes(data))
+        self.few.append(bytes(data))
         self._size += len(data)
         if self._size > _FEW:
             source, sink = open_pipe()
@@ -133,13 +139,13 @@ class _Sink:
                 self._connection.send(("rows",))
                 send_handle(self._connection, source.fileno(), os.getppid())
             self._pipe = io.BufferedWriter(sink, 1 << 20)
-            self._pipe.writelines(self._few)
+            self._pipe.writelines(self.few)
         return len(data)
 
     def end(self) -> tuple[Any, ...]:
         """Bring what is buffered on its way, and tell the answer."""
         if self._pipe is None:
-            return ("file", b"".join(self._few))
+            return ("file", self._size)
         self._pipe.flush()
         return ("done",)
 

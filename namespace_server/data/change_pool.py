@@ -112,13 +112,15 @@ class RemoteChange:
             await self._pool.end(self._process, self._number, held=self._held, had_pipe=has_pipe)
 
     @asynccontextmanager
-    async def _turn(self, table: str = "") -> AsyncIterator[tuple[WorkerProcess, tuple[Message, ...]]]:
+    async def _turn(self, table: str = "") -> AsyncIterator[tuple[WorkerProcess, tuple[Message | bytes, ...]]]:
         """Hold the process, the same each time; and with it what it has to be told first."""
-        begin: tuple[Message, ...] = ()
+        begin: tuple[Message | bytes, ...] = ()
         if self._process is None:
             process = self._process = await self._pool.hold(table)
-            piped = isinstance(self._rows, PipeEnd)
-            begin = (process.endings(), ("change", self._number, self._job, None if piped else self._rows, piped))
+            body = (self._rows,) if isinstance(self._rows, bytes) else ()
+            length = len(self._rows) if isinstance(self._rows, bytes) else None
+            change = ("change", self._number, self._job, length, isinstance(self._rows, PipeEnd))
+            begin = (process.endings(), change, *body)
         elif not self._held:
             process = await self._pool.hold_again(self._process)
         else:

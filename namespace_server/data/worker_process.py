@@ -21,13 +21,15 @@ from lance_namespace.errors import ServiceUnavailableError
 
 from table_data.errors import WorkFailed
 from table_data.jobs import OPEN_TABLES
-from table_data.pipes import PipeEnd
+from table_data.pipes import BUFFER, PipeEnd
 
 _log = logging.getLogger(__name__)
 
 Message = tuple[Any, ...]
 
 _LENGTH: Final = struct.Struct("!i")
+_JOINED: Final = 1 << 16
+"""Bytes of messages that are copied in order to be sent by one call."""
 _LONG_LENGTH: Final = struct.Struct("!Q")
 
 
@@ -51,6 +53,7 @@ class WorkerProcess:
                 process_group=0,  # an interrupt from the terminal is for the server
             )
         ours.setblocking(False)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)  # as much of it as this system allows
         self._socket = ours
         self._timeout = timeout
         self._was_interrupted = False
@@ -76,15 +79,20 @@ class WorkerProcess:
         """Whether the process runs."""
         return not self.is_killed and self._process.poll() is None
 
-    async def ask(self, *messages: Message) -> None:
+    async def ask(self, *items: Message | bytes) -> None:
         """Tell the process something, the last of which it answers."""
         self.owes_answer = True
-        await self.tell(*messages)
+        await self.tell(*items)
 
-    async def tell(self, *messages: Message) -> None:
-        """Tell the process something that it does not answer."""
+    async def tell(self, *items: Message | bytes) -> None:
+        """Tell the process something that it does not answer. Bytes are sent as they are."""
+        loop = asyncio.get_running_loop()
+        parts = [item if isinstance(item, bytes) else _framed(item) for item in items]
+        if sum(map(len, parts)) <= _JOINED:
+            parts = [b"".join(parts)]
         try:
-            await asyncio.get_running_loop().sock_sendall(self._socket, b"".join(map(_framed, messages)))
+            for part in parts:
+                await loop.sock_sendall(self._socket, part)
         except OSError as error:
             raise self._lost() from error
         except BaseException:  # cancelled in the middle of a message
@@ -121,6 +129,8 @@ class WorkerProcess:
                 if length < 0:
                     [length] = _LONG_LENGTH.unpack(await self._read(_LONG_LENGTH.size))
                 reply: Message = pickle.loads(await self._read(length))  # noqa: S301 - from our own process
+                if reply[0] == "file":
+                    reply = ("file", await self._read(reply[1]))
         except TimeoutError:
             raise self._late(limit) from None
         except OSError as error:
