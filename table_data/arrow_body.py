@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from table_data.errors import ClientError, InvalidCall
+from table_data.few_rows import table_or_stream
 from table_data.kept_bytes import KeptBytes
 
 _FILE_MAGIC = b"ARROW1\x00\x00"
@@ -17,9 +17,6 @@ _BUFFER = 1 << 20
 _OPTIONS = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
 """Pylance refuses some values, such as views, that are not at multiples of their size."""
 _PIECE = 16 << 20
-_FEW = 16 << 20
-"""Bytes of rows that are decoded before pylance asks for them, where the body is in memory: otherwise pylance's threads
-wait for Python. A compressed body may have many more."""
 
 
 class ArrowBody:
@@ -40,11 +37,11 @@ class ArrowBody:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether `reader` can be called once more."""
+        """Whether `rows` can be called once more."""
         return self._source.seekable() if self._was_read else True
 
-    def reader(self) -> pa.RecordBatchReader:
-        """The rows.
+    def rows(self) -> pa.Table | pa.RecordBatchReader:
+        """The rows: a table if they are few and in memory, else as they come.
 
         Raises `InvalidCall` if the body is empty or does not begin with an Arrow schema, `BodyIncomplete`.
         """
@@ -63,14 +60,8 @@ class ArrowBody:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _broken(error) from error
         batches = self._batches(stream)
-        if isinstance(self._source, io.BytesIO):
-            few, size = [], 0
-            for batch in batches:
-                few.append(batch)
-                size += batch.nbytes
-                if size > _FEW:
-                    return pa.RecordBatchReader.from_batches(stream.schema, itertools.chain(few, batches))
-            return pa.Table.from_batches(few, stream.schema).to_reader()
+        if isinstance(self._source, io.BytesIO):  # a compressed body may have many more bytes of rows
+            return table_or_stream(stream.schema, batches)
         return pa.RecordBatchReader.from_batches(stream.schema, batches)
 
     def check(self) -> None:

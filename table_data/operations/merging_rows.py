@@ -27,7 +27,7 @@ def merge_insert_into_table(changes: TableChanges, request: Json, rows: ArrowBod
         inserted = replace_rows(changes, body, "merge")
         return {"num_updated_rows": 0, "num_inserted_rows": inserted, "num_deleted_rows": 0}
     manifest = changes.require_head().manifest
-    merged = staging.stage_merge(changes.dataset(), manifest, body.reader(), clauses)
+    merged = staging.stage_merge(changes.dataset(), manifest, body.rows(), clauses)
     body.check()
     counts = {
         "num_updated_rows": merged.updated,

@@ -26,7 +26,7 @@ def insert_into_table(changes: TableChanges, request: Json, rows: ArrowBody | No
     mode = mode_of(request, _MODES)
     if mode == "overwrite" or not changes.has_version:
         return {"num_inserted_rows": replace_rows(changes, body, f"insert ({mode})")}
-    fragments = staging.stage_rows(changes.dataset_of_layout(), body.reader())
+    fragments = staging.stage_rows(changes.dataset_of_layout(), body.rows())
     body.check()
     if fragments:
         changes.take("insert (append)", Append(fragments), message=None)
@@ -37,7 +37,7 @@ def replace_rows(changes: TableChanges, body: ArrowBody, call: str, data_version
     """Make rows and their schema the whole table, in this version of the data format; the number of rows."""
     operation = staging.stage_table(
         changes.uri,
-        body.reader(),
+        body.rows(),
         None,
         data_version or changes.data_version,
         changes.options,

@@ -19,6 +19,7 @@ from lance_core.transaction.operations import Delete, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
 from table_data.descriptions import new_fragments, overwrite_operation, written_fields
 from table_data.errors import ColumnNotFound, InvalidCall
+from table_data.few_rows import table_or_stream
 
 _ADDRESS = "_rowaddr"
 _ROW_ID = "_rowid"
@@ -26,22 +27,27 @@ _OFFSET_BITS = 32
 
 
 def reader_of(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
-    """A stream of the rows in an Arrow table, batch, reader, dataset or scanner, a pandas DataFrame, a list or a dict.
+    """A stream of the rows that `rows_of` gives."""
+    rows = rows_of(data, schema)
+    return rows.to_reader() if isinstance(rows, pa.Table) else rows
 
-    `schema` gives the types of a list of rows or a dict of columns. Raises `InvalidCall` for any other type.
+
+def rows_of(data: Any, schema: pa.Schema | None = None) -> pa.Table | pa.RecordBatchReader:
+    """The rows in an Arrow table, batch, reader, dataset or scanner, a pandas DataFrame, a list or a dict.
+
+    Rows in memory are a table, all others a stream. `schema` gives the types of a list of rows or a dict of columns.
+    Raises `InvalidCall` for any other type.
     """
     match data:
-        case pa.RecordBatchReader():
+        case pa.RecordBatchReader() | pa.Table():
             return data
-        case pa.Table():
-            return data.to_reader()
         case pa.RecordBatch():
-            return pa.Table.from_batches([data]).to_reader()
+            return pa.Table.from_batches([data])
         case list():
             named = dict.fromkeys(name for row in data for name in row)
-            return pa.Table.from_pylist(data, schema=_part_of(schema, named)).to_reader()
+            return pa.Table.from_pylist(data, schema=_part_of(schema, named))
         case dict():
-            return pa.table(data, schema=_part_of(schema, data)).to_reader()
+            return pa.table(data, schema=_part_of(schema, data))
         case lance.LanceDataset():
             return data.scanner().to_reader()
         case _ if hasattr(data, "to_reader"):
@@ -131,9 +137,8 @@ def stage_update(
                 raise
             yield fitting
 
-    reader = pa.RecordBatchReader.from_batches(schema, moved())
     try:
-        new = new_fragments(write_fragments(reader, dataset, mode="append"))
+        new = new_fragments(write_fragments(table_or_stream(schema, moved()), dataset, mode="append"))
     except Exception as error:
         if misfits:
             raise InvalidCall(f"update of columns {list(assignments)}: {misfits[0]}") from error
