@@ -37,19 +37,20 @@ import pyarrow as pa
 from table_data.arrow_file import write_file
 from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import ClientError, WorkFailed
+from table_data.few_rows import table_or_stream
 from table_data.frames import FrameReader
 from table_data.jobs import Job
 from table_data.open_datasets import OpenDatasets
 from table_data.open_tables import OpenTables
 from table_data.operations import READS
-from table_data.pipes import BUFFER, open_pipe
+from table_data.pipes import BUFFER, CHUNK, open_pipe
 from table_data.pylance_errors import explained
 from table_data.sessions import ChangeSession
 
 _NICE = 10
 """Work on rows gives way to the catalog, which answers in less than a millisecond."""
-_FEW = 1 << 18
-"""Bytes of rows that are answered with the message that they are done."""
+_FEW = 2 * CHUNK
+"""Bytes of rows that are answered whole: about what a stream has on its way to a client."""
 
 
 class Worker:
@@ -98,62 +99,45 @@ class Worker:
         self._connection.send(reply)
 
     def _read(self, job: Job, table: TableState) -> None:
-        sink = _Sink(self._connection)
+        whole: pa.Buffer | None = None
         try:
             with explained(f"{job.operation} of {DELIMITER.join(table.id)}"):
                 answer = READS[job.operation](self._tables.open(table, job.options), job.request)
                 if isinstance(answer, pa.RecordBatchReader):
-                    write_file(answer, pa.PythonFile(sink, mode="w"))
-                    reply = sink.end()
+                    rows = table_or_stream(answer.schema, answer, _FEW)
+                    if isinstance(rows, pa.Table):
+                        whole = _file(rows)
+                        reply: tuple[Any, ...] = ("file", whole.size)
+                    else:
+                        self._stream(rows)
+                        reply = ("done",)
                 else:
                     reply = ("value", answer)
         except Exception as error:  # noqa: BLE001 - as above
             reply = ("error", portable(error))
-        finally:
-            sink.close()
         self._connection.send(reply)
-        if reply[0] == "file":
-            for part in sink.few:
-                self._socket.sendall(part)
+        if whole is not None:
+            self._socket.sendall(whole)
 
-
-class _Sink:
-    """A file-like object for the rows of an answer: they go through a pipe, unless they are `few`."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self.few: list[bytes] = []
-        self._size = 0
-        self._pipe: io.BufferedWriter | None = None
-        self.closed = False
-
-    def write(self, data: Any) -> int:
-        """Take bytes. The other end is told of the pipe before anything is in it."""
-        if self._pipe is not None:
-            return self._pipe.write(data)
-        self.few.append(bytes(data))
-        self._size += len(data)
-        if self._size > _FEW:
-            source, sink = open_pipe()
-            with source:
-                self._connection.send(("rows",))
-                send_handle(self._connection, source.fileno(), os.getppid())
-            self._pipe = io.BufferedWriter(sink, 1 << 20)
-            self._pipe.writelines(self.few)
-        return len(data)
-
-    def end(self) -> tuple[Any, ...]:
-        """Bring what is buffered on its way, and tell the answer."""
-        if self._pipe is None:
-            return ("file", self._size)
-        self._pipe.flush()
-        return ("done",)
-
-    def close(self) -> None:
-        """Close the pipe."""
-        if self._pipe is not None:
+    def _stream(self, rows: pa.RecordBatchReader) -> None:
+        """Write rows to a pipe, of which the parent is told first."""
+        source, end = open_pipe()
+        with source:
+            self._connection.send(("rows",))
+            send_handle(self._connection, source.fileno(), os.getppid())
+        sink = io.BufferedWriter(end, CHUNK)
+        try:
+            write_file(rows, pa.PythonFile(sink, mode="w"))
+            sink.flush()
+        finally:
             with suppress(OSError):  # the client went away, and what is buffered has no reader
-                self._pipe.close()
+                sink.close()
+
+
+def _file(rows: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    write_file(rows.to_reader(), sink)
+    return sink.getvalue()
 
 
 def portable(error: Exception) -> ClientError:

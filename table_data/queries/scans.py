@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from table_data.batch_operations import Json
+from table_data.batch_sizes import batch_rows
 from table_data.errors import InvalidCall
 from table_data.queries.full_text import Matches, full_text_query
 
@@ -67,9 +68,19 @@ class Scan:
             fast_search=self.fast_search,
             nearest=self.nearest,
             full_text_query=self.text,
+            batch_size=self._batch_rows(dataset.schema),
             batch_size_bytes=_BATCH,
             io_buffer_size=_READ_AHEAD,
         )
+
+    def _batch_rows(self, schema: pa.Schema) -> int | None:
+        """Rows of a batch of a plain scan."""
+        if self.nearest is not None or self.text is not None:
+            return None
+        if not self.columns:
+            return batch_rows(schema, None)
+        chosen = self.columns if isinstance(self.columns, list) else self.columns.values()
+        return batch_rows(schema, [*chosen, self.filter or ""])
 
     def _with_score(self) -> list[str] | dict[str, str] | None:
         """The columns, and the score of a search.

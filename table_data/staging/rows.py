@@ -17,6 +17,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Delete, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
+from table_data.batch_sizes import batch_rows
 from table_data.descriptions import new_fragments, overwrite_operation, written_fields
 from table_data.errors import ColumnNotFound, InvalidCall
 from table_data.few_rows import table_or_stream
@@ -97,7 +98,8 @@ def stage_table(
 
 def stage_delete(dataset: lance.LanceDataset, predicate: str) -> tuple[Delete, int]:
     """Mark the rows that match an SQL expression as deleted; the operation and the number of rows."""
-    scanner = dataset.scanner(columns=[], filter=predicate, with_row_address=True)
+    size = batch_rows(dataset.schema, [predicate])
+    scanner = dataset.scanner(columns=[], filter=predicate, with_row_address=True, batch_size=size)
     offsets: defaultdict[int, list[int]] = defaultdict(list)
     rows = 0
     for batch in scanner.to_reader():
@@ -120,7 +122,8 @@ def stage_update(
         raise InvalidCall(f"update of rows with blob columns {blobs}, which cannot be written again; use merge")
     stable = dataset.has_stable_row_ids
     columns = {name: assignments.get(name, f"`{name}`") for name in schema.names}
-    scanner = dataset.scanner(columns=columns, filter=where, with_row_address=True, with_row_id=stable)
+    size = batch_rows(schema, None)
+    scanner = dataset.scanner(columns=columns, filter=where, with_row_address=True, with_row_id=stable, batch_size=size)
     offsets: defaultdict[int, list[int]] = defaultdict(list)
     ids: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
     misfits: list[Exception] = []
