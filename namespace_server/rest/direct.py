@@ -136,11 +136,12 @@ class RowsRoute:
 
 @dataclass(frozen=True, slots=True)
 class RowChangeRoute:
-    """A change of rows that a JSON body describes."""
+    """A change of a table that a JSON body describes. It answers these fields, or all without any."""
 
     operation: str
     path: str
     model: type[BaseModel]
+    fields: tuple[str, ...] = ()
     method: str = "POST"
 
     def endpoint(self, service: CatalogService) -> Endpoint:
@@ -150,6 +151,8 @@ class RowChangeRoute:
             change = await Exchange(scope, receive, service, self.path, segment).table_request(self.model)
             with service.bodies.hold(change.size):
                 committed = await service.data.change(self.operation, change.request)
+            if self.fields:
+                committed = committed.only(*self.fields)
             await success(service, committed)(scope, receive, send)
 
         return answer

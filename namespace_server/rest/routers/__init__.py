@@ -38,6 +38,7 @@ DIRECT: tuple[DirectRoute, ...] = (
     *batches.DIRECT,
     *rows.DIRECT,
     *queries.DIRECT,
+    *indices.DIRECT,
     *namespaces.DIRECT,
     *references.DIRECT,
     *transactions.DIRECT,

@@ -13,27 +13,21 @@ from lance_namespace import (
 )
 
 from namespace_server.rest.dependencies import At, Service, named_in_path, read_of
+from namespace_server.rest.direct import RowChangeRoute
 from namespace_server.rest.models import BranchQuery
 from namespace_server.rest.request_body import JsonObject
 from namespace_server.rest.responses import read_success, success
 
+_COMMITTED = ("transaction_id",)
+
+DIRECT = (
+    RowChangeRoute("create_table_index", "/v1/table/{id}/create_index", CreateTableIndexRequest, _COMMITTED),
+    RowChangeRoute(
+        "create_table_scalar_index", "/v1/table/{id}/create_scalar_index", CreateTableIndexRequest, _COMMITTED
+    ),
+)
+
 router = APIRouter()
-
-
-@router.post("/v1/table/{id}/create_index")
-async def create_table_index(
-    request: Annotated[JsonObject, Depends(read_of(CreateTableIndexRequest))], service: Service
-) -> Response:
-    """Build an index of any type. Answered when it is committed."""
-    return success(service, (await service.data.change("create_table_index", request)).only("transaction_id"))
-
-
-@router.post("/v1/table/{id}/create_scalar_index")
-async def create_table_scalar_index(
-    request: Annotated[JsonObject, Depends(read_of(CreateTableIndexRequest))], service: Service
-) -> Response:
-    """Build an index that is not over vectors. Answered when it is committed."""
-    return success(service, (await service.data.change("create_table_scalar_index", request)).only("transaction_id"))
 
 
 @router.post("/v1/table/{id}/index/list")
