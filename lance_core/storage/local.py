@@ -208,6 +208,16 @@ class LocalStore(ObjectStore):
         check_prefix(prefix)
         return self._walk(f"{prefix}/" if prefix else "", start_after)
 
+    def names(self, prefix: str) -> Sequence[str]:
+        check_prefix(prefix)
+        try:
+            with os.scandir(self._base + prefix) as scan:
+                return [entry.name for entry in scan if _is_object(entry)]
+        except OSError as error:
+            if error.errno in _VACANT:
+                return []
+            raise StorageError(f"{self._base}{prefix}: cannot list it: {error}") from error
+
     def sync(self, paths: Iterable[str]) -> None:
         if self._durability is None:
             return
@@ -413,6 +423,11 @@ def _e_tag(found: os.stat_result) -> str:
 
 def _meta(path: str, found: os.stat_result) -> ObjectMeta:
     return ObjectMeta(path, found.st_size, _e_tag(found), datetime.fromtimestamp(found.st_mtime, UTC))
+
+
+def _is_object(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a file with a name of its own, without asking for more than the directory tells."""
+    return is_name(entry.name) and entry.is_file() and not _TEMPORARY.fullmatch(entry.name)
 
 
 def _sort_key(entry: os.DirEntry[str]) -> str:

@@ -188,6 +188,11 @@ class ObjectStore(ABC):
         """
         return next(iter(self.list(prefix)), None)
 
+    def names(self, prefix: str) -> Sequence[str]:
+        """The last components of the keys directly below the directory `prefix`, in no order, never from a cache."""
+        keys = (meta.path.removeprefix(f"{prefix}/") for meta in self.list(prefix))
+        return [key for key in keys if "/" not in key]
+
     @abstractmethod
     def sync(self, paths: Iterable[str]) -> None:
         """Make objects of any writer durable: their bytes and every directory above them.

@@ -259,6 +259,13 @@ class StoreContract:
 
     # deleting and listing
 
+    def test_names_are_those_directly_in_a_directory(self, store: ObjectStore) -> None:
+        assert list(store.names("d")) == []
+        for key in ("d/b", "d/a", "d/e/f", "c/x", "dd/y"):
+            store.put(key, b"1")
+        assert sorted(store.names("d")) == ["a", "b"]
+        assert list(store.names("d/e")) == ["f"]
+
     def test_first_is_the_first_object_of_a_listing(self, store: ObjectStore) -> None:
         assert store.first("d") is None
         for path in ("d/b", "d/a/x", "d/a-b", "e"):

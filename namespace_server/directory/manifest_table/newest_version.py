@@ -86,5 +86,5 @@ class NewestVersion:
         return True
 
     def _marks(self) -> list[int]:
-        names = (meta.path.rpartition("/")[2] for meta in self._store.list(HIGH_WATER_MARKS))
+        names = self._store.names(HIGH_WATER_MARKS)
         return sorted(int(name) for name in names if name.isascii() and name.isdigit())
