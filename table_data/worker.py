@@ -1,8 +1,8 @@
 """A process that does jobs, one at a time: `python -m table_data.worker DESCRIPTOR MEMORY`.
 
-The parent holds the other end of the control connection. It sends one of
+The parent holds the other end of the control connection. It sends tuples of
 
-    ("change", number, job, length, piped) then the rows: so many bytes, or a descriptor if they come through a pipe
+    ("change", number, job, length, piped) behind the tuple come the rows: so many bytes, or the descriptor of a pipe
     ("stage", number, table)               of a change that began; any number of times
     ("discard", number)                    what was staged last, which was rejected
     ("end", numbers)                       of changes; others may begin before it
@@ -66,25 +66,32 @@ class Worker:
 
     def run(self) -> None:
         """Do jobs until the parent closes the connection."""
-        while True:
-            try:
-                message = self._connection.recv()
-            except EOFError:
-                return
-            match message:
-                case ("change", number, job, length, piped):
-                    pipe = FrameReader(recv_handle(self._connection)) if piped else None
-                    rows = pipe if length is None else io.BytesIO(self._socket.recv(length, socket.MSG_WAITALL))
-                    self._changes[number] = ChangeSession(job, rows, self._layouts), pipe
-                case ("end", numbers):
-                    for number in numbers:
-                        _, pipe = self._changes.pop(number)
-                        if pipe is not None:
-                            pipe.close()
-                case ("read", job, table):
-                    self._read(job, table)
-                case _:
-                    self._change(message)
+        with suppress(EOFError):
+            while True:
+                for message in self._connection.recv():
+                    self._do(message)
+
+    def _do(self, message: tuple[Any, ...]) -> None:
+        match message:
+            case ("change", number, job, length, piped):
+                pipe = FrameReader(recv_handle(self._connection)) if piped else None
+                rows = pipe if length is None else io.BytesIO(self._receive(length))
+                self._changes[number] = ChangeSession(job, rows, self._layouts), pipe
+            case ("end", numbers):
+                for number in numbers:
+                    _, pipe = self._changes.pop(number)
+                    if pipe is not None:
+                        pipe.close()
+            case ("read", job, table):
+                self._read(job, table)
+            case _:
+                self._change(message)
+
+    def _receive(self, length: int) -> bytes:
+        data = self._socket.recv(length, socket.MSG_WAITALL)
+        if len(data) < length:  # the parent has ended: no signal is handled here, which could cut a call short
+            raise EOFError
+        return data
 
     def _change(self, message: tuple[Any, ...]) -> None:
         try:

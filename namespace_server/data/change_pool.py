@@ -89,7 +89,8 @@ class RemoteChange:
                 await process.give(self._rows)
                 await process.ask(stage)
             else:
-                await process.ask(*begin, stage)
+                body = self._rows if begin and isinstance(self._rows, bytes) else b""
+                await process.ask(*begin, stage, body=body)
             staged: Staged = (await process.answer(limit))[1]
             self._keeps = not staged.appends
         return staged
@@ -112,15 +113,14 @@ class RemoteChange:
             await self._pool.end(self._process, self._number, held=self._held, had_pipe=has_pipe)
 
     @asynccontextmanager
-    async def _turn(self, table: str = "") -> AsyncIterator[tuple[WorkerProcess, tuple[Message | bytes, ...]]]:
+    async def _turn(self, table: str = "") -> AsyncIterator[tuple[WorkerProcess, tuple[Message, ...]]]:
         """Hold the process, the same each time; and with it what it has to be told first."""
-        begin: tuple[Message | bytes, ...] = ()
+        begin: tuple[Message, ...] = ()
         if self._process is None:
             process = self._process = await self._pool.hold(table)
-            body = (self._rows,) if isinstance(self._rows, bytes) else ()
             length = len(self._rows) if isinstance(self._rows, bytes) else None
             change = ("change", self._number, self._job, length, isinstance(self._rows, PipeEnd))
-            begin = (process.endings(), change, *body)
+            begin = (process.endings(), change)
         elif not self._held:
             process = await self._pool.hold_again(self._process)
         else:

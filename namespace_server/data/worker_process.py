@@ -29,7 +29,7 @@ Message = tuple[Any, ...]
 
 _LENGTH: Final = struct.Struct("!i")
 _JOINED: Final = 1 << 16
-"""Bytes of messages that are copied in order to be sent by one call."""
+"""Bytes of a body that are copied in order to be sent by one call."""
 _LONG_LENGTH: Final = struct.Struct("!Q")
 
 
@@ -79,20 +79,21 @@ class WorkerProcess:
         """Whether the process runs."""
         return not self.is_killed and self._process.poll() is None
 
-    async def ask(self, *items: Message | bytes) -> None:
+    async def ask(self, *messages: Message, body: bytes = b"") -> None:
         """Tell the process something, the last of which it answers."""
         self.owes_answer = True
-        await self.tell(*items)
+        await self.tell(*messages, body=body)
 
-    async def tell(self, *items: Message | bytes) -> None:
-        """Tell the process something that it does not answer. Bytes are sent as they are."""
+    async def tell(self, *messages: Message, body: bytes = b"") -> None:
+        """Tell the process something that it does not answer. The body of a message is sent behind them as it is."""
         loop = asyncio.get_running_loop()
-        parts = [item if isinstance(item, bytes) else _framed(item) for item in items]
-        if sum(map(len, parts)) <= _JOINED:
-            parts = [b"".join(parts)]
+        frame = _framed(messages)
+        if len(body) <= _JOINED:
+            frame, body = frame + body, b""
         try:
-            for part in parts:
-                await loop.sock_sendall(self._socket, part)
+            await loop.sock_sendall(self._socket, frame)
+            if body:
+                await loop.sock_sendall(self._socket, body)
         except OSError as error:
             raise self._lost() from error
         except BaseException:  # cancelled in the middle of a message
@@ -206,9 +207,9 @@ class WorkerProcess:
         return WorkFailed("work on rows: expected an answer of the worker process, found its end; nothing was changed")
 
 
-def _framed(message: Message) -> bytes:
-    """A message as `multiprocessing.connection.Connection` reads it."""
-    data = pickle.dumps(message)
+def _framed(messages: tuple[Message, ...]) -> bytes:
+    """Messages as `multiprocessing.connection.Connection` reads them."""
+    data = pickle.dumps(messages)
     head = _LENGTH.pack(len(data)) if len(data) < 1 << 31 else _LENGTH.pack(-1) + _LONG_LENGTH.pack(len(data))
     return head + data
 
