@@ -43,7 +43,7 @@ from table_data.jobs import Job
 from table_data.open_datasets import OpenDatasets
 from table_data.open_tables import OpenTables
 from table_data.operations import READS
-from table_data.pipes import BUFFER, CHUNK, open_pipe
+from table_data.pipes import CHUNK, open_pipe, widen
 from table_data.pylance_errors import explained
 from table_data.sessions import ChangeSession
 
@@ -59,7 +59,7 @@ class Worker:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._socket = socket.socket(fileno=os.dup(connection.fileno()))
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)  # as much of it as this system allows
+        widen(self._socket)
         self._tables = OpenTables()
         self._layouts = OpenDatasets()
         self._changes: dict[int, tuple[ChangeSession, FrameReader | None]] = {}

@@ -21,7 +21,7 @@ from lance_namespace.errors import ServiceUnavailableError
 
 from table_data.errors import WorkFailed
 from table_data.jobs import OPEN_TABLES
-from table_data.pipes import BUFFER, PipeEnd
+from table_data.pipes import PipeEnd, widen
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class WorkerProcess:
                 process_group=0,  # an interrupt from the terminal is for the server
             )
         ours.setblocking(False)
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)  # as much of it as this system allows
+        widen(ours)
         self._socket = ours
         self._timeout = timeout
         self._was_interrupted = False

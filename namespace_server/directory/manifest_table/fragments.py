@@ -59,8 +59,8 @@ class Fragment:
     def live_serials(self) -> list[int]:
         """The serials of the rows that are there, ascending."""
         end = self.start + self.message.physical_rows
-        serials = range(self.start, end) if self.serials is None else self.serials.tolist()
-        return [serial for at, serial in enumerate(serials) if at not in self.deleted]
+        serials = list(range(self.start, end)) if self.serials is None else self.serials.tolist()
+        return [serial for at, serial in enumerate(serials) if at not in self.deleted] if self.deleted else serials
 
     def live_mask(self) -> NDArray[np.bool_]:
         """Whether each physical row is there."""
