@@ -10,8 +10,9 @@ import json
 import shutil
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,10 @@ def run(directory: Path, rows: int = ROWS) -> Report:
                 kind.name: _measure([(ours, [[request] for request in kind.ours]), (peer, kind.peer)]) for kind in kinds
             }
             memory = ours.resident_bytes()
+    alone = Table("What takes time without a server", ("step, in one process", "ms"))
+    for step, seconds in _measure_alone(str(peer_root / "t.lance"), rows).items():
+        alone.add(step, milliseconds(seconds))
+    alone.notes.append("The rest of the time of these queries is HTTP and processes. The count is nothing else.")
     table = Table(
         f"Queries of {count(rows)} rows with vectors of {DIMENSION} numbers and texts of {WORDS_IN_TEXT} words",
         ("query", "ours, ms", "p90 ms", "peer, ms", "p90 ms", "time of ours by that of the peer"),
@@ -81,7 +86,7 @@ def run(directory: Path, rows: int = ROWS) -> Report:
         "One request at a time, to one server and the other in turn, each on one connection; medians of "
         f"{REPEATS} requests after as many that are not counted. The table has an IVF_PQ index of {PARTITIONS} "
         "partitions, a full-text index and a B-tree. Both servers read the same files from the page cache.",
-        [table],
+        [table, alone],
     )
 
 
@@ -138,6 +143,34 @@ def _measure(asked: Sequence[tuple[Server, Groups]]) -> list[tuple[float, float]
     for connection in connections:
         connection.close()
     return [(statistics.median(found), statistics.quantiles(found, n=10)[-1]) for found in times]
+
+
+def _measure_alone(uri: str, rows: int) -> dict[str, float]:
+    """Median seconds of what pylance and Arrow do for a short query."""
+    dataset, columns = lance.dataset(uri), ["id", "number"]
+    wanted = np.random.default_rng(4).integers(0, rows, 2 * REPEATS).tolist()
+    found: dict[str, list[float]] = {}
+
+    def take(step: str, work: Callable[[], Any]) -> Any:
+        began = time.perf_counter()
+        result = work()
+        found.setdefault(step, []).append(time.perf_counter() - began)
+        return result
+
+    for row in wanted:
+        lookup = dataset.scanner(columns=columns, filter=f"id = {row}", limit=10)
+        take("point lookup by B-tree, by pylance", lookup.to_table)
+        scan = dataset.scanner(columns=columns, limit=min(OUT, rows))
+        out = take(f"{count(OUT)} rows, two columns, by pylance", scan.to_table)
+        take("these rows as an Arrow file", partial(_encode, out))
+    return {step: statistics.median(times[REPEATS:]) for step, times in found.items()}
+
+
+def _encode(rows: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return sink.getvalue()
 
 
 def _write(server: Server, rows: int) -> Path:
