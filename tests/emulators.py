@@ -67,6 +67,19 @@ def unconditional_s3() -> Iterator[Emulator]:
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
+def _writing_in_turn(application: Wsgi) -> Wsgi:
+    """The same with writes one at a time: moto looks at a condition and then writes, which threads must not share."""
+    lock = threading.Lock()
+
+    def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] in {"GET", "HEAD"}:
+            return application(environ, start_response)
+        with lock:
+            return list(application(environ, start_response))
+
+    return serve
+
+
 @contextmanager
 def s3_service(
     bucket: str, *, refuses_conditions: bool = False, guard: Callable[[Wsgi], Wsgi] = lambda application: application
@@ -81,7 +94,7 @@ def s3_service(
             pass
 
     requests: list[tuple[str, str]] = []
-    application = guard(DomainDispatcherApplication(create_backend_app))
+    application = guard(_writing_in_turn(DomainDispatcherApplication(create_backend_app)))
 
     def count(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         requests.append((environ["REQUEST_METHOD"], environ["PATH_INFO"]))

@@ -67,7 +67,8 @@ def workers() -> list[int]:
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):
             ours = f"PPid:\t{os.getpid()}\n" in status.read_text()
-            if ours and "table_data.worker" in (status.parent / "cmdline").read_text():
+            # The arguments of a process need not be text.
+            if ours and b"table_data.worker" in (status.parent / "cmdline").read_bytes():
                 found.append(int(status.parent.name))
     return found
 
