@@ -25,6 +25,7 @@ from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_expiry import RecordRetention, find_expired
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
 from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
@@ -164,7 +165,12 @@ class Sweeper:
 
     def _is_root_removed(self) -> bool:
         store = self._store.innermost
-        return isinstance(store, LocalStore) and bool(self._table.current.version) and not Path(store.root).exists()
+        if not isinstance(store, LocalStore) or Path(store.root).exists():
+            return False
+        try:
+            return bool(self._table.current.version)
+        except CatalogDamaged:  # a version was there
+            return True
 
     def _finish_open_records(self, snapshot: CatalogSnapshot) -> None:
         waiting = [record for record in snapshot.open_records() if not self._record_maintenance.is_closing(record)]
