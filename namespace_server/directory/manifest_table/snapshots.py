@@ -207,7 +207,7 @@ class Snapshots:
         with self._lock:
             known = self._current
             if known is not None and known.version >= version:
-                if known.version > version:
+                if known.version > version and known.listed_at < listed_at:  # else it was made since the listing
                     logger.error("catalog version %d was removed; the newest on storage is %d", known.version, version)
                 self._current = _confirmed(known, listed_at)
                 return self._current
