@@ -156,11 +156,9 @@ class _FlipBuilder:
 
     def write_rows(self, rows: Sequence[Row], read: Callable[[Fragment], pa.RecordBatch]) -> None:
         """The rows that move, then the new ones, in one row file; none if there are no rows."""
-        moved = self.arrangement.moved_rows(read)
-        parts = [part for part in (moved, tuple(rows)) if part is not None and count_rows(part)]
-        if not parts:
+        written = join_rows([self.arrangement.moved_rows(read), tuple(rows)])
+        if not count_rows(written):
             return
-        written = join_rows(parts)
         file = pb.DataFile()
         file.CopyFrom(self.disk.describe_row_file())
         file.path = f"{uuid4()}.lance"

@@ -52,11 +52,11 @@ class Rearrangement:
         """The serials of the rows that move into the new fragment, in order."""
         return [serial for fragment in self.moved for serial in fragment.live_serials()]
 
-    def moved_rows(self, read: Callable[[Fragment], pa.RecordBatch]) -> Rows | None:
+    def moved_rows(self, read: Callable[[Fragment], pa.RecordBatch]) -> Rows:
         """The rows that move, in the same order. `read` fetches the rows of a fragment that does not keep them."""
         moved = [fragment for fragment in self.moved if fragment.live]
         rows = [fragment.rows if fragment.rows is not None else read(fragment) for fragment in moved]
-        return live_rows(moved, rows) if moved else None
+        return live_rows(moved, rows)
 
     def next_layout(self, new: Fragment | None, messages: Callable[[int], pb.DataFragment], new_rows: int) -> Layout:
         """The layout of the next version. `messages(index)` is the new message of a fragment with new deletions."""

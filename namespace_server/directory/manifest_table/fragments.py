@@ -79,7 +79,7 @@ def new_fragment(message: pb.DataFragment, serials: Sequence[int], rows: Rows | 
 
 
 def live_rows(fragments: Sequence[Fragment], rows: Sequence[Rows]) -> Rows:
-    """Of the physical `rows` of each fragment, those that are there, in order. At least one fragment."""
+    """Of the physical `rows` of each fragment, those that are there, in order."""
     few = [part for part in rows if isinstance(part, tuple)]
     if len(few) == len(rows):
         there = [

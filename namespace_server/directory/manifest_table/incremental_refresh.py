@@ -138,10 +138,8 @@ class IncrementalRefresh:
         if len(serials) != sum(message.physical_rows for message in added):
             return None
         if added:
-            moved = _kept_rows(arrangement.moved)
-            parts = [part for part in (moved, tuple(rows)) if part is not None and count_rows(part)]
-            whole = sum(map(count_rows, parts)) == len(serials)
-            new = new_fragment(added[0], serials, join_rows(parts) if whole and parts else None)
+            kept_rows = join_rows([_kept_rows(arrangement.moved), tuple(rows)])
+            new = new_fragment(added[0], serials, kept_rows if count_rows(kept_rows) == len(serials) else None)
         kept = {at: messages.get(disk.layout.fragments[at].message.id) for at in arrangement.deleted}
         if None in kept.values():
             return None
@@ -330,9 +328,9 @@ def _rows_of(rows: pa.RecordBatch, mask: NDArray[np.bool_]) -> list[Row]:
     return [Row(*values) for values in zip(*columns, strict=True)]
 
 
-def _kept_rows(fragments: Iterable[Fragment]) -> Rows | None:
+def _kept_rows(fragments: Iterable[Fragment]) -> Rows:
     kept = [(fragment, fragment.rows) for fragment in fragments if fragment.rows is not None and fragment.live]
-    return live_rows([fragment for fragment, _ in kept], [rows for _, rows in kept]) if kept else None
+    return live_rows([fragment for fragment, _ in kept], [rows for _, rows in kept])
 
 
 def _groups(messages: Sequence[pb.DataFragment]) -> list[list[pb.DataFragment]]:

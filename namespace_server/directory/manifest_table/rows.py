@@ -72,6 +72,7 @@ def few_rows(batch: pa.RecordBatch) -> Rows:
 
 def join_rows(parts: Sequence[Rows]) -> Rows:
     """All rows in order."""
+    parts = [part for part in parts if count_rows(part)]
     few = [part for part in parts if isinstance(part, tuple)]
     if len(few) == len(parts) and sum(map(len, few)) <= FEW_ROWS:
         return tuple(row for part in few for row in part)
