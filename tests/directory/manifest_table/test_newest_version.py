@@ -383,3 +383,22 @@ def test_a_catalog_that_nobody_has_written_can_be_written_after_a_long_wait(view
 
     flip(table, put([space("first")]))
     assert table.refresh().version == 1
+
+
+def test_a_version_that_is_committed_beside_a_listing_is_not_called_removed(
+    ground: Ground, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ground.make_table("g", "t")
+    listed = NewestVersion.find
+
+    def list_and_be_overtaken(newest: NewestVersion) -> tuple[int, NamingScheme] | None:
+        found = listed(newest)
+        monkeypatch.undo()
+        ground.make_table("g", "u")
+        return found
+
+    monkeypatch.setattr(NewestVersion, "find", list_and_be_overtaken)
+    with caplog.at_level(logging.ERROR):
+        ground.catalog.table.refresh_by_listing()
+    assert "was removed" not in caplog.text
+    assert ground.head(["g", "u"]) == 1
