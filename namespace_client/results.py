@@ -51,8 +51,8 @@ class TransactionResult:
 
     Attributes:
         transaction_id: Id of the batch, None if the transaction changed nothing.
-        catalog_version: Catalog version that holds the changes. For a transaction without changes it is the version
-            that its reads were of.
+        catalog_version: Catalog version that holds the changes. Transactions that the server commits together (group
+            commit) have the same one. For a transaction without changes it is the version that its reads were of.
         tables: One entry for each table or branch that was changed.
     """
 

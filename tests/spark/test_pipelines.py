@@ -1,6 +1,7 @@
 """Two pipelines and one SQL session change the nodes and edges of one graph at the same time.
 
 What they acknowledge is replayed in the order of catalog versions, and compared with the rows that pylance reads.
+Commits that the server put into one flip have one catalog version. None of them depends on another of that flip.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Literal
 
 import lance
@@ -242,14 +244,16 @@ def test_every_row_of_200_commits_is_accounted_for(
     assert len(scene.ledger) == sum(COMMITS.values()) == 200
     assert scene.conflicts["graph"] + scene.conflicts["sql"] > 0
     ledger = sorted(scene.ledger, key=lambda commit: commit.version)
-    assert len({commit.version for commit in ledger}) == len(ledger)
     model = Model()
-    for number, commit in enumerate(ledger, 1):
-        model.apply(commit)
-        if commit.gone or number % 10 == 0:
-            nodes, edges = scene.at(commit.version)
-            assert (nodes, edges) == (model.nodes, model.edges), commit
+    for number, (version, group) in enumerate(groupby(ledger, key=lambda commit: commit.version)):
+        commits = list(group)
+        for commit in commits:
+            model.apply(commit)
+        if number % 10 == 0 or len(commits) > 1 or commits[0].gone:
+            nodes, edges = scene.at(version)
+            assert (nodes, edges) == (model.nodes, model.edges), commits
             assert not dangling(nodes, edges)
+    assert (model.nodes, model.edges) == scene.at(ledger[-1].version)
     assert sum(model.nodes.values()) == sum(len(commit.visits) for commit in ledger) > 0
 
 
