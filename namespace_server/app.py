@@ -17,7 +17,7 @@ from namespace_server.rest.direct import DirectRouter
 from namespace_server.rest.errors import render_error
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.limits import RequestLimits
-from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext
+from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext, check_head
 from namespace_server.rest.port import Catalog
 from namespace_server.rest.routers import DIRECT, ROUTERS
 from namespace_server.rest.service import CatalogService
@@ -55,10 +55,11 @@ class Application:
         return self._app(scope, receive, send)
 
     def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Check where a request comes from, and hand it on by its path as it was sent, without trailing slashes.
+        """Check a request's head and origin, and hand it on by its path as it was sent, without trailing slashes.
 
         A decoded path would turn a name that holds `%2F` into two segments, and reach the route of another table.
         """
+        check_head(scope, self.service.limits.head)
         self._guard.check(scope)
         scope["path"] = scope["raw_path"].decode("latin-1").rstrip("/") or "/"
         return self._routes(scope, receive, send)

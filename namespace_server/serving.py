@@ -33,11 +33,11 @@ _log = logging.getLogger(__name__)
 _BACKLOG = 1024
 _OTHER_DESCRIPTORS = 256
 """Files that a server has open beside its connections, with room to spare."""
-_LEAST_BUFFER = 8192
-"""What hyper needs at least, in bytes."""
 _LAST_WORK = 10.0
 """Seconds beyond `shutdown_timeout` after which the process ends, whatever holds it."""
 
+READ_BUFFER = 408 << 10
+"""Of a short body of rows this is most or all: each piece costs a turn of the event loop."""
 
 _NO_LOGGING_CHANGES: dict[str, Any] = {
     "incremental": True,
@@ -54,7 +54,8 @@ class ServingOptions:
     """How to listen, and the bounds of connections. Times in seconds, sizes in bytes; port 0 takes a free one.
 
     `idle_timeout` bounds the time from the end of one request, or from the opening of a connection, to the end of the
-    next request's headers.
+    next request's headers. `read_buffer` bounds what is read of a connection at once, and so a request's head: a longer
+    one is refused.
     """
 
     host: str = "127.0.0.1"
@@ -63,7 +64,7 @@ class ServingOptions:
     tls_key: Path | None = None
     tls_key_password: str | None = None
     tls_client_ca: Path | None = None
-    max_header_bytes: int = 64 << 10
+    read_buffer: int = READ_BUFFER
     max_connections: int = 1024
     idle_timeout: float = 120.0
     shutdown_timeout: float = 30.0
@@ -168,7 +169,7 @@ class _Granian(GranianServer):
             backpressure=options.max_connections,
             http1_settings=HTTP1Settings(
                 header_read_timeout=int(options.idle_timeout * 1000),
-                max_buffer_size=max(_LEAST_BUFFER, options.max_header_bytes),
+                max_buffer_size=options.read_buffer,
             ),
             log_enabled=False,
             log_dictconfig=_NO_LOGGING_CHANGES,

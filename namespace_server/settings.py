@@ -36,7 +36,7 @@ from namespace_server.rest.identity import Authenticator, KeyRing
 from namespace_server.rest.limits import DataLimits, RequestLimits
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.secret_texts import parse_json, parse_toml
-from namespace_server.serving import ServingOptions
+from namespace_server.serving import READ_BUFFER, ServingOptions
 
 PREFIX: Final = "LANCE_NAMESPACE_"
 """What the names of the environment variables begin with."""
@@ -179,7 +179,9 @@ class Settings(BaseSettings):
         description="PEM file with the authorities whose client certificates are accepted; clients must then show one.",
     )
 
-    max_header_bytes: int = Field(default=64 << 10, ge=8192, le=16 << 20, description="Most bytes of a request's head.")
+    max_header_bytes: int = Field(
+        default=64 << 10, ge=8192, le=16 << 20, description="Most bytes of the path and the headers of a request."
+    )
     max_body_bytes: _Positive = Field(default=64 << 20, description="Most bytes of the body of a change.")
     max_read_body_bytes: _Positive = Field(default=1 << 20, description="Most bytes of the body of any other request.")
     max_operations: _Positive = Field(default=Limits().operations, description="Most operations of one batch.")
@@ -272,6 +274,7 @@ class Settings(BaseSettings):
     def limits(self) -> RequestLimits:
         """The bounds of requests."""
         return RequestLimits(
+            head=self.max_header_bytes,
             body=self.max_body_bytes,
             read_body=self.max_read_body_bytes,
             buffered_bodies=4 * self.max_body_bytes,
@@ -300,7 +303,7 @@ class Settings(BaseSettings):
             tls_key=self.tls_key,
             tls_key_password=None if self.tls_key_password is None else self.tls_key_password.get_secret_value(),
             tls_client_ca=self.tls_client_ca,
-            max_header_bytes=self.max_header_bytes,
+            read_buffer=max(READ_BUFFER, self.max_header_bytes),
             max_connections=self.max_connections,
             idle_timeout=self.idle_timeout,
             shutdown_timeout=self.shutdown_timeout,

@@ -95,6 +95,13 @@ class MethodNotAllowed(LanceNamespaceError):
         self.allowed = allowed
 
 
+class HeadTooLarge(LanceNamespaceError):
+    """The request line and the headers are longer than this server accepts (431)."""
+
+    code = ErrorCode.INVALID_INPUT
+    status = 431
+
+
 class BodyTooLarge(LanceNamespaceError):
     """The request body is longer than this server accepts (413)."""
 

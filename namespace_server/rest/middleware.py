@@ -1,4 +1,4 @@
-"""What every request passes: its id and its access log line, the last error handler, and the check of its origin."""
+"""What every request passes: its id and access log line, the last error handler, the checks of its head and origin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lance_namespace.errors import InvalidInputError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.rest.access_log import Access
-from namespace_server.rest.errors import SHOWN_METHOD, OriginRefused, render_error
+from namespace_server.rest.errors import SHOWN_METHOD, HeadTooLarge, OriginRefused, render_error
 from namespace_server.rest.headers import CATALOG_VERSION, Headers
 from namespace_server.rest.service import CatalogService
 
@@ -99,6 +99,15 @@ class ErrorHandler:
                 await send({"type": "http.response.body", "body": body})
             elif scope.get("answered_error") is not error:
                 raise
+
+
+def check_head(scope: Scope, limit: int) -> None:
+    """Raise `HeadTooLarge` for a request whose path, query and headers have more than `limit` bytes."""
+    found = len(scope["raw_path"]) + len(scope["query_string"])
+    for name, value in scope["headers"]:
+        found += len(name) + len(value)
+    if found > limit:
+        raise HeadTooLarge(f"path and headers: expected at most {limit} bytes, found {found}")
 
 
 class HostGuard:

@@ -85,13 +85,27 @@ class TestSizes:
         ids=["bytes", "count", "one line"],
     )
     def test_headers_are_bounded(self, serve: Any, echo_catalog: EchoCatalog, head: bytes) -> None:
-        server = serve(echo_catalog, options=ServingOptions(port=0, max_header_bytes=16 << 10))
+        server = serve(echo_catalog, options=ServingOptions(port=0, read_buffer=16 << 10))
         with connect(server) as connection:
             try:
                 connection.sendall(b"GET /v1/catalog HTTP/1.1\r\nhost: localhost\r\n" + head + b"\r\n")
                 assert http_status(connection) in {400, 431}
             except ConnectionError:
                 pass  # closed before all was sent
+
+    @pytest.mark.parametrize(
+        ("path", "headers"),
+        [("/v1/catalog", {"x-one": "v" * 1000}), (f"/v1/{'a' * 1000}", {}), (f"/v1/catalog?a={'b' * 1000}", {})],
+        ids=["headers", "path", "query"],
+    )
+    def test_a_head_within_the_read_buffer_is_bounded(
+        self, serve: Any, echo_catalog: EchoCatalog, path: str, headers: dict[str, str]
+    ) -> None:
+        server = serve(echo_catalog, head=1000)
+        refused = httpx.get(f"{server.url}{path}", headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (431, 13)
+        assert "expected at most 1000 bytes" in refused.json()["error"]
+        assert httpx.get(f"{server.url}/v1/catalog", headers={"x-one": "v" * 500}).status_code == 200
 
     def test_a_long_path_is_refused(self, serve: Any, echo_catalog: EchoCatalog) -> None:
         server = serve(echo_catalog)
