@@ -5,12 +5,12 @@ Both servers read the same files: the table is written and indexed once and copi
 
 from __future__ import annotations
 
-import http.client
 import json
 import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -126,22 +126,17 @@ def _measure(asked: Sequence[tuple[Server, Groups]]) -> list[tuple[float, float]
 
     They are asked in turn: what else the machine does then slows both.
     """
-    connections = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=120) for server, _ in asked]
     encoded = [[[(path, json.dumps(body).encode()) for path, body in group] for group in groups] for _, groups in asked]
     times: list[list[float]] = [[] for _ in asked]
-    for number in range(2 * REPEATS):
-        for connection, groups, found in zip(connections, encoded, times, strict=True):
-            began = time.perf_counter()
-            for path, body in groups[number % len(groups)]:
-                connection.request("POST", f"/v1/table/t/{path}", body, {"content-type": "application/json"})
-                response = connection.getresponse()
-                data = response.read()
-                if response.status != http.client.OK:
-                    raise RuntimeError(f"{path}: {response.status} {data[:400]!r}")
-            if number >= REPEATS:
-                found.append(time.perf_counter() - began)
-    for connection in connections:
-        connection.close()
+    with ExitStack() as opened:
+        connections = [opened.enter_context(server.connect()) for server, _ in asked]
+        for number in range(2 * REPEATS):
+            for connection, groups, found in zip(connections, encoded, times, strict=True):
+                began = time.perf_counter()
+                for path, body in groups[number % len(groups)]:
+                    connection.send(f"/v1/table/t/{path}", body)
+                if number >= REPEATS:
+                    found.append(time.perf_counter() - began)
     return [(statistics.median(found), statistics.quantiles(found, n=10)[-1]) for found in times]
 
 

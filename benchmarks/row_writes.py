@@ -5,31 +5,30 @@ from __future__ import annotations
 import io
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
-import httpx
 import lance
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from benchmarks.load import Request, drive
 from benchmarks.report import Report, Table, count, milliseconds, ratio
-from benchmarks.servers import Server, serve_ours, serve_peer
+from benchmarks.servers import ARROW, JSON, Connection, Server, serve_ours, serve_peer
 
 SIZES = (100, 10_000, 1_000_000)
 CLIENTS = 16
 SECONDS = 10.0
-REPEATS = {100: 100, 10_000: 50, 1_000_000: 5}
-CHANGES = 20
+REPEATS = {100: 101, 10_000: 51, 1_000_000: 6}
+CHANGES = 21
 ROWS = 100_000
-PIECE = 20_000
+PIECES = (5, 50)
+"""Fragments of the tables that are changed, before the first change."""
 PEER_BODY = 2 << 20
 """Bytes of a body that the peer accepts."""
 NAMESPACE = "rows"
-ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
 
 
 def run(directory: Path) -> Report:
@@ -62,8 +61,8 @@ def run(directory: Path) -> Report:
         "row_writes",
         "Writing rows",
         "Medians of requests by one client, to one server and the other in turn. Updates, deletes and merges change "
-        f"some of {count(ROWS)} rows, which then get an index. At the end {CLIENTS} clients insert for "
-        f"{SECONDS:.0f} s, each with one request under way.",
+        f"some of {count(ROWS)} rows; each leaves one more fragment or deletion file. Those that were merged get an "
+        f"index. At the end {CLIENTS} clients insert for {SECONDS:.0f} s, each with one request under way.",
         [table, apart, together],
     )
 
@@ -72,36 +71,53 @@ def _measure_times(servers: Mapping[str, Server]) -> dict[str, dict[str, float]]
     """Seconds by kind of request and server."""
     found: dict[str, dict[str, float]] = {}
     with ExitStack() as opened:
-        clients = {who: opened.enter_context(_client(server)) for who, server in servers.items()}
+        clients = {who: opened.enter_context(server.connect()) for who, server in servers.items()}
         for size in SIZES:
             route, body = f"/v1/table/{NAMESPACE}$insert_{size}", _rows(size)
             those = {who: client for who, client in clients.items() if who == "ours" or len(body) <= PEER_BODY}
             for client in those.values():
-                _send(client, f"{route}/create", _rows(10))
-            found[f"insert of {count(size)} rows"] = _medians(
-                REPEATS[size], {who: partial(_insert, client, f"{route}/insert", body) for who, client in those.items()}
-            )
-        route = f"/v1/table/{NAMESPACE}$changed"
+                client.send(f"{route}/create", _rows(10), ARROW)
+            found[f"insert of {count(size)} rows"] = _in_turn(those, f"{route}/insert", [body] * REPEATS[size], ARROW)
+        for pieces in PIECES:
+            route = f"/v1/table/{NAMESPACE}$of_{pieces}"
+            for client in clients.values():
+                _fill(client, route, pieces)
+            hundreds = [f"id >= {first} AND id < {first + 100}" for first in range(0, 100 * CHANGES, 100)]
+            updates = [orjson.dumps({"updates": [["value", "value + 1"]], "predicate": some}) for some in hundreds]
+            found[f"update of 100 rows, {pieces} fragments"] = _in_turn(clients, f"{route}/update", updates)
+            deletes = [orjson.dumps({"predicate": some}) for some in hundreds]
+            found[f"delete of 100 rows, {pieces} fragments"] = _in_turn(clients, f"{route}/delete", deletes)
+        route = f"/v1/table/{NAMESPACE}$merged"
         for client in clients.values():
-            _send(client, f"{route}/create", _rows(PIECE))
-            for first in range(PIECE, ROWS, PIECE):
-                _send(client, f"{route}/insert", _rows(PIECE, first))
+            _fill(client, route, PIECES[0])
         merge = f"{route}/merge_insert?on=id&when_matched_update_all=true&when_not_matched_insert_all=true"
-        changes: dict[str, Callable[[httpx.Client, int], None]] = {
-            "merge of 1,000 rows, half of them new": lambda client, number: _send(
-                client, merge, _rows(1000, ROWS - 500 + 500 * number)
-            ),
-            "update of 100 rows": lambda client, number: _change(
-                client, f"{route}/update", updates=[["value", "value + 1"]], predicate=_hundred(number)
-            ),
-            "delete of 100 rows": lambda client, number: _change(client, f"{route}/delete", predicate=_hundred(number)),
-            "B-tree on a column": lambda client, number: _change(
-                client, f"{route}/create_scalar_index", column="id", index_type="BTREE", name=f"by_id_{number}"
-            ),
-        }
-        for kind, change in changes.items():
-            found[kind] = _medians(CHANGES, {who: partial(change, client) for who, client in clients.items()})
+        merged = [_rows(1000, ROWS - 500 + 500 * number) for number in range(CHANGES)]
+        found["merge of 1,000 rows, half of them new"] = _in_turn(clients, merge, merged, ARROW)
+        indices = [
+            orjson.dumps({"column": "id", "index_type": "BTREE", "name": f"by_id_{number}"})
+            for number in range(CHANGES)
+        ]
+        found["B-tree on a column"] = _in_turn(clients, f"{route}/create_scalar_index", indices)
     return found
+
+
+def _fill(client: Connection, route: str, pieces: int) -> None:
+    """Make a table of `ROWS` rows in so many fragments."""
+    size = ROWS // pieces
+    client.send(f"{route}/create", _rows(size), ARROW)
+    for first in range(size, ROWS, size):
+        client.send(f"{route}/insert", _rows(size, first), ARROW)
+
+
+def _in_turn(
+    clients: Mapping[str, Connection], path: str, bodies: Sequence[bytes], media_type: str = JSON
+) -> dict[str, float]:
+    """Median seconds of the requests, by client."""
+
+    def sender(client: Connection) -> Callable[[int], object]:
+        return lambda number: client.send(path, bodies[number], media_type)
+
+    return _medians(len(bodies), {who: sender(client) for who, client in clients.items()})
 
 
 def _measure_parts(server: Server, directory: Path) -> dict[str, float]:
@@ -109,21 +125,20 @@ def _measure_parts(server: Server, directory: Path) -> dict[str, float]:
     route, body = f"/v1/table/{NAMESPACE}$parts", _rows(SIZES[0])
     uri, rows = str(directory / "alone"), pa.ipc.open_stream(body).read_all()
     lance.write_dataset(rows, uri)
-    staged: list[object] = []
+    staged: list[bytes] = []
 
-    def stage(_: int) -> None:
-        answer = client.post(f"{route}/stage?mode=append", content=body, headers=ARROW).raise_for_status()
-        staged.append(answer.json()["operations"])
+    def commit(_: int) -> None:
+        client.send("/v1/table/batch-commit", orjson.dumps({"operations": orjson.loads(staged.pop())["operations"]}))
 
-    with _client(server) as client:
-        _send(client, f"{route}/create", _rows(10))
+    with server.connect() as client:
+        client.send(f"{route}/create", _rows(10), ARROW)
         return _medians(
             REPEATS[SIZES[0]],
             {
-                "insert": partial(_insert, client, f"{route}/insert", body),
-                "rows staged": stage,
-                "their batch": lambda _: _change(client, "/v1/table/batch-commit", operations=staged.pop()),
-                "count of rows": lambda _: _change(client, f"{route}/count_rows"),
+                "insert": lambda _: client.send(f"{route}/insert", body, ARROW),
+                "rows staged": lambda _: staged.append(client.send(f"{route}/stage?mode=append", body, ARROW)),
+                "their batch": commit,
+                "count of rows": lambda _: client.send(f"{route}/count_rows", b"{}"),
                 "append by pylance, no server": lambda _: lance.write_dataset(rows, uri, mode="append"),
             },
         )
@@ -132,42 +147,22 @@ def _measure_parts(server: Server, directory: Path) -> dict[str, float]:
 def _measure_rate(server: Server, directory: Path) -> tuple[float, int]:
     """Committed inserts per second, and the number of those that were refused."""
     route = f"/v1/table/{NAMESPACE}$together"
-    with _client(server) as client:
-        _send(client, f"{route}/create", _rows(10))
+    with server.connect() as client:
+        client.send(f"{route}/create", _rows(10), ARROW)
     inserts = [Request(number, "POST", f"{route}/insert", _rows(100, 100 * number)) for number in range(CLIENTS)]
     load = drive(server.port, CLIENTS, inserts, directory, SECONDS, may_fail=True)
     return (load.requests - load.failed) / load.seconds, load.failed
 
 
-def _medians(repeats: int, requests: Mapping[str, Callable[[int], None]]) -> dict[str, float]:
-    """Median seconds of each request. They are sent in turn: what else the machine does then slows all."""
+def _medians(repeats: int, requests: Mapping[str, Callable[[int], object]]) -> dict[str, float]:
+    """Median seconds of each request but the first. They are sent in turn: what the machine does then slows all."""
     times: dict[str, list[float]] = {name: [] for name in requests}
-    for number in range(repeats + 1):
+    for number in range(repeats):
         for name, request in requests.items():
             began = time.perf_counter()
             request(number)
             times[name].append(time.perf_counter() - began)
     return {name: statistics.median(found[1:]) for name, found in times.items()}
-
-
-def _client(server: Server) -> httpx.Client:
-    return httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=600)
-
-
-def _send(client: httpx.Client, path: str, body: bytes) -> None:
-    client.post(path, content=body, headers=ARROW).raise_for_status()
-
-
-def _insert(client: httpx.Client, path: str, body: bytes, _: int) -> None:
-    _send(client, path, body)
-
-
-def _change(client: httpx.Client, path: str, **body: object) -> None:
-    client.post(path, json=body).raise_for_status()
-
-
-def _hundred(number: int) -> str:
-    return f"id >= {number * 100} AND id < {number * 100 + 100}"
 
 
 def _rows(size: int, first: int = 0) -> bytes:

@@ -6,7 +6,7 @@ An outline carries their bytes unchanged from one version to the next.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
@@ -43,7 +43,29 @@ class FragmentFacts(NamedTuple):
             max((fragment.id for fragment in added), default=self.highest),
             self.deletion_files or any(fragment.HasField("deletion_file") for fragment in added),
             self.overlays or any(fragment.overlays for fragment in added),
-            _sum(self.rows, _rows([fragment.physical_rows for fragment in added], _deletions(added), len(added))),
+            _sum(self.rows, _rows_of(added)),
+        )
+
+    def with_changed(
+        self, before: Collection[pb.DataFragment], after: Collection[pb.DataFragment]
+    ) -> FragmentFacts | None:
+        """The same where fragments `before` were, and `after` are; None if only a look at all fragments tells.
+
+        All ids are different. Of those `after` each is that of a fragment `before`, or greater than the highest.
+        """
+        ids = {fragment.id for fragment in after}
+        deletion_files = _still(self.deletion_files, before, after, lambda one: one.HasField("deletion_file"))
+        overlays = _still(self.overlays, before, after, lambda one: bool(one.overlays))
+        is_highest_gone = any(fragment.id == self.highest for fragment in before) and self.highest not in ids
+        rows_before = _rows_of(before)
+        if deletion_files is None or overlays is None or is_highest_gone or self.rows is None or rows_before is None:
+            return None
+        return FragmentFacts(
+            self.ids - len(before) + len(after),
+            max(self.highest, *ids) if ids else self.highest,
+            deletion_files,
+            overlays,
+            _sum(self.rows - rows_before, _rows_of(after)),
         )
 
 
@@ -84,6 +106,22 @@ def _rows(physical: Sequence[int], deletions: Sequence[pb.DeletionFile], fragmen
     return sum(physical) - sum(deleted) if known else None
 
 
+def _rows_of(fragments: Collection[pb.DataFragment]) -> int | None:
+    return _rows([fragment.physical_rows for fragment in fragments], _deletions(fragments), len(fragments))
+
+
+def _still(
+    found: bool,
+    before: Iterable[pb.DataFragment],
+    after: Iterable[pb.DataFragment],
+    has: Callable[[pb.DataFragment], bool],
+) -> bool | None:
+    """Whether some fragment has what some fragment had, or had not; None if fragments that had it may have been all."""
+    if any(map(has, after)):
+        return True
+    return None if found and any(map(has, before)) else found
+
+
 def _sum(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
@@ -100,7 +138,7 @@ def fragments_of(manifest: AnyManifest, start: int = 0) -> Sequence[pb.DataFragm
 
 def find_fragments(manifest: AnyManifest, wanted: AbstractSet[int]) -> dict[int, pb.DataFragment]:
     """The fragments with the given ids, by id; missing ones are left out. Raises `CorruptFile`."""
-    return {number: _message(manifest, place) for number, place in fragment_places(manifest, wanted).items()}
+    return {number: fragment_at(manifest, place) for number, place in fragment_places(manifest, wanted).items()}
 
 
 def fragment_places(manifest: AnyManifest, wanted: AbstractSet[int]) -> dict[int, int]:
@@ -113,7 +151,7 @@ def fragment_places(manifest: AnyManifest, wanted: AbstractSet[int]) -> dict[int
             ids.insert(0, 0)  # in a well-formed manifest the fragment without an encoded id is the first
         if len(ids) == len(manifest.fragments):
             found = _places(ids, wanted)
-            if all(_message(manifest, place).id == number for number, place in found.items()):
+            if all(fragment_at(manifest, place).id == number for number, place in found.items()):
                 return found
     return _places([fragment.id for fragment in fragments_of(manifest)], wanted)
 
@@ -141,7 +179,8 @@ def add_fragments(manifest: AnyManifest, fragments: Iterable[pb.DataFragment]) -
         manifest.fragments.extend(fragments)
 
 
-def _message(manifest: AnyManifest, place: int) -> pb.DataFragment:
+def fragment_at(manifest: AnyManifest, place: int) -> pb.DataFragment:
+    """The fragment at position `place`, decoded if needed. Raises `CorruptFile` if it cannot be decoded."""
     if isinstance(manifest, pb.Manifest):
         return manifest.fragments[place]
     try:

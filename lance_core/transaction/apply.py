@@ -62,18 +62,10 @@ WRITER_VERSION = "0.1.0"
 
 DEFAULT_FILE_FORMAT = "2.2"
 
-_ON_OUTLINES = (
-    Append,
-    Overwrite,
-    Delete,
-    Update,
-    UpdateConfig,
-    CreateIndex,
-    Restore,
-    ReserveFragments,
-    UpdateBases,
-    UpdateMemWalState,
-)
+_KEEPING_FRAGMENTS = (UpdateConfig, CreateIndex, ReserveFragments, UpdateBases, UpdateMemWalState)
+"""Operations that change no fragment."""
+
+_ON_OUTLINES = (Append, Overwrite, Delete, Update, Restore, *_KEEPING_FRAGMENTS)
 """Operations that need no fragments of the previous version to be decoded, except those they name."""
 
 _NANOSECONDS = 1_000_000_000
@@ -150,12 +142,19 @@ def apply_transaction(
     if writes_transaction_files(manifest):
         manifest.transaction_file = transaction_name(transaction.read_version, transaction.uuid)
     facts: FragmentFacts | None = None
-    if head is not None and isinstance(operation, Append):
-        added = number_fragments(manifest, operation.fragments, highest=head.facts.highest)
-        add_fragments(manifest, added)
-        facts = head.facts.followed_by(added)
-    else:
-        indices = _change(manifest, indices, operation, first=head is None)
+    match operation:
+        case Append() if head is not None:
+            added = number_fragments(manifest, operation.fragments, highest=head.facts.highest)
+            add_fragments(manifest, added)
+            facts = head.facts.followed_by(added)
+        case Delete() if head is not None:
+            replaced = replace_fragments(manifest, operation.updated, operation.removed_ids, new_files=False)
+            facts = head.facts.with_changed(replaced, operation.updated)
+        case Update() if head is not None:
+            indices, facts = _update(manifest, operation, indices, head.facts)
+        case _:
+            indices = _change(manifest, indices, operation, first=head is None)
+            facts = head.facts if head is not None and isinstance(operation, _KEEPING_FRAGMENTS) else None
     set_flags(manifest, facts)
     return NextVersion(manifest, indices if indices is not None and indices.indices else None, facts)
 
@@ -182,10 +181,6 @@ def _change(
         case Overwrite():
             _overwrite(manifest, operation, first=first)
             return None
-        case Delete():
-            replace_fragments(manifest, operation.updated, operation.removed_ids, new_files=False)
-        case Update():
-            return _update(manifest, operation, indices)
         case UpdateConfig():
             _update_config(manifest, operation)
         case CreateIndex():
@@ -252,7 +247,10 @@ def _later(now_ns: int, head: ManifestFile | None) -> Timestamp:
     return Timestamp(seconds=moment // _NANOSECONDS, nanos=moment % _NANOSECONDS)
 
 
-def _update(manifest: AnyManifest, operation: Update, indices: pb.IndexSection | None) -> pb.IndexSection | None:
+def _update(
+    manifest: AnyManifest, operation: Update, indices: pb.IndexSection | None, facts: FragmentFacts
+) -> tuple[pb.IndexSection | None, FragmentFacts | None]:
+    """Apply an Update. `facts` are those of the head. Returns the resulting index list and the facts afterwards."""
     updated = operation.updated
     if operation.rewrites_columns:
         updated = tuple(without_dead_files(fragment) for fragment in updated)
@@ -261,12 +259,13 @@ def _update(manifest: AnyManifest, operation: Update, indices: pb.IndexSection |
         if has_stable_row_ids(manifest):
             updated = tuple(stamp_rewritten_columns(fragment, operation, manifest.version) for fragment in updated)
     # Moved rows keep the creation version recorded in their old fragment, so stamp before it may be removed.
-    added = number_fragments(manifest, operation.new, moved_rows=True)
-    replace_fragments(manifest, updated, operation.removed_ids, new_files=operation.rewrites_columns)
+    added = number_fragments(manifest, operation.new, moved_rows=True, highest=facts.highest)
+    replaced = replace_fragments(manifest, updated, operation.removed_ids, new_files=operation.rewrites_columns)
     add_fragments(manifest, added)
     modified = frozenset(operation.fields_modified)
     indices = uncover(manifest, indices, {fragment.id: modified for fragment in operation.updated})
-    return record_compaction(manifest, indices, operation.compacted_sstables)
+    indices = record_compaction(manifest, indices, operation.compacted_sstables)
+    return indices, facts.with_changed(replaced, [*updated, *added])
 
 
 def _overwrite(manifest: AnyManifest, operation: Overwrite, *, first: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
 from lance_core.format.outline import (
     AnyManifest,
-    find_fragments,
+    fragment_at,
     fragment_facts,
     fragment_places,
     fragments_of,
@@ -122,10 +122,11 @@ def file_version(manifest: AnyManifest) -> tuple[int, int]:
 
 def replace_fragments(
     manifest: AnyManifest, updated: Sequence[pb.DataFragment], removed_ids: Iterable[int], *, new_files: bool
-) -> None:
+) -> list[pb.DataFragment]:
     """Replace changed fragments and drop removed ones. With `new_files` changed fragments may have other data files.
 
-    Raises `InvalidTransaction` if the fragments of the manifest cannot have changed in that way.
+    Returns copies of those that were replaced or dropped. Raises `InvalidTransaction` if the fragments of the manifest
+    cannot have changed in that way.
     """
     removed = frozenset(removed_ids)
     named = removed | fragment_ids(updated)
@@ -136,12 +137,16 @@ def replace_fragments(
     both = removed & fragment_ids(updated)
     if both or len(fragment_ids(updated)) != len(updated):
         raise InvalidTransaction(f"fragment {min(both, default=updated[0].id)} is named twice by one transaction")
-    current = find_fragments(manifest, fragment_ids(updated))
+    current: dict[int, pb.DataFragment] = {}
+    for identifier, place in places.items():
+        current[identifier] = pb.DataFragment()
+        current[identifier].CopyFrom(fragment_at(manifest, place))
     for fragment in updated:
         check_updated_fragment(current[fragment.id], fragment, new_files=new_files)
         put_fragment(manifest, places[fragment.id], fragment)
     for place in sorted((places[identifier] for identifier in removed), reverse=True):
         del manifest.fragments[place]
+    return list(current.values())
 
 
 def check_updated_fragment(current: pb.DataFragment, fragment: pb.DataFragment, *, new_files: bool) -> None:

@@ -11,6 +11,7 @@ import pytest
 from lance_core.data import schema_fields
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
 from lance_core.format.manifest import ManifestFile, encode_manifest_file, parse_manifest_file
+from lance_core.format.outline import fragment_facts
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.apply import NextVersion, apply_transaction
 from lance_core.transaction.operations import (
@@ -48,6 +49,9 @@ ON_OUTLINES = (
     *("reserve_fragments", "update_bases"),
 )
 """Operations that look into no fragment but those that they name."""
+
+FACTS_FOLLOW = ("append", "update_config", "create_index", "reserve_fragments", "update_bases")
+"""Operations after which the facts about all fragments are known, without a look at them."""
 
 
 def encoded(file: ManifestFile | None) -> ManifestFile | None:
@@ -90,6 +94,9 @@ def assert_rebuilt(table: Table, *, stable_row_ids: bool) -> set[str]:
             )
             assert encode_manifest_file(again.manifest, None) == encode_manifest_file(built.manifest, None)
             assert again.indices == built.indices
+            for each in (built, again):
+                assert each.facts in {None, fragment_facts(each.manifest)}
+                assert each.facts is not None or file.operation not in FACTS_FOLLOW
             assert comparable(built.manifest) == comparable(file.manifest), (version, file.operation)
             assert built.indices == file.indices, (version, file.operation)
             met.add(file.operation)
