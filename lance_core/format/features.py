@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import IntFlag
+from enum import IntEnum
 
 from lance_core.errors import UnsupportedFeature
 from lance_core.format.outline import AnyManifest, FragmentFacts, fragment_facts
 
 
-class Feature(IntFlag):
+class Feature(IntEnum):
     """The known bits of `reader_feature_flags` and `writer_feature_flags`."""
 
     DELETION_FILES = 1 << 0
@@ -23,7 +23,7 @@ class Feature(IntFlag):
 READABLE = 0x3F | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 11 | 1 << 14
 """The reader bits that current stock readers support: all below 16 except 6, 9, 12, 13 and 15."""
 
-WRITABLE = int(
+WRITABLE = (
     Feature.DELETION_FILES
     | Feature.STABLE_ROW_IDS
     | Feature.TABLE_CONFIG

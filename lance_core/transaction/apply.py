@@ -169,7 +169,7 @@ def _begin_table(
     if branch is not None:
         manifest.branch = branch
     if stable_row_ids:
-        manifest.reader_feature_flags = manifest.writer_feature_flags = int(Feature.STABLE_ROW_IDS)
+        manifest.reader_feature_flags = manifest.writer_feature_flags = Feature.STABLE_ROW_IDS
     return manifest
 
 

@@ -33,8 +33,8 @@ def set_flags(manifest: AnyManifest, facts: FragmentFacts | None = None) -> None
     if manifest.base_paths:
         both |= Feature.BASE_PATHS
     writer = both | (Feature.TABLE_CONFIG if manifest.config else 0)
-    manifest.reader_feature_flags = int(both | (manifest.reader_feature_flags & _KEPT))
-    manifest.writer_feature_flags = int(writer | (manifest.writer_feature_flags & _KEPT))
+    manifest.reader_feature_flags = both | (manifest.reader_feature_flags & _KEPT)
+    manifest.writer_feature_flags = writer | (manifest.writer_feature_flags & _KEPT)
 
 
 def has_stable_row_ids(manifest: AnyManifest) -> bool:
