@@ -28,6 +28,9 @@ PIECES = (5, 50)
 """Fragments of the tables that are changed, before the first change."""
 PEER_BODY = 2 << 20
 """Bytes of a body that the peer accepts."""
+WIDE = 50
+"""Columns of numbers in a wide table."""
+WIDE_PIECES = 25
 NAMESPACE = "rows"
 
 
@@ -78,15 +81,19 @@ def _measure_times(servers: Mapping[str, Server]) -> dict[str, dict[str, float]]
             for client in those.values():
                 client.send(f"{route}/create", _rows(10), ARROW)
             found[f"insert of {count(size)} rows"] = _in_turn(those, f"{route}/insert", [body] * REPEATS[size], ARROW)
+        hundreds = [f"id >= {first} AND id < {first + 100}" for first in range(0, 100 * CHANGES, 100)]
+        updates = [orjson.dumps({"updates": [["value", "value + 1"]], "predicate": some}) for some in hundreds]
         for pieces in PIECES:
             route = f"/v1/table/{NAMESPACE}$of_{pieces}"
             for client in clients.values():
                 _fill(client, route, pieces)
-            hundreds = [f"id >= {first} AND id < {first + 100}" for first in range(0, 100 * CHANGES, 100)]
-            updates = [orjson.dumps({"updates": [["value", "value + 1"]], "predicate": some}) for some in hundreds]
             found[f"update of 100 rows, {pieces} fragments"] = _in_turn(clients, f"{route}/update", updates)
             deletes = [orjson.dumps({"predicate": some}) for some in hundreds]
             found[f"delete of 100 rows, {pieces} fragments"] = _in_turn(clients, f"{route}/delete", deletes)
+        route = f"/v1/table/{NAMESPACE}$wide"
+        for client in clients.values():
+            _fill(client, route, WIDE_PIECES, WIDE)
+        found[f"update of 100 rows, {WIDE} columns"] = _in_turn(clients, f"{route}/update", updates)
         route = f"/v1/table/{NAMESPACE}$merged"
         for client in clients.values():
             _fill(client, route, PIECES[0])
@@ -101,12 +108,12 @@ def _measure_times(servers: Mapping[str, Server]) -> dict[str, dict[str, float]]
     return found
 
 
-def _fill(client: Connection, route: str, pieces: int) -> None:
+def _fill(client: Connection, route: str, pieces: int, numbers: int = 0) -> None:
     """Make a table of `ROWS` rows in so many fragments."""
     size = ROWS // pieces
-    client.send(f"{route}/create", _rows(size), ARROW)
+    client.send(f"{route}/create", _rows(size, numbers=numbers), ARROW)
     for first in range(size, ROWS, size):
-        client.send(f"{route}/insert", _rows(size, first), ARROW)
+        client.send(f"{route}/insert", _rows(size, first, numbers), ARROW)
 
 
 def _in_turn(
@@ -165,12 +172,15 @@ def _medians(repeats: int, requests: Mapping[str, Callable[[int], object]]) -> d
     return {name: statistics.median(found[1:]) for name, found in times.items()}
 
 
-def _rows(size: int, first: int = 0) -> bytes:
+def _rows(size: int, first: int = 0, numbers: int = 0) -> bytes:
+    """Three columns, and so many columns of numbers."""
+    random = np.random.default_rng(size)
     rows = pa.table(
         {
             "id": np.arange(first, first + size),
-            "value": np.random.default_rng(size).random(size),
+            "value": random.random(size),
             "name": [f"row {number}" for number in range(size)],
+            **{f"number_{column}": random.random(size) for column in range(numbers)},
         }
     )
     sink = io.BytesIO()

@@ -21,9 +21,8 @@ from table_data.batch_sizes import batch_rows
 from table_data.descriptions import new_fragments, overwrite_operation, written_fields
 from table_data.errors import ColumnNotFound, InvalidCall
 from table_data.few_rows import table_or_stream
+from table_data.staging.matching import ADDRESS, ROW_ID, matching_rows
 
-_ADDRESS = "_rowaddr"
-_ROW_ID = "_rowid"
 _OFFSET_BITS = 32
 
 
@@ -104,7 +103,7 @@ def stage_delete(dataset: lance.LanceDataset, predicate: str) -> tuple[Delete, i
     rows = 0
     for batch in scanner.to_reader():
         rows += batch.num_rows
-        _collect(offsets, batch.column(_ADDRESS))
+        _collect(offsets, batch.column(ADDRESS))
     updated, removed = _without_rows(dataset, offsets)
     return Delete(updated, removed, predicate), rows
 
@@ -122,17 +121,16 @@ def stage_update(
         raise InvalidCall(f"update of rows with blob columns {blobs}, which cannot be written again; use merge")
     stable = dataset.has_stable_row_ids
     columns = {name: assignments.get(name, f"`{name}`") for name in schema.names}
-    size = batch_rows(schema, None)
-    scanner = dataset.scanner(columns=columns, filter=where, with_row_address=True, with_row_id=stable, batch_size=size)
+    rows = sum(fragment.physical_rows for fragment in manifest.fragments)
     offsets: defaultdict[int, list[int]] = defaultdict(list)
     ids: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
     misfits: list[Exception] = []
 
     def moved() -> Iterator[pa.RecordBatch]:
-        for batch in scanner.to_reader():
-            _collect(offsets, batch.column(_ADDRESS))
+        for batch in matching_rows(dataset, columns, where, rows):
+            _collect(offsets, batch.column(ADDRESS))
             if stable:
-                ids.append(batch.column(_ROW_ID).to_numpy())
+                ids.append(batch.column(ROW_ID).to_numpy())
             try:
                 fitting = _fit(batch, schema)
             except pa.ArrowException as error:  # pylance would hide its kind

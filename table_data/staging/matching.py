@@ -1,0 +1,81 @@
+"""The rows that match an SQL expression: all rows are read, or those that match are taken where that is less work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+from table_data.batch_sizes import batch_rows
+
+ADDRESS: Final = "_rowaddr"
+ROW_ID: Final = "_rowid"
+
+_MANY: Final = 1 << 20
+"""Values of a table: to read fewer takes less time than to look for the rows first."""
+_MOST: Final = 8192
+"""Rows that are taken at once: as many as pylance reads at once."""
+_ROWS_PER_RUN: Final = 4096
+"""To take rows that follow one another takes less time than to read so many rows of the same columns."""
+
+
+def matching_rows(
+    dataset: lance.LanceDataset, columns: Mapping[str, str], where: str | None, rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The columns (SQL expressions by name) of the rows that match, all without `where`, in the order of the table.
+
+    Each batch also has the addresses of its rows and, in a table with stable row ids, their ids. `rows` is the number
+    of rows of the table. Pylance decides by the width of a column alone whether it reads it as a whole.
+    """
+    found = None if where is None or rows * len(columns) < _MANY else _addresses(dataset, where)
+    if found is not None and found.num_rows and _runs(found) * _ROWS_PER_RUN <= rows:
+        yield _take(dataset, columns, found)
+        return
+    scanner = dataset.scanner(
+        columns=dict(columns),
+        filter=where,
+        with_row_address=True,
+        with_row_id=dataset.has_stable_row_ids,
+        batch_size=batch_rows(dataset.schema, None),
+    )
+    if found is None or found.num_rows:
+        yield from scanner.to_reader()
+    else:
+        scanner.explain_plan()  # raises for a wrong expression
+
+
+def _addresses(dataset: lance.LanceDataset, where: str) -> pa.Table | None:
+    """Addresses and stable ids of the rows that match; None if they are many. Reads the columns of the filter only."""
+    found, count = [], 0
+    reader = dataset.scanner(
+        columns=[],
+        filter=where,
+        with_row_address=True,
+        with_row_id=dataset.has_stable_row_ids,
+        batch_size=batch_rows(dataset.schema, [where]),
+    ).to_reader()
+    for batch in reader:
+        count += batch.num_rows
+        if count > _MOST:
+            return None
+        found.append(batch)
+    return pa.Table.from_batches(found, reader.schema)
+
+
+def _runs(found: pa.Table) -> int:
+    """The number of runs of rows that follow one another."""
+    return int(np.count_nonzero(np.diff(found.column(ADDRESS).to_numpy()) != 1)) + 1
+
+
+def _take(dataset: lance.LanceDataset, columns: Mapping[str, str], wanted: pa.Table) -> pa.RecordBatch:
+    numbers = wanted.column(ROW_ID if dataset.has_stable_row_ids else ADDRESS).combine_chunks()
+    taken = dataset._take_rows(numbers, columns=dict(columns))  # noqa: SLF001 - no public method takes rows by address
+    if taken.num_rows != wanted.num_rows:
+        raise AssertionError(f"{wanted.num_rows} rows that match: expected to take all of them, found {taken.num_rows}")
+    for name in wanted.column_names:
+        taken = taken.append_column(name, wanted.column(name))
+    (batch,) = taken.combine_chunks().to_batches()
+    return batch
