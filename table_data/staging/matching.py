@@ -25,7 +25,7 @@ _ROWS_PER_RUN: Final = 4096
 def matching_rows(
     dataset: lance.LanceDataset, columns: Mapping[str, str], where: str | None, rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """The columns (SQL expressions by name) of the rows that match, all without `where`, in the order of the table.
+    """The columns (SQL expressions by name) of the rows that match, or of all rows without `where`.
 
     Each batch also has the addresses of its rows and, in a table with stable row ids, their ids. `rows` is the number
     of rows of the table. Pylance decides by the width of a column alone whether it reads it as a whole.
