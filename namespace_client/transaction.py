@@ -230,7 +230,7 @@ class MultiTableTransaction(StagedTransaction):
         head = changes.require_head()
         changes.was_read = True
         with self._named("update", changes):
-            operation, rows = staging.stage_update(changes.dataset(), head.manifest, values, where)
+            operation, rows = staging.stage_update(changes.dataset(), head, values, where)
             if rows:
                 changes.take(f"update {', '.join(values)}", operation, message=self._message)
         return rows
@@ -277,7 +277,7 @@ class MultiTableTransaction(StagedTransaction):
         keys = (on,) if isinstance(on, str) else tuple(on)
         clauses = MergeClauses(keys, matched, condition, not_matched, not_matched_by_source, delete_condition)
         with self._named("merge", changes):
-            merged = staging.stage_merge(changes.dataset(), head.manifest, self._unused(data), clauses)
+            merged = staging.stage_merge(changes.dataset(), head.outline, self._unused(data), clauses)
             counts = MergeCounts(merged.inserted, merged.updated, merged.deleted)
             if counts != MergeCounts(0, 0, 0):
                 call = f"merge on {', '.join(keys)}"

@@ -148,9 +148,12 @@ class TableChanges:
         return staging.open_version(uri, version, self.options)
 
     def version(self, number: int) -> ManifestFile:
-        """The manifest of a published version. Raises `ReferenceNotFound`, `UnsupportedFeature`."""
-        _, file = read_version(self.store, branch_base("", self.state.branch), number)
-        check_readable(file.manifest)
+        """The manifest of a published version; its fragments stay encoded until they are asked for.
+
+        Raises `ReferenceNotFound`, `UnsupportedFeature`.
+        """
+        _, file = read_version(self.store, branch_base("", self.state.branch), number, lazily=True)
+        check_readable(file.outline)
         return file
 
     def tag(self, name: str) -> tuple[str | None, int]:

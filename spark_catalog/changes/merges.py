@@ -202,7 +202,7 @@ def _merge_in_driver(
     check_unique_rows(target.name, found.small, clauses.on)
     if not found.rows and clauses.not_matched_by_source == "keep":
         return StagedMerge(target.uri, None, 0, in_driver=True, seconds=time.perf_counter() - started)
-    merged = staging.stage_merge(changes.dataset(), head.manifest, found.small, clauses)
+    merged = staging.stage_merge(changes.dataset(), head.outline, found.small, clauses)
     operation: Operation | None = merged.operation
     if isinstance(operation, Update):
         # The keys are not claimed, as for an append: another writer may add rows at the same time.

@@ -34,7 +34,7 @@ def alter_table_add_columns(changes: TableChanges, request: Json, _rows: ArrowBo
 def alter_table_alter_columns(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
     """Rename columns, change whether they may be null, and cast them. Paths are those before the change."""
     head = changes.require_head()
-    fields = head.manifest.fields
+    fields = head.outline.fields
     alterations = []
     for entry in request["alterations"]:
         if entry.get("virtual_column") is not None:
@@ -52,7 +52,7 @@ def alter_table_alter_columns(changes: TableChanges, request: Json, _rows: Arrow
 def alter_table_drop_columns(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
     """Drop columns, or fields in them."""
     head = changes.require_head()
-    fields = head.manifest.fields
+    fields = head.outline.fields
     dropped = {field_at(fields, path, "drop_columns").id for path in request["columns"]}
     if dropped:
         changes.take("drop_columns", staging.stage_removal(head.manifest, dropped), message=None)

@@ -81,7 +81,7 @@ def describe_table_index_stats(dataset: lance.LanceDataset, request: Json) -> Js
 
 def _create(changes: TableChanges, request: Json, index_type: str) -> None:
     head = changes.require_head()
-    fields = head.manifest.fields
+    fields = head.outline.fields
     given = request["column"]
     field = field_at(fields, given, "column", through_lists=index_type == "INVERTED")
     path = canonical_path(fields, field.id)

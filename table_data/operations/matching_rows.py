@@ -22,11 +22,11 @@ def update_table(changes: TableChanges, request: Json, _rows: ArrowBody | None) 
     if request.get("properties"):
         raise InvalidCall("properties: an update changes rows; expected none, found some")
     assignments = assignments_of(request.get("updates"))
-    manifest = changes.require_head().manifest
+    head = changes.require_head()
     predicate = request.get("predicate") or None
     for what, expression in {**assignments, "predicate": predicate or ""}.items():
         check_expression(expression, what)
-    operation, rows = staging.stage_update(changes.dataset(), manifest, assignments, predicate)
+    operation, rows = staging.stage_update(changes.dataset(), head, assignments, predicate)
     if rows:
         changes.take(f"update {', '.join(assignments)}", operation, message=None)
     return {"updated_rows": rows}

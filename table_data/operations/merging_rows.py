@@ -26,8 +26,8 @@ def merge_insert_into_table(changes: TableChanges, request: Json, rows: ArrowBod
     if not changes.has_version and clauses.inserts:
         inserted = replace_rows(changes, body, "merge")
         return {"num_updated_rows": 0, "num_inserted_rows": inserted, "num_deleted_rows": 0}
-    manifest = changes.require_head().manifest
-    merged = staging.stage_merge(changes.dataset(), manifest, body.rows(), clauses)
+    head = changes.require_head()
+    merged = staging.stage_merge(changes.dataset(), head.outline, body.rows(), clauses)
     body.check()
     counts = {
         "num_updated_rows": merged.updated,

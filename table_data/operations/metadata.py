@@ -15,17 +15,17 @@ from table_data.table_changes import TableChanges
 def update_table_schema_metadata(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
     """Replace the schema metadata. Answers all metadata of the new version."""
     given = request.get("metadata") or {}
-    stored = changes.require_head().manifest.schema_metadata
+    stored = changes.require_head().outline.schema_metadata
     if {key: _text(value) for key, value in stored.items()} != given:
         update = MapUpdate(given, replace=True)
         changes.take("update schema metadata", UpdateConfig(schema_metadata=update), message=None)
-        stored = changes.require_head().manifest.schema_metadata
+        stored = changes.require_head().outline.schema_metadata
     return {"metadata": {key: _text(value) for key, value in stored.items()}}
 
 
 def update_field_metadata(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
     """Set, remove (null) or replace the metadata of fields. Answers the metadata of these fields, by canonical path."""
-    fields = changes.require_head().manifest.fields
+    fields = changes.require_head().outline.fields
     updates: dict[int, MapUpdate] = {}
     for entry in request["updates"]:
         number = field_at(fields, entry["path"], "update_field_metadata").id
@@ -36,7 +36,7 @@ def update_field_metadata(changes: TableChanges, request: Json, _rows: ArrowBody
         updates[number] = update
     if updates:
         changes.take("update field metadata", UpdateConfig(field_metadata=updates), message=None)
-    after = changes.require_head().manifest.fields
+    after = changes.require_head().outline.fields
     return {
         "fields": {
             canonical_path(after, field.id): {key: _text(value) for key, value in field.metadata.items()}

@@ -11,6 +11,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
+from lance_core.format.outline import AnyManifest
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Delete, Update
 from table_data.descriptions import delete_operation, update_operation
@@ -39,7 +40,7 @@ class StagedMerge:
     guard: str | None
 
 
-def stage_merge(dataset: lance.LanceDataset, manifest: pb.Manifest, data: Any, clauses: MergeClauses) -> StagedMerge:
+def stage_merge(dataset: lance.LanceDataset, manifest: AnyManifest, data: Any, clauses: MergeClauses) -> StagedMerge:
     """Merge rows into the table by key (`merge_insert`), without committing.
 
     Raises `InvalidCall` if a key column is missing in the table or in the rows.

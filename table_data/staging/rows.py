@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
 from lance_core.data import fragment_message
+from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Delete, Overwrite, Update
@@ -109,25 +110,28 @@ def stage_delete(dataset: lance.LanceDataset, predicate: str) -> tuple[Delete, i
 
 
 def stage_update(
-    dataset: lance.LanceDataset, manifest: pb.Manifest, assignments: Mapping[str, str], where: str | None
+    dataset: lance.LanceDataset, file: ManifestFile, assignments: Mapping[str, str], where: str | None
 ) -> tuple[Update, int]:
-    """Rewrite the rows that match with new values (SQL expressions by column); the operation and the number of rows."""
+    """Rewrite the rows that match with new values (SQL expressions by column); the operation and the number of rows.
+
+    `file` is the version that is open.
+    """
+    fields = file.outline.fields
     schema = dataset.schema
     unknown = [name for name in assignments if name not in schema.names]
     if unknown or not assignments:
         raise ColumnNotFound(f"update of columns {list(assignments)}: expected some of {schema.names}")
-    blobs = [field.name for field in manifest.fields if _is_blob(field)]
+    blobs = [field.name for field in fields if _is_blob(field)]
     if blobs:
         raise InvalidCall(f"update of rows with blob columns {blobs}, which cannot be written again; use merge")
     stable = dataset.has_stable_row_ids
     columns = {name: assignments.get(name, f"`{name}`") for name in schema.names}
-    rows = sum(fragment.physical_rows for fragment in manifest.fragments)
     offsets: defaultdict[int, list[int]] = defaultdict(list)
     ids: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
     misfits: list[Exception] = []
 
     def moved() -> Iterator[pa.RecordBatch]:
-        for batch in matching_rows(dataset, columns, where, rows):
+        for batch in matching_rows(dataset, columns, where, file.facts.rows or 0):
             _collect(offsets, batch.column(ADDRESS))
             if stable:
                 ids.append(batch.column(ROW_ID).to_numpy())
@@ -147,7 +151,7 @@ def stage_update(
     if stable:
         new = _with_row_ids(new, np.concatenate(ids) if ids else np.empty(0, np.uint64))
     updated, removed = _without_rows(dataset, offsets)
-    changed = descendants(manifest.fields, {field.id for field in manifest.fields if _is_top(field, assignments)})
+    changed = descendants(fields, {field.id for field in fields if _is_top(field, assignments)})
     return Update(updated, removed, new, value_fields=tuple(sorted(changed))), sum(map(len, offsets.values()))
 
 

@@ -99,7 +99,7 @@ def test_an_update_of_few_rows_reads_little_of_a_wide_table(tmp_path: Path) -> N
     for where, most in (("id BETWEEN 500 AND 599", 4_000_000), ("id < 0", 1_000_000)):
         dataset = staging.open_version(uri, 1, {})
         dataset.io_stats_incremental()
-        manifest = read_version(LocalStore(uri, "none"), "", 1)[1].manifest
-        operation, changed = staging.stage_update(dataset, manifest, {"f0": "f0 + 1"}, where)
+        _, file = read_version(LocalStore(uri, "none"), "", 1)
+        operation, changed = staging.stage_update(dataset, file, {"f0": "f0 + 1"}, where)
         assert changed == (100 if operation.new else 0)
         assert 0 < dataset.io_stats_incremental().read_bytes < most < rows * wide * 8 / 2
