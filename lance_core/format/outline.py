@@ -6,7 +6,7 @@ An outline carries their bytes unchanged from one version to the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
@@ -38,13 +38,7 @@ class FragmentFacts(NamedTuple):
 
     def followed_by(self, added: Collection[pb.DataFragment]) -> FragmentFacts:
         """The same with more fragments, whose ids are different and greater than the highest."""
-        return FragmentFacts(
-            self.ids + len(added),
-            max((fragment.id for fragment in added), default=self.highest),
-            self.deletion_files or any(fragment.HasField("deletion_file") for fragment in added),
-            self.overlays or any(fragment.overlays for fragment in added),
-            _sum(self.rows, _rows_of(added)),
-        )
+        return _joined(self, _facts_of(added))
 
     def with_changed(
         self, before: Collection[pb.DataFragment], after: Collection[pb.DataFragment]
@@ -53,39 +47,60 @@ class FragmentFacts(NamedTuple):
 
         All ids are different. Of those `after` each is that of a fragment `before`, or greater than the highest.
         """
-        ids = {fragment.id for fragment in after}
-        deletion_files = _still(self.deletion_files, before, after, lambda one: one.HasField("deletion_file"))
-        overlays = _still(self.overlays, before, after, lambda one: bool(one.overlays))
-        is_highest_gone = any(fragment.id == self.highest for fragment in before) and self.highest not in ids
-        rows_before = _rows_of(before)
-        if deletion_files is None or overlays is None or is_highest_gone or self.rows is None or rows_before is None:
+        lost, gained = _facts_of(before), _facts_of(after)
+        if (
+            (lost.highest == self.highest > gained.highest)
+            or (lost.deletion_files and not gained.deletion_files)
+            or (lost.overlays and not gained.overlays)
+            or self.rows is None
+            or lost.rows is None
+        ):
             return None
-        return FragmentFacts(
-            self.ids - len(before) + len(after),
-            max(self.highest, *ids) if ids else self.highest,
-            deletion_files,
-            overlays,
-            _sum(self.rows - rows_before, _rows_of(after)),
-        )
+        return _joined(self._replace(ids=self.ids - lost.ids, rows=self.rows - lost.rows), gained)
 
 
 def fragment_facts(manifest: AnyManifest) -> FragmentFacts:
     """The facts about the fragments of a manifest. Raises `CorruptFile` as `fragments_of` does."""
+    if isinstance(manifest, pb.Manifest):
+        return _facts_of(manifest.fragments)
+    columns = _columns(manifest)
+    ids = _ids(manifest, columns)
+    try:
+        deletions = list(map(pb.DeletionFile.FromString, columns.deletion_files))
+    except DecodeError as error:
+        raise _corrupt(manifest, error) from error
     count = len(manifest.fragments)
-    if isinstance(manifest, pb.ManifestOutline):
-        columns = _columns(manifest)
-        ids, overlays = _ids(manifest, columns), bool(columns.overlays)
-        try:
-            deletions = list(map(pb.DeletionFile.FromString, columns.deletion_files))
-        except DecodeError as error:
-            raise _corrupt(manifest, error) from error
-        rows = _rows(columns.physical_rows, deletions, count)
-    else:
-        ids = [fragment.id for fragment in manifest.fragments]
-        overlays = any(fragment.overlays for fragment in manifest.fragments)
-        deletions = _deletions(manifest.fragments)
-        rows = _rows([fragment.physical_rows for fragment in manifest.fragments], deletions, count)
+    return _facts(count, ids, columns.physical_rows, deletions, overlays=bool(columns.overlays))
+
+
+def _facts_of(fragments: Collection[pb.DataFragment]) -> FragmentFacts:
+    return _facts(
+        len(fragments),
+        [fragment.id for fragment in fragments],
+        [fragment.physical_rows for fragment in fragments],
+        [fragment.deletion_file for fragment in fragments if fragment.HasField("deletion_file")],
+        overlays=any(fragment.overlays for fragment in fragments),
+    )
+
+
+def _facts(
+    count: int, ids: Sequence[int], physical: Sequence[int], deletions: Sequence[pb.DeletionFile], *, overlays: bool
+) -> FragmentFacts:
+    """The facts about `count` fragments. `physical` are the numbers of rows of those that say it."""
+    deleted = [deletion.num_deleted_rows for deletion in deletions]
+    known = len(physical) == count and all(physical) and all(deleted)
+    rows = sum(physical) - sum(deleted) if known else None
     return FragmentFacts(len(set(ids)), max(ids, default=-1), bool(deletions), overlays, rows)
+
+
+def _joined(one: FragmentFacts, other: FragmentFacts) -> FragmentFacts:
+    return FragmentFacts(
+        one.ids + other.ids,
+        max(one.highest, other.highest),
+        one.deletion_files or other.deletion_files,
+        one.overlays or other.overlays,
+        None if one.rows is None or other.rows is None else one.rows + other.rows,
+    )
 
 
 def has_deletion_files(manifest: AnyManifest) -> bool:
@@ -93,37 +108,6 @@ def has_deletion_files(manifest: AnyManifest) -> bool:
     if isinstance(manifest, pb.ManifestOutline):
         return bool(_columns(manifest).deletion_files)
     return any(fragment.HasField("deletion_file") for fragment in manifest.fragments)
-
-
-def _deletions(fragments: Iterable[pb.DataFragment]) -> list[pb.DeletionFile]:
-    return [fragment.deletion_file for fragment in fragments if fragment.HasField("deletion_file")]
-
-
-def _rows(physical: Sequence[int], deletions: Sequence[pb.DeletionFile], fragments: int) -> int | None:
-    """Rows that are not deleted; None unless each of so many fragments, and each deletion, says how many it has."""
-    deleted = [deletion.num_deleted_rows for deletion in deletions]
-    known = len(physical) == fragments and all(physical) and all(deleted)
-    return sum(physical) - sum(deleted) if known else None
-
-
-def _rows_of(fragments: Collection[pb.DataFragment]) -> int | None:
-    return _rows([fragment.physical_rows for fragment in fragments], _deletions(fragments), len(fragments))
-
-
-def _still(
-    found: bool,
-    before: Iterable[pb.DataFragment],
-    after: Iterable[pb.DataFragment],
-    has: Callable[[pb.DataFragment], bool],
-) -> bool | None:
-    """Whether some fragment has what some fragment had, or had not; None if fragments that had it may have been all."""
-    if any(map(has, after)):
-        return True
-    return None if found and any(map(has, before)) else found
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
 
 
 def fragments_of(manifest: AnyManifest, start: int = 0) -> Sequence[pb.DataFragment]:

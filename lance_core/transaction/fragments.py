@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 
 from lance_core.errors import InvalidTransaction, UnsupportedFeature
 from lance_core.format.outline import (
@@ -137,10 +138,7 @@ def replace_fragments(
     both = removed & fragment_ids(updated)
     if both or len(fragment_ids(updated)) != len(updated):
         raise InvalidTransaction(f"fragment {min(both, default=updated[0].id)} is named twice by one transaction")
-    current: dict[int, pb.DataFragment] = {}
-    for identifier, place in places.items():
-        current[identifier] = pb.DataFragment()
-        current[identifier].CopyFrom(fragment_at(manifest, place))
+    current = {identifier: deepcopy(fragment_at(manifest, place)) for identifier, place in places.items()}
     for fragment in updated:
         check_updated_fragment(current[fragment.id], fragment, new_files=new_files)
         put_fragment(manifest, places[fragment.id], fragment)

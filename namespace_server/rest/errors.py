@@ -96,7 +96,7 @@ class MethodNotAllowed(LanceNamespaceError):
 
 
 class HeadTooLarge(LanceNamespaceError):
-    """The request line and the headers are longer than this server accepts (431)."""
+    """The path and the headers are longer than this server accepts (431)."""
 
     code = ErrorCode.INVALID_INPUT
     status = 431
