@@ -6,7 +6,7 @@ after a batch that names them is committed.
 
 handles     read-only datasets on published and on unpublished versions
 rows        append, create, overwrite, delete, update
-matching    the rows that an update changes
+matching    the rows that an update or a deletion changes
 merge       upserts and other merges by key
 columns     new columns
 alterations altered and dropped columns

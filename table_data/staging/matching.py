@@ -30,7 +30,7 @@ def matching_rows(
     Each batch also has the addresses of its rows and, in a table with stable row ids, their ids. `rows` is the number
     of rows of the table. Pylance decides by the width of a column alone whether it reads it as a whole.
     """
-    found = None if where is None or rows * len(columns) < _MANY else _addresses(dataset, where)
+    found = None if where is None or rows * len(columns) < _MANY else _few(dataset, where)
     if found is not None and found.num_rows and _runs(found) * _ROWS_PER_RUN <= rows:
         yield _take(dataset, columns, found)
         return
@@ -47,16 +47,18 @@ def matching_rows(
         scanner.explain_plan()  # raises for a wrong expression
 
 
-def _addresses(dataset: lance.LanceDataset, where: str) -> pa.Table | None:
-    """Addresses and stable ids of the rows that match; None if they are many. Reads the columns of the filter only."""
-    found, count = [], 0
-    reader = dataset.scanner(
-        columns=[],
-        filter=where,
-        with_row_address=True,
-        with_row_id=dataset.has_stable_row_ids,
-        batch_size=batch_rows(dataset.schema, [where]),
+def matching_addresses(dataset: lance.LanceDataset, where: str, *, with_ids: bool = False) -> pa.RecordBatchReader:
+    """The addresses of the rows that match, and their ids if wanted. Reads the columns of the filter only."""
+    size = batch_rows(dataset.schema, [where])
+    return dataset.scanner(
+        columns=[], filter=where, with_row_address=True, with_row_id=with_ids, batch_size=size
     ).to_reader()
+
+
+def _few(dataset: lance.LanceDataset, where: str) -> pa.Table | None:
+    """The addresses, and stable ids, of the rows that match; None if they are many."""
+    found, count = [], 0
+    reader = matching_addresses(dataset, where, with_ids=dataset.has_stable_row_ids)
     for batch in reader:
         count += batch.num_rows
         if count > _MOST:

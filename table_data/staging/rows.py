@@ -18,11 +18,10 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Delete, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
-from table_data.batch_sizes import batch_rows
 from table_data.descriptions import new_fragments, overwrite_operation, written_fields
 from table_data.errors import ColumnNotFound, InvalidCall
 from table_data.few_rows import table_or_stream
-from table_data.staging.matching import ADDRESS, ROW_ID, matching_rows
+from table_data.staging.matching import ADDRESS, ROW_ID, matching_addresses, matching_rows
 
 _OFFSET_BITS = 32
 
@@ -98,11 +97,9 @@ def stage_table(
 
 def stage_delete(dataset: lance.LanceDataset, predicate: str) -> tuple[Delete, int]:
     """Mark the rows that match an SQL expression as deleted; the operation and the number of rows."""
-    size = batch_rows(dataset.schema, [predicate])
-    scanner = dataset.scanner(columns=[], filter=predicate, with_row_address=True, batch_size=size)
     offsets: defaultdict[int, list[int]] = defaultdict(list)
     rows = 0
-    for batch in scanner.to_reader():
+    for batch in matching_addresses(dataset, predicate):
         rows += batch.num_rows
         _collect(offsets, batch.column(ADDRESS))
     updated, removed = _without_rows(dataset, offsets)
