@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import io
 import json
 import statistics
@@ -19,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.report import Report, Table, count, milliseconds, ratio
-from benchmarks.servers import Server, serve_ours, serve_peer
+from benchmarks.servers import ARROW, JSON, Server, serve_ours, serve_peer
 
 READERS, INSERTERS, BATCHERS = 16, 8, 8
 SECONDS = 600.0
@@ -31,8 +30,6 @@ INSERTED = 100
 REPLACED = 50
 """A client replaces the rows of its table with every so many inserts, as a pipeline compacts."""
 NAMESPACE = "load"
-JSON = {"content-type": "application/json"}
-ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
 
 
 @dataclass
@@ -49,7 +46,7 @@ class Client:
     """One connection that sends one request after the other until the end."""
 
     def __init__(self, server: Server, number: int, run: Run, *, batches: bool) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
+        self._connection = server.connect()
         self._number = number
         self._run = run
         self._batches = batches
@@ -103,14 +100,12 @@ class Client:
         if self._send(path, json.dumps(body).encode(), JSON) is not None:
             self._run.times[kind].append(time.perf_counter() - began)
 
-    def _send(self, path: str, body: bytes, headers: dict[str, str]) -> bytes | None:
-        self._connection.request("POST", path, body, headers)
-        response = self._connection.getresponse()
-        data = response.read()
-        if response.status // 100 == 2:
-            return data
-        self._run.errors[f"{path.rpartition('/')[2]} {response.status}: {data[:120]!r}"] += 1
-        return None
+    def _send(self, path: str, body: bytes, media_type: str) -> bytes | None:
+        try:
+            return self._connection.send(path, body, media_type)
+        except RuntimeError as error:
+            self._run.errors[str(error)[:200]] += 1
+            return None
 
     def _rows(self) -> bytes:
         return rows(INSERTED, int(self._random.integers(1 << 40)))

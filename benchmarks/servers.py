@@ -42,6 +42,10 @@ class Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close it."""
         self._http.close()
 
     def send(self, path: str, body: bytes | None, media_type: str = JSON, *, method: str = "POST") -> bytes:
