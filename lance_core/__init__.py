@@ -4,6 +4,7 @@ storage/        object stores: local files, memory, S3, Azure, Google
 format/         manifest files, file names, deletion files, reference files; pure
 transaction/    operations, conflict rules, rebase, and building the next manifest; pure
 versions        finds, lists and reads the committed versions of a table or branch
+table_files     reads manifests of a table or branch, reads and writes its deletion files
 data            encodes and decodes rows through pylance
 commit/         commits a transaction to one table or branch
 tables/         tables as users see them: open, history, branches, tags, clones

@@ -200,10 +200,10 @@ class MultiTableTransaction(StagedTransaction):
             ValueError: Pylance refused the expression.
         """
         changes = self._require(table, branch)
-        changes.require_head()
+        head = changes.require_head()
         changes.was_read = True
         with self._named("delete", changes):
-            operation, rows = staging.stage_delete(changes.dataset(), where)
+            operation, rows = staging.stage_delete(changes.dataset(), changes.files, head, where)
             if rows:
                 changes.take(f"delete where {where}", operation, message=self._message)
         return rows
@@ -230,7 +230,7 @@ class MultiTableTransaction(StagedTransaction):
         head = changes.require_head()
         changes.was_read = True
         with self._named("update", changes):
-            operation, rows = staging.stage_update(changes.dataset(), head, values, where)
+            operation, rows = staging.stage_update(changes.dataset(), changes.files, head, values, where)
             if rows:
                 changes.take(f"update {', '.join(values)}", operation, message=self._message)
         return rows

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lance_core.errors import LanceCoreError, NotFound
+from lance_core.errors import CorruptFile, LanceCoreError, NotFound, StorageError
 from table_data.errors import (
     ClientError,
     ColumnNotFound,
@@ -76,6 +76,8 @@ def explained(what: str) -> Iterator[None]:
         raise
     except NotFound as error:
         raise VersionGone(f"{what}: {plain_text(error)}") from error
+    except (StorageError, CorruptFile) as error:
+        raise WorkFailed(f"{what}: {plain_text(error)}") from error
     except LanceCoreError as error:
         raise InvalidCall(f"{what}: {plain_text(error)}") from error
     except MemoryError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lance_core.compaction import CompactionOptions, PreparedCompaction, prepare_compaction
@@ -13,6 +14,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
+from lance_core.table_files import TableFiles
 from lance_core.tables.tags import Tags
 from lance_core.transaction.operations import Operation, Overwrite, ReserveFragments, Restore, decode_operation
 from lance_core.versions import read_version
@@ -105,6 +107,12 @@ class TableChanges:
     def store(self) -> ObjectStore:
         """The object store with the table's location as its root."""
         return open_store(self.state.uri, self.options)
+
+    @property
+    def files(self) -> TableFiles:
+        """The files of the table or of the branch. Roots outside the table, of clones, are opened with its options."""
+        root = branch_base("", self.state.branch)
+        return TableFiles(self.store, root, partial(open_store, storage_options=self.options))
 
     @property
     def data_version(self) -> str:

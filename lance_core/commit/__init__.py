@@ -9,7 +9,6 @@ concurrent_commits    reads concurrently committed versions as far as judging ne
 slot                  claims the canonical name of a version by put-if-absent
 confirm               checks after a claim that the version continues the table
 durability            makes files durable before a manifest refers to them
-table_files           reads manifests and deletion files of a table
 copying               copies the files of a version, for deep clones
 handlers/             commit handlers: how a store claims a name exclusively
 """

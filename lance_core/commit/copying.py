@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from lance_core.commit.table_files import TableFiles
 from lance_core.errors import NotFound, ReferenceNotFound, UnsupportedFeature
 from lance_core.format.deletion import deletion_file_path
 from lance_core.format.manifest import ManifestFile
@@ -14,6 +13,7 @@ from lance_core.format.naming import DATA_DIRECTORY, data_path, index_directory,
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
+from lance_core.table_files import TableFiles
 from lance_core.transaction.reachable import is_file_path
 
 

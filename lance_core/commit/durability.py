@@ -4,35 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
-
-from lance_core.errors import InvalidTransaction, NotFound, OutcomeUnknown
+from lance_core.errors import InvalidTransaction, NotFound
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
+from lance_core.storage.retries import put_with_retries
 from lance_core.transaction.reachable import blob_directories, reachable_files, unlisted_index_directories
 
 BLOB_EXTENSION = "lance.blob.v2"
 """Columns of this type may keep large values in `data/<name of the data file>/`, which no manifest lists."""
-
-
-def put_with_retries(store: ObjectStore, path: str, data: bytes, *, durable: bool = True) -> str | None:
-    """Write a file that only this transaction writes; unknown outcomes are retried with the same bytes.
-
-    Returns the e_tag. Raises `OutcomeUnknown` when the retries are exhausted: the file may exist now or later, which
-    is harmless.
-    """
-    try:
-        return store.put(path, data, durable=durable)  # without tenacity, which costs more than a local write
-    except OutcomeUnknown:
-        retrying = Retrying(
-            stop=stop_after_attempt(3),
-            wait=wait_random_exponential(multiplier=0.01, max=0.5),
-            retry=retry_if_exception_type(OutcomeUnknown),
-            reraise=True,
-        )
-        return retrying(store.put, path, data, durable=durable)
 
 
 def added_files(

@@ -13,12 +13,12 @@ from lance_core.commit.copying import Origin, copy_files
 from lance_core.commit.durability import write_before_publishing
 from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, prepare_commit
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
-from lance_core.commit.table_files import TableFiles
 from lance_core.errors import CommitUnknown, IncompatibleTransaction, NotFound, ReferenceNotFound, RetryableConflict
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
+from lance_core.table_files import TableFiles
 from lance_core.versions import ManifestLocation, find_latest, read_version
 
 MAX_RETRIES = 20

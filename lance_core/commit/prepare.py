@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pyroaring import BitMap
 
 from lance_core.commit.concurrent_commits import ConcurrentVersion
-from lance_core.commit.table_files import TableFiles
 from lance_core.errors import (
     CorruptFile,
     IncompatibleTransaction,
@@ -18,11 +17,11 @@ from lance_core.errors import (
     RetryableConflict,
     UnsupportedFeature,
 )
-from lance_core.format.deletion import deletion_file_path
 from lance_core.format.manifest import Identity, ManifestFile, build_manifest_file
 from lance_core.format.naming import transaction_path
 from lance_core.format.outline import find_fragments
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.table_files import TableFiles
 from lance_core.transaction.apply import apply_transaction
 from lance_core.transaction.conflicts.rules import Context, Outcome, judge, shared_fragments
 from lance_core.transaction.features import writes_transaction_files
@@ -143,10 +142,7 @@ def prepare_commit(
             rebased = _rebase(operation, transaction, head, history, files)
             if rebased is not None:
                 transaction = _restate(transaction, rebased, head.version)
-                merged = tuple(
-                    (deletion_file_path(files.base, file.fragment_id, file.message), file.data)
-                    for file in rebased.files
-                )
+                merged = tuple((file.path(files.base), file.data) for file in rebased.files)
     source = _restored(operation, head, history.load or files.manifest) if first.cloned is None else first.cloned
     first_number = operation.ref_version if isinstance(operation, Clone) else 1
     version = head.version + 1 if head is not None else first_number

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lance_core.commit.chain import VersionChain
 from lance_core.commit.confirm import check_continues
-from lance_core.commit.durability import put_with_retries, write_before_publishing
+from lance_core.commit.durability import write_before_publishing
 from lance_core.commit.loop import Committed, prepare_on_head
 from lance_core.commit.prepare import PreparedCommit
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
@@ -25,6 +25,7 @@ from lance_core.format.naming import (
 )
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
+from lance_core.storage.retries import put_with_retries
 
 if TYPE_CHECKING:
     import lance

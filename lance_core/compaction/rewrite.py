@@ -9,13 +9,13 @@ from pyroaring import BitMap, BitMap64
 
 from lance_core import data
 from lance_core.commit.durability import added_files
-from lance_core.commit.table_files import TableFiles
 from lance_core.compaction.plan import CompactionOptions
 from lance_core.compaction.scratch import Scratch, with_base, without_base
 from lance_core.errors import UnsupportedFeature
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
+from lance_core.table_files import TableFiles
 from lance_core.transaction.features import check_continuable, has_stable_row_ids
 from lance_core.transaction.indices import FRAGMENT_REUSE, SYSTEM_INDICES, covered_fragments
 from lance_core.transaction.operations import Rewrite, encode_transaction

@@ -19,11 +19,11 @@ from pyroaring import BitMap64
 from lance_core import data
 from lance_core.commit.handlers.exclusion import ExclusiveStore
 from lance_core.commit.staged import STAGING_DIRECTORY
-from lance_core.commit.table_files import root_path
 from lance_core.errors import CorruptFile
 from lance_core.format.manifest import ManifestFile, encode_manifest_file
 from lance_core.format.naming import index_directory, join_key, manifest_path
 from lance_core.storage.port import ObjectStore
+from lance_core.table_files import root_path
 from lance_core.transaction.apply import apply_transaction
 from lance_core.transaction.operations import Clone, Rewrite, decode_operation, encode_transaction
 from lance_core.versions import find_latest, read_manifest

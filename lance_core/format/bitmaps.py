@@ -1,8 +1,12 @@
-"""Decodes 32-bit Roaring bitmaps in the portable serialization."""
+"""Makes Roaring bitmaps of numbers, and decodes 32-bit ones in the portable serialization."""
 
 from __future__ import annotations
 
-from pyroaring import BitMap
+from array import array
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap, BitMap64
 
 from lance_core.errors import CorruptFile
 
@@ -22,3 +26,17 @@ def decode_bitmap(data: bytes, what: str) -> BitMap:
     if size != len(data):
         raise CorruptFile(f"{what} has {len(data)} bytes, expected a bitmap of {size}")
     return numbers
+
+
+def bitmap_of(numbers: npt.NDArray[np.uint32]) -> BitMap:
+    """The set of the numbers. `BitMap(numbers)` would take them one by one, as Python objects."""
+    values = array("I")
+    values.frombytes(numbers.astype(np.uint32, casting="equiv", copy=False).tobytes())
+    return BitMap(values)
+
+
+def bitmap64_of(numbers: npt.NDArray[np.uint64]) -> BitMap64:
+    """The same for 64-bit numbers."""
+    values = array("Q")
+    values.frombytes(numbers.astype(np.uint64, casting="equiv", copy=False).tobytes())
+    return BitMap64(values)

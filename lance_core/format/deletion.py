@@ -13,12 +13,9 @@ from pyroaring import BitMap
 
 from lance_core.errors import CorruptFile, UnsupportedFeature
 from lance_core.format.arrow_file import content_size
-from lance_core.format.bitmaps import decode_bitmap
+from lance_core.format.bitmaps import bitmap_of, decode_bitmap
 from lance_core.format.naming import deletion_path
 from lance_core.proto import lance_table_pb2 as pb
-
-ARROW_MAX_ROWS = 5_000
-"""Largest number of rows in the Arrow encoding, as in stock writers; above it a bitmap is much smaller."""
 
 LARGEST_ARROW_CONTENT = 64 << 20
 """Largest decompressed size of an Arrow file in bytes: sixteen million rows, far above what any writer uses it for."""
@@ -28,17 +25,15 @@ _SCHEMA = pa.schema([pa.field(_COLUMN, pa.uint32(), nullable=False)])
 
 
 def encode_deletion_file(
-    rows: BitMap, *, read_version: int, kind: pb.DeletionFile.Type | None = None
+    rows: BitMap, *, read_version: int, kind: pb.DeletionFile.Type = pb.DeletionFile.BITMAP
 ) -> tuple[pb.DeletionFile, bytes]:
     """The message and the bytes of a new deletion file, with a random id.
 
-    `rows` are physical offsets in the fragment. By default small sets become Arrow files and large ones Roaring
-    bitmaps. Raises `ValueError` for an empty set, which has no file.
+    `rows` are physical offsets in the fragment. Stock writers make Arrow files of up to 5,000 rows; Roaring bitmaps are
+    smaller, and are read and written in less time. Raises `ValueError` for an empty set, which has no file.
     """
     if not rows:
         raise ValueError("deletion file without rows: expected at least one")
-    if kind is None:
-        kind = pb.DeletionFile.ARROW_ARRAY if len(rows) <= ARROW_MAX_ROWS else pb.DeletionFile.BITMAP
     data = rows.serialize() if kind == pb.DeletionFile.BITMAP else _encode_arrow(rows)
     message = pb.DeletionFile(
         file_type=kind, read_version=read_version, id=secrets.randbits(64), num_deleted_rows=len(rows)
@@ -94,7 +89,7 @@ def _decode_arrow(data: bytes) -> BitMap:
     if table.column_names != [_COLUMN] or table.schema.field(0).type != pa.uint32():
         raise CorruptFile(f"deletion file has columns {table.schema}, expected one uint32 column {_COLUMN!r}")
     column = table.column(0)
-    rows = BitMap(column.drop_null().to_numpy())
+    rows = bitmap_of(column.drop_null().to_numpy())
     if len(rows) != len(column):
         raise CorruptFile(f"deletion file holds {len(column)} entries for {len(rows)} rows: expected each row once")
     return rows

@@ -8,6 +8,7 @@ fsspec_store    objects in a bucket
 services/       the requests of S3, Azure and Google, for `fsspec_store`
 wrappers/       stores that count or delay requests to another store
 keys            which keys a store accepts
+retries         repeats writes whose answer was lost
 overlap         runs blocking calls in threads
 durability      fsync of files and directories, for `local`
 renaming        exclusive rename of files, for `local`

@@ -21,7 +21,6 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_a
 
 from lance_core.commit.copying import Origin
 from lance_core.commit.loop import commit_transaction
-from lance_core.commit.table_files import root_path
 from lance_core.errors import (
     AlreadyExists,
     IncompatibleTransaction,
@@ -50,6 +49,7 @@ from lance_core.format.refs import (
 )
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
+from lance_core.table_files import root_path
 from lance_core.tables.named_references import NamedReferences
 from lance_core.tables.ref_files import claim_ref, list_refs, read_ref
 from lance_core.tables.references import FoundVersion, Reference, was_removed

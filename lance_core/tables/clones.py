@@ -6,9 +6,9 @@ import uuid
 
 from lance_core.commit.copying import Origin
 from lance_core.commit.loop import Committed, commit_transaction
-from lance_core.commit.table_files import root_path
 from lance_core.errors import AlreadyExists, IncompatibleTransaction
 from lance_core.storage.port import ObjectStore
+from lance_core.table_files import root_path
 from lance_core.transaction.operations import Clone, encode_transaction
 
 

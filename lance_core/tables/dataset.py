@@ -16,7 +16,6 @@ from lance_core.commit.copying import Origin
 from lance_core.commit.handlers.handler import CommitHandler, handle
 from lance_core.commit.loop import MAX_RETRIES, commit_transaction
 from lance_core.commit.staged import StagedCommit, stage_commit
-from lance_core.commit.table_files import TableFiles
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, branch_base
@@ -24,6 +23,7 @@ from lance_core.format.schema import check_depth
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
+from lance_core.table_files import TableFiles
 from lance_core.tables.branches import Branches
 from lance_core.tables.clones import clone_table
 from lance_core.tables.references import FoundVersion, Reference, find, find_from, read_found, resolve

@@ -8,20 +8,11 @@ from dataclasses import dataclass, replace
 from pyroaring import BitMap
 
 from lance_core.errors import InvalidTransaction
-from lance_core.format.deletion import encode_deletion_file
 from lance_core.format.outline import AnyManifest, find_fragments
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.deletions import FragmentDeletions, delete_rows
 from lance_core.transaction.indices import uncover
 from lance_core.transaction.operations import CreateIndex, Delete, Update, fragment_ids
-
-
-@dataclass(frozen=True, slots=True)
-class MergedDeletions:
-    """A merged deletion file that is still to be written."""
-
-    fragment_id: int
-    message: pb.DeletionFile
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +20,7 @@ class Rebased:
     """`operation` in terms of the new version; `files` must be written before it is published."""
 
     operation: Delete | Update | CreateIndex
-    files: tuple[MergedDeletions, ...]
+    files: tuple[FragmentDeletions, ...]
 
 
 def rebase_deletions(
@@ -59,24 +50,23 @@ def rebase_deletions(
     current = find_fragments(head, fragment_ids(operation.updated))
     updated: list[pb.DataFragment] = []
     removed = list(operation.removed_ids)
-    files: list[MergedDeletions] = []
+    files: list[FragmentDeletions] = []
     for fragment in operation.updated:
         if fragment.id not in current:
             raise InvalidTransaction(f"fragment {fragment.id} is not in the table (version {head.version})")
-        moved = pb.DataFragment()
-        moved.CopyFrom(current[fragment.id])
         if fragment.id not in theirs:
+            moved = pb.DataFragment()
+            moved.CopyFrom(current[fragment.id])
             moved.deletion_file.CopyFrom(fragment.deletion_file)
             updated.append(moved)
             continue
         union = ours[fragment.id] | theirs[fragment.id]
-        if len(union) >= moved.physical_rows:
+        merged = delete_rows(current[fragment.id], union, read_version=head.version)
+        if merged is None:
             removed.append(fragment.id)
-            continue
-        message, data = encode_deletion_file(union, read_version=head.version)
-        moved.deletion_file.CopyFrom(message)
-        updated.append(moved)
-        files.append(MergedDeletions(fragment.id, message, data))
+        else:
+            updated.append(merged.fragment)
+            files.append(merged)
     return Rebased(replace(operation, updated=tuple(updated), removed_ids=tuple(removed)), tuple(files))
 
 

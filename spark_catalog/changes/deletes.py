@@ -15,6 +15,7 @@ from lance.fragment import FragmentMetadata
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
+from lance_core.format.bitmaps import bitmap64_of
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.staging import PartitionReport, StageTarget, report, run_reporting
 from spark_catalog.tables.frames import sized_numbers
@@ -91,7 +92,7 @@ def collect_addresses(df: DataFrame, columns: Sequence[str]) -> tuple[tuple[BitM
         for batch in batches:
             rows += batch.num_rows
             for place, column in enumerate(batch.columns):
-                found[place] |= BitMap64(column.drop_null().to_numpy().view(np.uint64))
+                found[place] |= bitmap64_of(column.drop_null().to_numpy().view(np.uint64))
         if rows:
             parts = [bitmap.serialize() for bitmap in found]
             yield report(rows, [len(part) for part in parts], b"".join(parts))

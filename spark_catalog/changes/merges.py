@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Final, Literal
 
+import numpy as np
 import pyarrow as pa
 from lance.fragment import FragmentMetadata
 from pyroaring import BitMap64
@@ -21,6 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
 from lance_core.data import fragment_message
+from lance_core.format.bitmaps import bitmap64_of
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
@@ -312,14 +314,14 @@ class _Merge:
         rows = pa.Table.from_batches(matched) if matched else None
         if rows is None or not rows.num_rows:
             return BitMap64()
-        return None if has_repeats(rows.select(on).columns) is not False else BitMap64(rows[ROW_ADDRESS].to_numpy())
+        return None if has_repeats(rows.select(on).columns) is not False else _addresses(rows[ROW_ADDRESS])
 
     def _pairs_here(self, stored: VersionRows) -> tuple[BitMap64, BitMap64]:
         """Addresses of the stored and of the new rows with equal keys, joined in the driver."""
         new = self.source.read(self.rules.on, addresses=True).rename_columns([*self.rules.on, _FROM])
         rows = stored.read(self.rules.on, addresses=True)
         pairs = rows.join(new, list(self.rules.on), join_type="inner")
-        return BitMap64(pairs[ROW_ADDRESS].to_numpy()), BitMap64(pairs[_FROM].to_numpy())
+        return _addresses(pairs[ROW_ADDRESS]), _addresses(pairs[_FROM])
 
     def _pairs(self) -> tuple[BitMap64, BitMap64]:
         """The same, joined in Spark."""
@@ -416,3 +418,7 @@ def _write_changes(rows: DataFrame, target: StageTarget, *, stable: bool) -> lis
         yield report(0, None, write_changes(write, batches).encode())
 
     return [Report.decode(each.data) for each in run_reporting(rows, work) if each.data is not None]
+
+
+def _addresses(column: pa.ChunkedArray) -> BitMap64:
+    return bitmap64_of(column.to_numpy().view(np.uint64))

@@ -9,7 +9,7 @@ import numpy as np
 from lance.fragment import FragmentMetadata
 from pyroaring import BitMap64
 
-from lance_core.data import arrow_schema, fragment_message
+from lance_core.data import arrow_schema
 from lance_core.format.deletion import deletion_file_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
@@ -28,8 +28,6 @@ from table_data.table_changes import TableChanges
 
 CHANGES = frozenset({"delete", "update", "merge"})
 _EVERYTHING = "true"
-_OFFSET_BITS = 32
-_OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 
 
 def plan_write(
@@ -135,7 +133,7 @@ def _delete(transaction: SqlTransaction, changes: TableChanges, where: str, call
         if gone:
             transaction.take(changes, Delete((), gone, where), call=call)
         return
-    operation, rows = staging.stage_delete(changes.dataset(), where)
+    operation, rows = staging.stage_delete(changes.dataset(), changes.files, head, where)
     if rows:
         _remember(transaction, changes, operation.updated)
         transaction.take(changes, operation, call=call)
@@ -179,19 +177,9 @@ def moved_fragments(report: Report) -> Iterator[pb.DataFragment]:
 
 def _without(changes: TableChanges, addresses: BitMap64) -> tuple[tuple[pb.DataFragment, ...], tuple[int, ...]]:
     """Fragments with deletion files that also hold earlier deletions, and the ids of fragments without rows left."""
-    if not addresses:
-        return (), ()
-    ordered = np.fromiter(addresses, np.uint64, len(addresses))
-    numbers, starts = np.unique(ordered >> np.uint64(_OFFSET_BITS), return_index=True)
-    updated: list[pb.DataFragment] = []
-    removed: list[int] = []
-    for number, rows in zip(numbers.tolist(), np.split(ordered, starts[1:]), strict=True):
-        left = changes.dataset().get_fragment(number).delete_rows((rows & np.uint64(_OFFSET_MASK)).tolist())
-        if left is None:
-            removed.append(number)
-        else:
-            updated.append(fragment_message(left))
-    return tuple(updated), tuple(removed)
+    rows = staging.RowSet()
+    rows.add(np.array(addresses.to_array(), np.uint64))
+    return changes.files.delete_rows(changes.require_head().outline, rows.by_fragment)
 
 
 def _remember(transaction: SqlTransaction, changes: TableChanges, updated: Sequence[pb.DataFragment]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from lance_core.format.bitmaps import bitmap_of
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.row_ids import row_id_bounds, row_ids, update_versions
 from table_data.errors import InvalidCall
@@ -118,7 +119,8 @@ def _changed_offsets(
     was, now = old.deleted(known), new.deleted(fragment)
     gone, back = now - was, was - now
     if _files(known) != _files(fragment):
-        replaced = BitMap(np.flatnonzero(update_versions(known) != update_versions(fragment))) - was - now
+        changed = np.flatnonzero(update_versions(known) != update_versions(fragment))
+        replaced = bitmap_of(changed.astype(np.uint32)) - was - now
         if not replaced and len(was | now) < fragment.physical_rows:
             raise InvalidCall(
                 f"{name}: replaces values of fragment {fragment.id} in place: expected a record of the rows that it "

@@ -26,7 +26,7 @@ def update_table(changes: TableChanges, request: Json, _rows: ArrowBody | None) 
     predicate = request.get("predicate") or None
     for what, expression in {**assignments, "predicate": predicate or ""}.items():
         check_expression(expression, what)
-    operation, rows = staging.stage_update(changes.dataset(), head, assignments, predicate)
+    operation, rows = staging.stage_update(changes.dataset(), changes.files, head, assignments, predicate)
     if rows:
         changes.take(f"update {', '.join(assignments)}", operation, message=None)
     return {"updated_rows": rows}
@@ -38,8 +38,8 @@ def delete_from_table(changes: TableChanges, request: Json, _rows: ArrowBody | N
     if not isinstance(predicate, str) or not predicate.strip():
         raise InvalidCall(f"predicate: expected an SQL expression, found {str(predicate)[:80]!r}")
     check_expression(predicate, "predicate")
-    changes.require_head()
-    operation, rows = staging.stage_delete(changes.dataset(), predicate)
+    head = changes.require_head()
+    operation, rows = staging.stage_delete(changes.dataset(), changes.files, head, predicate)
     if rows:
         changes.take(f"delete where {predicate}", operation, message=None)
     return {}

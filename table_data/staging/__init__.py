@@ -7,6 +7,7 @@ after a batch that names them is committed.
 handles     read-only datasets on published and on unpublished versions
 rows        append, create, overwrite, delete, update
 matching    the rows that an update or a deletion changes
+row_sets    the rows of a version that a change replaces or deletes
 merge       upserts and other merges by key
 columns     new columns
 alterations altered and dropped columns
@@ -21,12 +22,14 @@ from table_data.staging.columns import stage_columns
 from table_data.staging.handles import ReadOnlyTable, open_local, open_version
 from table_data.staging.indices import default_index_name, stage_index, stage_index_removal
 from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMerge, stage_merge
+from table_data.staging.row_sets import RowSet
 from table_data.staging.rows import reader_of, stage_delete, stage_rows, stage_table, stage_update
 
 __all__ = [
     "MAX_CLAIMED_KEYS",
     "Alteration",
     "ReadOnlyTable",
+    "RowSet",
     "StagedMerge",
     "default_index_name",
     "open_local",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import lance
@@ -12,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
-from lance_core.data import fragment_message
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.table_files import TableFiles
 from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Delete, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
@@ -22,8 +21,7 @@ from table_data.descriptions import new_fragments, overwrite_operation, written_
 from table_data.errors import ColumnNotFound, InvalidCall
 from table_data.few_rows import table_or_stream
 from table_data.staging.matching import ADDRESS, ROW_ID, matching_addresses, matching_rows
-
-_OFFSET_BITS = 32
+from table_data.staging.row_sets import RowSet
 
 
 def reader_of(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
@@ -95,23 +93,30 @@ def stage_table(
     return overwrite_operation(stored, written.fragments, written_fields(written.new_schema))
 
 
-def stage_delete(dataset: lance.LanceDataset, predicate: str) -> tuple[Delete, int]:
-    """Mark the rows that match an SQL expression as deleted; the operation and the number of rows."""
-    offsets: defaultdict[int, list[int]] = defaultdict(list)
-    rows = 0
+def stage_delete(
+    dataset: lance.LanceDataset, files: TableFiles, file: ManifestFile, predicate: str
+) -> tuple[Delete, int]:
+    """Mark the rows that match an SQL expression as deleted; the operation and the number of rows.
+
+    `file` is the version that is open as `dataset`, `files` are the table's.
+    """
+    rows = RowSet()
     for batch in matching_addresses(dataset, predicate):
-        rows += batch.num_rows
-        _collect(offsets, batch.column(ADDRESS))
-    updated, removed = _without_rows(dataset, offsets)
-    return Delete(updated, removed, predicate), rows
+        rows.add(batch.column(ADDRESS).to_numpy())
+    updated, removed = files.delete_rows(file.outline, rows.by_fragment)
+    return Delete(updated, removed, predicate), len(rows)
 
 
 def stage_update(
-    dataset: lance.LanceDataset, file: ManifestFile, assignments: Mapping[str, str], where: str | None
+    dataset: lance.LanceDataset,
+    files: TableFiles,
+    file: ManifestFile,
+    assignments: Mapping[str, str],
+    where: str | None,
 ) -> tuple[Update, int]:
     """Rewrite the rows that match with new values (SQL expressions by column); the operation and the number of rows.
 
-    `file` is the version that is open.
+    `file` is the version that is open as `dataset`, `files` are the table's.
     """
     fields = file.outline.fields
     schema = dataset.schema
@@ -123,13 +128,13 @@ def stage_update(
         raise InvalidCall(f"update of rows with blob columns {blobs}, which cannot be written again; use merge")
     stable = dataset.has_stable_row_ids
     columns = {name: assignments.get(name, f"`{name}`") for name in schema.names}
-    offsets: defaultdict[int, list[int]] = defaultdict(list)
+    rows = RowSet()
     ids: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
     misfits: list[Exception] = []
 
     def moved() -> Iterator[pa.RecordBatch]:
         for batch in matching_rows(dataset, columns, where, file.facts.rows or 0):
-            _collect(offsets, batch.column(ADDRESS))
+            rows.add(batch.column(ADDRESS).to_numpy())
             if stable:
                 ids.append(batch.column(ROW_ID).to_numpy())
             try:
@@ -147,32 +152,9 @@ def stage_update(
         raise
     if stable:
         new = _with_row_ids(new, np.concatenate(ids) if ids else np.empty(0, np.uint64))
-    updated, removed = _without_rows(dataset, offsets)
+    updated, removed = files.delete_rows(file.outline, rows.by_fragment)
     changed = descendants(fields, {field.id for field in fields if _is_top(field, assignments)})
-    return Update(updated, removed, new, value_fields=tuple(sorted(changed))), sum(map(len, offsets.values()))
-
-
-def _collect(offsets: defaultdict[int, list[int]], addresses: pa.Array) -> None:
-    numbers = addresses.to_numpy()
-    fragments = numbers >> np.uint64(_OFFSET_BITS)
-    for fragment in np.unique(fragments):
-        chosen = numbers[fragments == fragment] & np.uint64((1 << _OFFSET_BITS) - 1)
-        offsets[int(fragment)] += chosen.tolist()
-
-
-def _without_rows(
-    dataset: lance.LanceDataset, offsets: Mapping[int, Sequence[int]]
-) -> tuple[tuple[pb.DataFragment, ...], tuple[int, ...]]:
-    """Fragments with deletion files that also hold earlier deletions, and the ids of fragments without rows left."""
-    updated: list[pb.DataFragment] = []
-    removed: list[int] = []
-    for identifier in sorted(offsets):
-        left = dataset.get_fragment(identifier).delete_rows(offsets[identifier])
-        if left is None:
-            removed.append(identifier)
-        else:
-            updated.append(fragment_message(left))
-    return tuple(updated), tuple(removed)
+    return Update(updated, removed, new, value_fields=tuple(sorted(changed))), len(rows)
 
 
 def _with_row_ids(

@@ -53,7 +53,7 @@ def test_all_files_are_durable_before_the_manifest(table: Table, store: FaultSto
     message = transaction.delete.updated_fragments[0].deletion_file
     assert [write.path for write in store.writes] == [
         f"t/_transactions/3-{transaction.uuid}.txn",
-        f"t/_deletions/0-3-{message.id}.arrow",
+        f"t/_deletions/0-3-{message.id}.bin",
         committed.path,
     ]
     assert {path for _, path in store.synced} == {write.path for write in store.writes[:2]}

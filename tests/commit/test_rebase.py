@@ -10,11 +10,11 @@ from pyroaring import BitMap
 
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.prepare import History, prepare_commit
-from lance_core.commit.table_files import TableFiles
 from lance_core.errors import IncompatibleTransaction, InvalidTransaction, RetryableConflict
 from lance_core.format.deletion import encode_deletion_file
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.table_files import TableFiles
 from lance_core.transaction.operations import Append, Delete, Operation, encode_transaction
 from lance_core.transaction.rebase import rebase_deletions
 from tests.transaction.tables import Table, delete_rows, make_table, merge_rows, rows
@@ -227,6 +227,8 @@ def test_a_rebased_update_is_based_on_the_fragment_of_the_head() -> None:
     assert [file.path for file in rebased.operation.updated[0].files] == ["kept.lance"]
     assert rebased.operation.updated[0].deletion_file == message
     merged = rebase_deletions(Delete((updated,)), head, {0: BitMap([1])}, {0: BitMap([2])})
-    assert merged.operation.updated[0].deletion_file == merged.files[0].message
-    assert merged.files[0].message.id != message.id
-    assert (merged.files[0].message.read_version, merged.files[0].message.num_deleted_rows) == (7, 2)
+    (file,) = merged.files
+    assert merged.operation.updated == (file.fragment,)
+    deletions = file.fragment.deletion_file
+    assert deletions.id != message.id
+    assert (deletions.read_version, deletions.num_deleted_rows) == (7, 2)

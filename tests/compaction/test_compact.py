@@ -14,7 +14,6 @@ from pyroaring import BitMap64
 import lance_core
 from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.commit.loop import commit_transaction
-from lance_core.commit.table_files import TableFiles
 from lance_core.compaction import (
     CompactionOptions,
     PreparedCompaction,
@@ -34,6 +33,7 @@ from lance_core.errors import (
     UnsupportedFeature,
 )
 from lance_core.storage.memory import MemoryStore
+from lance_core.table_files import TableFiles
 from lance_core.tables.dataset import Dataset
 from lance_core.testing.faults import Crashed, Fault, FaultStore
 from lance_core.testing.manifests import MemoryManifestStore

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lance_core.storage.local import LocalStore
+from lance_core.table_files import TableFiles
 from lance_core.versions import read_version
 from table_data import staging
 from table_data.staging import matching
@@ -99,7 +100,8 @@ def test_an_update_of_few_rows_reads_little_of_a_wide_table(tmp_path: Path) -> N
     for where, most in (("id BETWEEN 500 AND 599", 4_000_000), ("id < 0", 1_000_000)):
         dataset = staging.open_version(uri, 1, {})
         dataset.io_stats_incremental()
-        _, file = read_version(LocalStore(uri, "none"), "", 1)
-        operation, changed = staging.stage_update(dataset, file, {"f0": "f0 + 1"}, where)
+        store = LocalStore(uri, "none")
+        _, file = read_version(store, "", 1)
+        operation, changed = staging.stage_update(dataset, TableFiles(store, ""), file, {"f0": "f0 + 1"}, where)
         assert changed == (100 if operation.new else 0)
         assert 0 < dataset.io_stats_incremental().read_bytes < most < rows * wide * 8 / 2

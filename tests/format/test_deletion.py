@@ -33,9 +33,11 @@ def test_no_two_files_share_a_name() -> None:
     assert len(names) == 100
 
 
-def test_small_sets_become_arrow_files_and_large_ones_bitmaps() -> None:
-    assert encode_deletion_file(BitMap(range(0, 10_000, 2)), read_version=1)[0].file_type == pb.DeletionFile.ARROW_ARRAY
-    assert encode_deletion_file(BitMap(range(0, 10_002, 2)), read_version=1)[0].file_type == pb.DeletionFile.BITMAP
+@pytest.mark.parametrize("rows", [BitMap([3]), BitMap(range(0, 10_000, 2)), BitMap(range(0, 1 << 20, 1 << 14))])
+def test_a_bitmap_is_smaller_than_an_arrow_file(rows: BitMap) -> None:
+    message, data = encode_deletion_file(rows, read_version=1)
+    assert message.file_type == pb.DeletionFile.BITMAP
+    assert len(data) < len(encode_deletion_file(rows, read_version=1, kind=pb.DeletionFile.ARROW_ARRAY)[1])
 
 
 def test_an_empty_set_has_no_file() -> None:

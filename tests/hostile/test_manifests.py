@@ -12,12 +12,12 @@ import lance
 import pytest
 
 from lance_core.commit.loop import commit_transaction
-from lance_core.commit.table_files import TableFiles
 from lance_core.data import arrow_schema
 from lance_core.errors import CorruptFile, LanceCoreError, RetryableConflict
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.memory import MemoryStore
+from lance_core.table_files import TableFiles
 from lance_core.tables.dataset import Dataset
 from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.operations import Update, encode_transaction

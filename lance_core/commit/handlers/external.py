@@ -18,7 +18,6 @@ from functools import partial
 from typing import TypeVar
 from urllib.parse import unquote
 
-from lance_core.commit.durability import put_with_retries
 from lance_core.commit.handlers.exclusion import ExclusiveStore
 from lance_core.commit.handlers.handler import CommitHandler
 from lance_core.commit.handlers.manifest_store import ManifestRow, ManifestStore
@@ -35,6 +34,7 @@ from lance_core.format.naming import VERSIONS_DIRECTORY
 from lance_core.storage.keys import check_key, check_prefix
 from lance_core.storage.overlap import Overlap
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
+from lance_core.storage.retries import put_with_retries
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from lance_core.commit.durability import put_with_retries
 from lance_core.commit.handlers.exclusion import ExclusiveStore
 from lance_core.commit.handlers.handler import CommitHandler
 from lance_core.commit.handlers.slots import slot_number
 from lance_core.errors import AlreadyExists, CommitLockError, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.port import ObjectStore
+from lance_core.storage.retries import put_with_retries
 
 Lock = Callable[[int], AbstractContextManager[Any]]
 """Called with the version to be committed. The context manager must hold an exclusive lock of that version."""

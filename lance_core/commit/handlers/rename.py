@@ -5,11 +5,11 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 
-from lance_core.commit.durability import put_with_retries
 from lance_core.commit.handlers.exclusion import ExclusiveStore
 from lance_core.commit.handlers.handler import CommitHandler
 from lance_core.errors import OutcomeUnknown, StorageError
 from lance_core.storage.port import ObjectStore
+from lance_core.storage.retries import put_with_retries
 
 
 class RenameIfAbsent(CommitHandler):

@@ -6,12 +6,12 @@ import time
 import uuid
 
 from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, TableFiles, prepare_commit
-from lance_core.commit.table_files import root_path
 from lance_core.errors import InvalidTransaction, NotFound
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
+from lance_core.table_files import root_path
 from namespace_server.directory.committing.manifest_cache import CacheKey, ManifestCache, cache_key
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.model.entries import TableEntry, VersionEntry

@@ -175,7 +175,7 @@ class _FlipBuilder:
         for at, offsets in self.arrangement.deleted.items():
             message = pb.DataFragment()
             message.CopyFrom(self.arrangement.layout.fragments[at].message)
-            deletion, data = encode_deletion_file(offsets, read_version=self.read_version, kind=pb.DeletionFile.BITMAP)
+            deletion, data = encode_deletion_file(offsets, read_version=self.read_version)
             message.deletion_file.CopyFrom(deletion)
             self.files.append((deletion_file_path(self.root, message.id, deletion), data))
             self.updated[at] = message

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from pyroaring import BitMap
 
-from lance_core.errors import UnsupportedFeature
+from lance_core.errors import InvalidTransaction, UnsupportedFeature
 from lance_core.format.deletion import decode_deletion_file, deletion_file_path
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
-from lance_core.format.outline import AnyManifest
+from lance_core.format.outline import AnyManifest, find_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
+from lance_core.storage.retries import put_with_retries
+from lance_core.transaction.deletions import FragmentDeletions, delete_rows
 
 
 def root_path(store: ObjectStore, base: str) -> str:
@@ -27,10 +30,17 @@ def root_path(store: ObjectStore, base: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableFiles:
-    """The files of one table or branch. `base` is the key of its root."""
+    """The files of one table or branch.
+
+    Attributes:
+        store: The store that holds it.
+        base: The key of its root.
+        open_root: Opens the store of a root outside `store`, by its path or URI. Without it such roots are refused.
+    """
 
     store: ObjectStore
     base: str
+    open_root: Callable[[str], ObjectStore] | None = None
 
     def deleted_rows(self, manifest: AnyManifest, fragment: pb.DataFragment) -> BitMap:
         """The offsets of the deleted rows of `fragment`, a fragment of `manifest` or of a transaction on it.
@@ -38,14 +48,46 @@ class TableFiles:
         Raises:
             NotFound: The deletion file does not exist.
             CorruptFile: The file is not a deletion file.
-            UnsupportedFeature: The file is outside the store.
+            UnsupportedFeature: The file is in a root that cannot be opened.
         """
         if not fragment.HasField("deletion_file"):
             return BitMap()
         message = fragment.deletion_file
-        base = self.base_key(manifest, message.base_id) if message.HasField("base_id") else self.base
-        data = self.store.get(deletion_file_path(base, fragment.id, message))
+        store, base = self._root(manifest, message.base_id) if message.HasField("base_id") else (self.store, self.base)
+        data = store.get(deletion_file_path(base, fragment.id, message))
         return decode_deletion_file(message, data, physical_rows=fragment.physical_rows)
+
+    def delete_rows(
+        self, manifest: AnyManifest, rows: Mapping[int, BitMap]
+    ) -> tuple[tuple[pb.DataFragment, ...], tuple[int, ...]]:
+        """Write deletion files that add these rows, by fragment id, to those that are deleted in `manifest`.
+
+        The files are not durable: a commit makes them so (rule S1). Two requests for each fragment, in parallel.
+
+        Returns:
+            The fragments with their new deletion files, and the ids of those without rows left, both in order of ids.
+
+        Raises:
+            InvalidTransaction: The version does not have such a row.
+            OutcomeUnknown: A file may have been written; no version names it.
+            StorageError, CorruptFile, UnsupportedFeature: as `deleted_rows`.
+        """
+        wanted = sorted(rows)
+        fragments = find_fragments(manifest, rows.keys())
+        for number in wanted:
+            _check_rows(manifest, number, fragments.get(number), rows[number])
+
+        def delete(number: int) -> FragmentDeletions | None:
+            fragment = fragments[number]
+            deleted = self.deleted_rows(manifest, fragment) | rows[number]
+            changed = delete_rows(fragment, deleted, read_version=manifest.version)
+            if changed is not None:
+                put_with_retries(self.store, changed.path(self.base), changed.data, durable=False)
+            return changed
+
+        changed = self.store.map(delete, wanted)
+        removed = tuple(number for number, left in zip(wanted, changed, strict=True) if left is None)
+        return tuple(left.fragment for left in changed if left is not None), removed
 
     def manifest(self, version: int) -> ManifestFile:
         """A committed version, read by its canonical name in either naming scheme. Raises `NotFound`, `CorruptFile`."""
@@ -74,6 +116,15 @@ class TableFiles:
                 return key
         raise UnsupportedFeature(f"version {manifest.version} has no base path {base_id}")
 
+    def _root(self, manifest: AnyManifest, base_id: int) -> tuple[ObjectStore, str]:
+        """The store and the key of the root that a base path names. Raises as `base_key`."""
+        if self.open_root is None:
+            return self.store, self.base_key(manifest, base_id)
+        for entry in manifest.base_paths:
+            if entry.id == base_id and entry.is_dataset_root and self.key_of(entry.path) is None:
+                return self.open_root(entry.path), ""
+        return self.store, self.base_key(manifest, base_id)
+
     def key_of(self, path: str) -> str | None:
         """The key of a root that is given as a path or URI; None if it is outside the store."""
         root = unquote(self.store.uri).rstrip("/")
@@ -83,3 +134,10 @@ class TableFiles:
         if path.startswith(root + "/"):
             return path[len(root) + 1 :]
         return self.store.relative_path(path) if "://" not in path else None
+
+
+def _check_rows(manifest: AnyManifest, number: int, fragment: pb.DataFragment | None, rows: BitMap) -> None:
+    if fragment is None:
+        raise InvalidTransaction(f"fragment {number} is not in the table (version {manifest.version})")
+    if 0 < fragment.physical_rows <= rows.max():
+        raise InvalidTransaction(f"row {rows.max()} of fragment {number}: expected one of {fragment.physical_rows}")
