@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import quote
 
@@ -22,7 +23,7 @@ _MAKES = {"create_namespace": "namespace", "declare_table": "table", "create_tab
 
 
 class Client:
-    """A client of one server. May be used by many threads.
+    """A client of one server. May be used by many threads, and after an interrupt in the middle of a request.
 
     `absent` holds the operations that the server does not serve; a call of one raises `CheckSkipped`. `made` holds the
     ids of what was created through this client, oldest first.
@@ -35,12 +36,13 @@ class Client:
         self.made: dict[tuple[str, ...], str] = {}
         self.last: Exchange | None = None
         self._lock = threading.Lock()
-        limits = httpx.Limits(max_connections=64)
-        self._http = httpx.Client(headers=self.headers, timeout=timeout, limits=limits)
+        self._timeout = timeout
+        self._open = ExitStack()
+        self._http = self._new_http()
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        self._open.close()
 
     def call(
         self,
@@ -104,6 +106,10 @@ class Client:
         except httpx.TransportError as error:
             asked = Exchange(method, url, content, headers.get("content-type") != STREAM, 0, "", b"")
             raise CheckFailed(f"the server did not answer: {type(error).__name__} {error}", asked) from error
+        except KeyboardInterrupt:
+            # The connection may be between two of its states. The requests that clean up get connections of their own.
+            self._http = self._new_http()
+            raise
         exchange = Exchange(
             method,
             str(response.request.url),
@@ -115,6 +121,10 @@ class Client:
         )
         self.last = exchange
         return exchange
+
+    def _new_http(self) -> httpx.Client:
+        limits = httpx.Limits(max_connections=64)
+        return self._open.enter_context(httpx.Client(headers=self.headers, timeout=self._timeout, limits=limits))
 
     def _note(self, operation: str, of: tuple[str, ...]) -> None:
         with self._lock:

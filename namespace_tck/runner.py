@@ -39,15 +39,20 @@ def run_checks(session: Session, checks: Iterable[Check]) -> Iterator[Result]:
 
 
 def run_check(session: Session, check: Check) -> Result:
-    """Run one check. A check that ends in an error of its own has failed."""
+    """Run one check. A check that ends in an error of its own has failed.
+
+    An interrupt is passed on at once: what the check made is removed with the session.
+    """
     began = time.perf_counter()
     trial = Trial(session)
     outcome, reason, exchange = Outcome.PASSED, "", ""
     try:
         try:
             check.run(trial)
-        finally:
+        except Exception:
             trial.close()
+            raise
+        trial.close()
     except CheckSkipped as skipped:
         outcome, reason = Outcome.SKIPPED, str(skipped)
     except CheckFailed as failed:

@@ -40,15 +40,11 @@ class Session:
     def __enter__(self) -> Self:
         """Raises `SessionError` if no namespace can be made on the server."""
         try:
-            answer = self.client.call("create_namespace", self.root, {})
-        except CheckFailed as error:
-            self.client.close()
-            raise SessionError(f"{self.client.url}: {error}") from error
-        if not answer.is_success:
-            self.client.close()
-            raise SessionError(f"{self.client.url}: the kit cannot make its namespace\n{answer.exchange.render()}")
-        try:
+            self._make_root()
             self._discover()
+        except SessionError:
+            self.client.close()
+            raise
         except BaseException:
             self.close()
             raise
@@ -62,17 +58,16 @@ class Session:
     def close(self) -> None:
         """Remove the kit's namespace and all below it, and close the connections.
 
-        Raises `SessionError` if something is left.
+        An interrupt is passed on after the removal, a second one at once. Raises `SessionError` if something is left.
         """
         try:
-            self.remove(self.root)
-            left = self.client.call("namespace_exists", self.root)
-        except CheckFailed as error:
-            raise SessionError(f"namespace {self.root[0]} was not removed: {error}") from error
+            try:
+                self._remove_root()
+            except KeyboardInterrupt:
+                self._remove_root()
+                raise
         finally:
             self.client.close()
-        if left.is_success:
-            raise SessionError(f"namespace {self.root[0]} was not removed, it holds what the server does not drop")
 
     def new_space(self) -> list[str]:
         """A fresh namespace below the kit's own."""
@@ -97,6 +92,23 @@ class Session:
         for made in list(self.client.made):
             if made[: len(space)] == tuple(space):
                 del self.client.made[made]
+
+    def _make_root(self) -> None:
+        try:
+            answer = self.client.call("create_namespace", self.root, {})
+        except CheckFailed as error:
+            raise SessionError(f"{self.client.url}: {error}") from error
+        if not answer.is_success:
+            raise SessionError(f"{self.client.url}: the kit cannot make its namespace\n{answer.exchange.render()}")
+
+    def _remove_root(self) -> None:
+        try:
+            self.remove(self.root)
+            left = self.client.call("namespace_exists", self.root)
+        except CheckFailed as error:
+            raise SessionError(f"namespace {self.root[0]} was not removed: {error}") from error
+        if left.is_success:
+            raise SessionError(f"namespace {self.root[0]} was not removed, it holds what the server does not drop")
 
     def _made_below(self, space: Sequence[str]) -> list[tuple[str, ...]]:
         """The namespaces below `space` that this client made and has not dropped, whether or not they are listed."""

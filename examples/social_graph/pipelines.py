@@ -199,7 +199,8 @@ class LikeStream:
         finally:
             self._over.set()
             with self._busy:
-                query.stop()
+                pass  # waits for the micro-batch in progress; those after it do nothing
+            query.stop()  # without the lock: it waits for the last of them, which takes the lock
         error = query.exception()
         if error is not None:
             raise error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -10,10 +11,12 @@ import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import h11
 import httpx
 import pytest
 
 from namespace_tck import ALL, Check, Promise, Session, SessionError, run_check
+from namespace_tck.command import run
 from namespace_tck.junit import write_junit
 from namespace_tck.runner import Outcome, Result
 from namespace_tck.trial import Trial
@@ -143,6 +146,34 @@ def test_what_was_made_is_removed_after_an_interrupt(own: ServerProcess, number:
     assert process.returncode == 130
     assert "interrupted after" in out
     assert namespaces(own.url) == []
+
+
+def test_what_was_made_is_removed_after_an_interrupt_within_an_exchange(
+    own: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that is interrupted while it gets ready for its next request cannot send another one."""
+    complete = h11.Connection.start_next_cycle
+    done = itertools.count()
+    interrupted: int | None = None
+
+    def interrupt(connection: h11.Connection) -> None:
+        if next(done) == interrupted:
+            raise KeyboardInterrupt
+        complete(connection)
+
+    monkeypatch.setattr(h11.Connection, "start_next_cycle", interrupt)
+    checks = ["create_namespace.*"]
+    assert run(own.url, (), checks, None, lambda _: None) == 0
+    total = next(done)
+    for interrupted in (0, 1, total // 2, total - 10, total - 1):
+        done = itertools.count()
+        printed: list[str] = []
+
+        assert run(own.url, (), checks, None, printed.append) == 130
+
+        assert next(done) > interrupted + 1
+        assert any(line.startswith("interrupted after") for line in printed)
+        assert namespaces(own.url) == []
 
 
 def _children(url: str) -> int:
