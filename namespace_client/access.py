@@ -147,7 +147,10 @@ class CatalogAccess:
             raise CommitRejected(f"{'$'.join(table_id)} has no branch {branch!r}", code=BRANCH_NOT_FOUND)
         head = int(versions[0]["version"]) if versions else None
         properties, storage_options = (dict(table.get(key) or {}) for key in ("properties", "storage_options"))
-        return TableState(table_id, str(table["location"]), head, properties, branch, storage_options)
+        identity = _identity(versions[0]) if versions else None
+        return TableState(
+            table_id, str(table["location"]), head, properties, branch, storage_options, identity=identity
+        )
 
     def pins(self, version: int | None = None) -> CatalogPins:
         """All tables and their versions in one catalog version, the newest if None."""
@@ -223,3 +226,9 @@ def _worth_repeating(reply: CommittedBatch | Reply) -> bool:
     if isinstance(reply, BatchRejected):
         return isinstance(reply.error, CatalogUnavailable)
     return isinstance(reply, (BatchNotSent, BatchUnknown))
+
+
+def _identity(version: Json) -> str | None:
+    """What the catalog says of a version's manifest: its bytes and the time of its commit."""
+    size = version.get("manifest_size")
+    return None if size is None else f"{size} bytes, {version.get('timestamp_millis')} ms"

@@ -27,6 +27,9 @@ class TableState:
         branch: Name of the branch, None for the main branch.
         storage_options: Options of Lance that the catalog hands out for the table, temporary credentials among them.
         layout: Digest of the layout of the version (`lance_core.format.layout`), None if it is not known.
+        identity: What tells the version from another one that has its place and number: a branch is deleted and made
+            again, other files replace a table that is not registered. None if it is not known. Identities that a
+            server finds and those that a client finds are not comparable.
     """
 
     id: TableId
@@ -36,6 +39,7 @@ class TableState:
     branch: str | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     layout: bytes | None = field(default=None, repr=False, compare=False)
+    identity: str | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,4 +23,4 @@ class OpenTables:
         changes = TableChanges(table, options)
         if table.version is None:
             raise InvalidCall(f"{changes.name} has no version yet: create it")
-        return self._open.find((changes.uri, table.version), changes.dataset)
+        return self._open.find((changes.uri, table.version, changes.identity), changes.dataset)

@@ -97,6 +97,14 @@ class TableChanges:
         return self._base
 
     @property
+    def identity(self) -> str:
+        """The identity of the base version, which there is: see `TableState.identity`."""
+        if self.state.identity is not None:
+            return self.state.identity
+        assert self.base is not None
+        return self.base.identity.sha256
+
+    @property
     def uri(self) -> str:
         """The root of the table or of the branch."""
         if self.state.branch is None:
@@ -137,7 +145,7 @@ class TableChanges:
         """A read-only dataset of the base version with the steps applied."""
         if not self.steps and self.state.version is not None:
             if self._published is None:
-                self._published = staging.open_version(self.uri, self.state.version, self.options)
+                self._published = staging.open_version(self.uri, self.state.version, self.identity, self.options)
             return self._published
         head = self.require_head()
         if self._local is None or self._local[0] is not head:
@@ -153,16 +161,19 @@ class TableChanges:
     def dataset_at(self, version: int, branch: str | None) -> lance.LanceDataset:
         """A read-only dataset of a published version."""
         uri = self.state.uri if branch is None else f"{self.state.uri}/{BRANCHES_DIRECTORY}/{branch}"
-        return staging.open_version(uri, version, self.options)
+        return staging.open_version(uri, version, self._read(version, branch).identity.sha256, self.options)
 
     def version(self, number: int) -> ManifestFile:
         """The manifest of a published version; its fragments stay encoded until they are asked for.
 
         Raises `ReferenceNotFound`, `UnsupportedFeature`.
         """
-        _, file = read_version(self.store, branch_base("", self.state.branch), number, lazily=True)
+        file = self._read(number, self.state.branch)
         check_readable(file.outline)
         return file
+
+    def _read(self, number: int, branch: str | None) -> ManifestFile:
+        return read_version(self.store, branch_base("", branch), number, lazily=True)[1]
 
     def tag(self, name: str) -> tuple[str | None, int]:
         """The branch and the version of a tag. Raises `ReferenceNotFound`."""

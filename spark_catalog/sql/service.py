@@ -157,7 +157,7 @@ class CatalogService:
         if state.version is None:
             raise InvalidStatement(f"{DELIMITER.join(path)} is declared and has no version yet")
         self.versions.remember(state)
-        file = self.versions.manifest(path, state.uri, None, state.version)
+        file = self.versions.manifest(path, state.uri, None, state.version, state.identity)
         return describe(state, file, at=head, steps=0, properties=state.properties)
 
     def drop_table(self, session: Session, _statement: str | None, table: list[str], purge: bool = False) -> bool:

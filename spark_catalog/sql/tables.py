@@ -41,7 +41,7 @@ class Versions:
         self._describe = describe
         self._given = dict(storage_options)
         self._handed_out: OrderedDict[str, Mapping[str, str]] = OrderedDict()
-        self._read: OrderedDict[tuple[str, str | None, int], ManifestFile] = OrderedDict()
+        self._read: OrderedDict[tuple[str, str | None, int, str], ManifestFile] = OrderedDict()
         self._lock = threading.Lock()
 
     def remember(self, state: TableState) -> None:
@@ -68,9 +68,13 @@ class Versions:
                 return state.storage_options
         return found or {}
 
-    def manifest(self, table: TableId, uri: str, branch: str | None, version: int) -> ManifestFile:
-        """The manifest of a version. Versions of one location never change."""
-        key = (uri, branch, version)
+    def manifest(
+        self, table: TableId, uri: str, branch: str | None, version: int, identity: str | None = None
+    ) -> ManifestFile:
+        """The manifest of a version. It is kept by its identity: another version may take its place and number."""
+        if identity is None:
+            return self.changes(uri, branch, version, table).version(version)
+        key = (uri, branch, version, identity)
         with self._lock:
             found = self._read.get(key)
         if found is None:
@@ -103,6 +107,7 @@ def describe(
         "uri": state.uri,
         "branch": state.branch,
         "version": file.version,
+        "identity": state.identity,
         "steps": steps,
         "at": at,
     }
@@ -143,7 +148,7 @@ def resolve(versions: Versions, transaction: SqlTransaction | None, ref: Json) -
     steps = int(ref["steps"])
     options = versions.storage_options(tuple(ref["table"]), ref["uri"])
     if not steps:
-        file = versions.manifest(tuple(ref["table"]), ref["uri"], ref["branch"], int(ref["version"]))
+        file = versions.manifest(tuple(ref["table"]), ref["uri"], ref["branch"], int(ref["version"]), ref["identity"])
         return TableVersion(uri, file.version, options), file
     changes = None if transaction is None else transaction.find(tuple(ref["table"]))
     if changes is None or len(changes.steps) < steps or changes.state.uri != ref["uri"]:

@@ -95,7 +95,7 @@ def _at_time(service: CatalogService, path: TableId, head: int, timestamp: int) 
 def _described(service: CatalogService, state: TableState, at: int) -> Json:
     assert state.version is not None
     try:
-        file = service.versions.manifest(state.id, state.uri, state.branch, state.version)
+        file = service.versions.manifest(state.id, state.uri, state.branch, state.version, state.identity)
     except (OSError, ValueError, LookupError, CommitRejected) as error:
         raise InvalidStatement(f"{DELIMITER.join(state.id)}: version {state.version}: {error}") from error
     return describe(state, file, at=at, steps=0, properties=state.properties, read_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
@@ -44,15 +45,46 @@ _INDEX_CACHE: Final = 192 << 20
 _METADATA_CACHE: Final = 64 << 20
 
 
-@cache
-def _session() -> lance.Session:
-    """One bounded cache of indices and metadata for all handles of this process."""
-    return lance.Session(index_cache_size_bytes=_INDEX_CACHE, metadata_cache_size_bytes=_METADATA_CACHE)
+_MOST_VERSIONS: Final = 10_000
 
 
-def open_version(uri: str, version: int, options: Mapping[str, str]) -> lance.LanceDataset:
-    """A read-only handle on a published version. `uri` is the root of the table or of the branch."""
-    return ReadOnlyTable(uri, version=version, storage_options=dict(options) or None, session=_session())
+class _Caches:
+    """One bounded cache of indices and metadata for all handles of this process. Thread-safe.
+
+    Pylance keeps a part of it by the URI and the number of a version. Another version may take both, so the cache is
+    given up when that is seen.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._identities: dict[tuple[str, int], str] = {}
+        self._session = self._new()
+
+    def session(self, uri: str, version: int, identity: str) -> lance.Session:
+        """The cache, for a version with this identity."""
+        with self._lock:
+            known = self._identities.get((uri, version), identity)
+            if known != identity or len(self._identities) >= _MOST_VERSIONS:
+                self._identities.clear()
+                self._session = self._new()
+            self._identities[uri, version] = identity
+            return self._session
+
+    @staticmethod
+    def _new() -> lance.Session:
+        return lance.Session(index_cache_size_bytes=_INDEX_CACHE, metadata_cache_size_bytes=_METADATA_CACHE)
+
+
+_caches = cache(_Caches)
+
+
+def open_version(uri: str, version: int, identity: str, options: Mapping[str, str]) -> lance.LanceDataset:
+    """A read-only handle on a published version. `uri` is the root of the table or of the branch.
+
+    `identity` tells the version from another one that has or had its place and number.
+    """
+    session = _caches().session(uri, version, identity)
+    return ReadOnlyTable(uri, version=version, storage_options=dict(options) or None, session=session)
 
 
 def open_local(uri: str, file: ManifestFile, options: Mapping[str, str]) -> lance.LanceDataset:

@@ -28,4 +28,7 @@ def table_at_version(context: ReadContext, request: Request) -> TableState:
     if entry is not None and not context.is_promoted(entry):
         context.catalog.promoter.promote([entry], context.catalog.table.current)
     uri = context.naming.object_uri(table.location)
-    return TableState(table.id, uri, None if entry is None else entry.version, dict(table.properties), branch)
+    properties = dict(table.properties)
+    if entry is None:
+        return TableState(table.id, uri, None, properties, branch)
+    return TableState(table.id, uri, entry.version, properties, branch, identity=entry.sha256 or None)

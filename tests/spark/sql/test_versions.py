@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import httpx
+import lance
 import pyarrow as pa
 import pytest
 from lance.fragment import write_fragments
 from pyspark.sql import SparkSession
 
+from spark_catalog import CatalogServer
 from spark_catalog.sql.requirements import has_transactions, spark_version
 from spark_catalog.tables.types import spark_schema, with_offsets
 
@@ -21,6 +25,24 @@ def test_the_catalog_has_transactions_where_spark_has_them(sql: SparkSession) ->
     catalog = sql.conf.get("spark.sql.catalog.lance").rpartition(".")[2]
     assert catalog == ("LanceTransactionalCatalog" if has_transactions() else "LanceCatalog")
     assert sql.sql("SHOW NAMESPACES IN lance").columns == ["namespace"]
+
+
+def test_rows_of_a_table_that_took_the_place_of_another(
+    sql: SparkSession, ns: str, catalog: CatalogServer, server_url: str
+) -> None:
+    """Both have the same location and the same number of versions: what is known of the first is not used."""
+    name = ns.removeprefix("lance.")
+    uri = Path(catalog.state().root.removeprefix("file://"), f"{name}-moved")
+    route = f"{server_url}/v1/table/{name}$t"
+    for first in (10, 20):
+        shutil.rmtree(uri, ignore_errors=True)
+        for number in range(first, first + 2):
+            lance.write_dataset(pa.table({"a": [number], "b": [0]}), uri, mode="append")
+        httpx.post(f"{route}/register", json={"location": uri.name}).raise_for_status()
+        assert sorted(sql.table(f"{ns}.t").collect()) == [(first, 0), (first + 1, 0)]
+        sql.sql(f"UPDATE {ns}.t SET b = 1 WHERE a = {first + 1}")
+        assert sorted(sql.table(f"{ns}.t").collect()) == [(first, 0), (first + 1, 1)]
+        httpx.post(f"{route}/deregister", json={}).raise_for_status()
 
 
 def _without_offsets() -> pa.Array:

@@ -1,0 +1,113 @@
+"""Another version may take the place and the number of one that was read before: its rows are answered then."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import httpx
+import lance
+import pyarrow as pa
+import pytest
+
+from lance_core.format.manifest import parse_manifest_file
+from lance_core.format.naming import NamingScheme, manifest_path
+from table_data import staging
+from table_data.batch_operations import TableState
+from table_data.open_tables import OpenTables
+from table_data.table_changes import TableChanges
+from tests.data.arrow import ARROW, stream
+from tests.data.queried import answered, complete
+
+OLD, NEW = [1, 2, 3], [7, 8, 9, 10]
+
+
+def post(http: httpx.Client, path: str, body: dict[str, Any]) -> Any:
+    response = http.post(path, json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def queried(http: httpx.Client, route: str, column: str, **request: Any) -> list[int]:
+    answer = http.post(f"{route}/query", json=complete({"columns": {"column_names": [column]}, **request}))
+    return sorted(answered(answer).column(column).to_pylist())
+
+
+def write_versions(uri: Path | str, values: list[int], *, stable: bool = True) -> None:
+    """A table with an index, at version 3, instead of what is there."""
+    shutil.rmtree(uri, ignore_errors=True)
+    lance.write_dataset(pa.table({"x": values}), uri, enable_stable_row_ids=stable)
+    lance.dataset(uri).create_scalar_index("x", "BTREE", name="by_x")
+    lance.dataset(uri).delete(f"x = {values[1]}") if values is OLD else lance.dataset(uri).update({"x": "x"}, "x = 10")
+
+
+def test_a_branch_is_deleted_and_made_again(http: httpx.Client, table: str) -> None:
+    for number in (10, 20, 30):
+        post(http, f"{table}/branches/create", {"name": "b"})
+        body = stream(pa.table({"a": [number], "s": ["new"]}))
+        answer = http.post(f"{table}/insert", params={"branch": "b"}, content=body, headers=ARROW)
+        assert answer.json()["version"] == 2
+        for _ in range(2):  # by each process that reads
+            assert queried(http, table, "a", branch="b") == [1, 2, number]
+        assert post(http, f"{table}/count_rows", {"branch": "b", "predicate": f"a = {number}"}) == 1
+        changed = {"branch": "b", "predicate": f"a = {number}", "updates": [["a", "a + 1"]]}
+        assert post(http, f"{table}/update", changed)["updated_rows"] == 1
+        assert queried(http, table, "a", branch="b") == [1, 2, number + 1]
+        assert post(http, f"{table}/delete", {"branch": "b", "predicate": f"a = {number + 1}"})["version"] == 4
+        assert queried(http, table, "a", branch="b") == [1, 2]
+        post(http, f"{table}/branches/delete", {"name": "b"})
+
+
+@pytest.mark.parametrize("stable", [True, False])
+def test_other_files_are_registered_at_the_same_location(http: httpx.Client, table: str, stable: bool) -> None:
+    described = post(http, f"{table}/describe", {})
+    place = f"moved-{Path(described['location']).name}"
+    uri = Path(described["location"].removeprefix("file://")).with_name(place)
+    route = f"{table}-registered"
+    for values in (OLD, NEW, OLD):
+        write_versions(uri, values, stable=stable)
+        post(http, f"{route}/register", {"location": place})
+        kept = [value for value in values if value != 2]
+        for _ in range(2):
+            assert queried(http, route, "x") == kept
+            assert queried(http, route, "x", filter=f"x = {values[0]}") == [values[0]]
+            for value in (*OLD, *NEW):
+                assert post(http, f"{route}/count_rows", {"predicate": f"x = {value}"}) == kept.count(value)
+        updated = {"predicate": f"x > {values[0]}", "updates": [["x", "x + 100"]]}
+        assert post(http, f"{route}/update", updated)["updated_rows"] == len(kept) - 1
+        assert queried(http, route, "x") == [kept[0], *(value + 100 for value in kept[1:])]
+        post(http, f"{route}/deregister", {})
+
+
+def state_of(uri: str, *, known: bool) -> TableState:
+    file = parse_manifest_file(Path(manifest_path(uri, 3, NamingScheme.V2)).read_bytes())
+    return TableState(("t",), uri, 3, identity=file.identity.sha256 if known else None)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_pylance_keeps_of_a_version_is_not_used_for_another(tmp_path: Path, known: bool) -> None:
+    """It keeps the addresses of rows with stable ids by the URI and the number of a version alone."""
+    uri, tables = str(tmp_path / "t"), OpenTables()
+    for values in (OLD, NEW):
+        write_versions(uri, values)
+        state = state_of(uri, known=known)
+        opened = [
+            tables.open(state, {}),
+            TableChanges(state, {}).dataset(),
+            TableChanges(state, {}).dataset_at(3, None),
+        ]
+        for dataset in opened:
+            assert dataset.scanner(with_row_id=True).to_table().num_rows == (2 if values is OLD else 4)
+            for value in (*OLD, *NEW):
+                assert dataset.count_rows(f"x = {value}") == (value in values and value != 2), value
+
+
+def test_a_version_that_is_known_stays_open(tmp_path: Path) -> None:
+    uri, tables = str(tmp_path / "t"), OpenTables()
+    write_versions(uri, OLD)
+    state = state_of(uri, known=True)
+    assert tables.open(state, {}) is tables.open(state, {})
+    first, again, other = (staging.open_version(uri, 3, identity, {}) for identity in ("a", "a", "b"))
+    assert first.session().is_same_as(again.session())
+    assert not first.session().is_same_as(other.session())
