@@ -91,9 +91,10 @@ class TableChanges:
 
     @property
     def base(self) -> ManifestFile | None:
-        """The version at the begin of the transaction."""
+        """The version at the begin of the transaction. Raises `VersionGone` if another one took its place."""
         if self._base is None and self.state.version is not None:
             self._base = self.version(self.state.version)
+            self._require_one_version()
         return self._base
 
     @property
@@ -142,10 +143,11 @@ class TableChanges:
             self._read_before_reset = True
 
     def dataset(self) -> lance.LanceDataset:
-        """A read-only dataset of the base version with the steps applied."""
+        """A read-only dataset of the base version with the steps applied. Raises as `base` does."""
         if not self.steps and self.state.version is not None:
             if self._published is None:
                 self._published = staging.open_version(self.uri, self.state.version, self.identity, self.options)
+                self._require_one_version()
             return self._published
         head = self.require_head()
         if self._local is None or self._local[0] is not head:
@@ -171,6 +173,17 @@ class TableChanges:
         file = self._read(number, self.state.branch)
         check_readable(file.outline)
         return file
+
+    def _require_one_version(self) -> None:
+        """What is computed on the dataset is applied to the manifest, which was read by the same name."""
+        if self._base is None or self._published is None:
+            return
+        read, opened = self._base.timestamp_ns, staging.commit_time(self._published)
+        if read != opened:
+            raise VersionGone(
+                f"{self.name}: version {self.state.version} was replaced while it was read: its manifest was committed "
+                f"at {read} ns, its dataset at {opened} ns"
+            )
 
     def _read(self, number: int, branch: str | None) -> ManifestFile:
         return read_version(self.store, branch_base("", branch), number, lazily=True)[1]

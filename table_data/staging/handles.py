@@ -87,6 +87,11 @@ def open_version(uri: str, version: int, identity: str, options: Mapping[str, st
     return ReadOnlyTable(uri, version=version, storage_options=dict(options) or None, session=session)
 
 
+def commit_time(dataset: lance.LanceDataset) -> int:
+    """When the version that is open was committed, in nanoseconds since the epoch. Nothing is read."""
+    return int(dataset._ds.current_version()["timestamp"])  # noqa: SLF001 - the public method rounds, to local time
+
+
 def open_local(uri: str, file: ManifestFile, options: Mapping[str, str]) -> lance.LanceDataset:
     """A read-only handle on a version that exists only in this process. Indices are not visible through it."""
     return ReadOnlyTable(uri, serialized_manifest=serialized_manifest(file), storage_options=dict(options) or None)

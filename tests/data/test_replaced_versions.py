@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
 from table_data import staging
 from table_data.batch_operations import TableState
+from table_data.errors import VersionGone
 from table_data.open_tables import OpenTables
+from table_data.staging.matching import ADDRESS, matching_addresses
+from table_data.staging.row_sets import RowSet
 from table_data.table_changes import TableChanges
 from tests.data.arrow import ARROW, stream
 from tests.data.queried import answered, complete
@@ -111,3 +115,41 @@ def test_a_version_that_is_known_stays_open(tmp_path: Path) -> None:
     first, again, other = (staging.open_version(uri, 3, identity, {}) for identity in ("a", "a", "b"))
     assert first.session().is_same_as(again.session())
     assert not first.session().is_same_as(other.session())
+
+
+@pytest.mark.parametrize("first", ["dataset", "manifest"])
+def test_a_version_that_is_replaced_while_it_is_read(tmp_path: Path, first: str) -> None:
+    """Rows are found in the dataset and deleted in the manifest, which are read by the same name."""
+    uri = str(tmp_path / "t")
+    write_versions(uri, OLD)
+    changes = TableChanges(state_of(uri, known=True), {})
+    steps: list[Callable[[], object]] = [changes.dataset, changes.require_head]
+    if first == "manifest":
+        steps.reverse()
+    steps[0]()
+    write_versions(uri, NEW)
+    with pytest.raises(VersionGone, match="version 3 was replaced while it was read"):
+        steps[1]()
+
+
+def test_an_update_of_a_version_that_is_replaced_changes_nothing(http: httpx.Client, table: str) -> None:
+    """The files of a branch that was made again are those of other rows, under the same numbers."""
+    described = post(http, f"{table}/describe", {})
+    insert = {"params": {"branch": "b"}, "headers": ARROW}
+
+    def make(number: int) -> None:
+        post(http, f"{table}/branches/create", {"name": "b"})
+        http.post(f"{table}/insert", content=stream(pa.table({"a": [number], "s": ["new"]})), **insert)
+
+    make(10)
+    changes = TableChanges(TableState(("w", "t"), described["location"], 2, {}, "b", identity="known"), {})
+    dataset = changes.dataset()
+    rows = RowSet()
+    for batch in matching_addresses(dataset, "a = 10"):
+        rows.add(batch.column(ADDRESS).to_numpy())
+    post(http, f"{table}/branches/delete", {"name": "b"})
+    make(20)
+    assert len(rows) == 1
+    with pytest.raises(VersionGone):
+        changes.files.delete_rows(changes.require_head().outline, rows.by_fragment)
+    assert queried(http, table, "a", branch="b") == [1, 2, 20]
