@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import lance
+import pyarrow as pa
 
 from table_data.pylance_errors import explained
 
@@ -78,13 +79,14 @@ class PinnedTable:
         return found
 
 
-def content_digest(fragments: list[FragmentMetadata], manifest: bytes | None = None) -> str:
-    """Digest of the names of all files of a version, and of its manifest if it is not published."""
+def content_digest(schema: pa.Schema, fragments: list[FragmentMetadata], manifest: bytes | None = None) -> str:
+    """Digest of the columns and of the names of all files of a version, and of its manifest if it is not published."""
     digest = blake2b(manifest or b"", digest_size=12)
+    digest.update(schema.serialize())
     for fragment in fragments:
         digest.update(str(fragment.id).encode())
         for file in fragment.files:
-            digest.update(file.path.encode())
+            digest.update(f"{file.path} {file.fields}".encode())
         if fragment.deletion_file is not None:
             digest.update(fragment.deletion_file.path(fragment.id).encode())
     return digest.hexdigest()

@@ -91,7 +91,7 @@ def plan_scan(
         rows = min(rows, scan.nearest.k)
     total = max(1, sum(size.rows for size in sizes))
     stored_bytes = sum(size.bytes for size in sizes) * rows // total
-    pinned = replace(table, content=content_digest(fragments, table.manifest))
+    pinned = replace(table, content=content_digest(dataset.schema, fragments, table.manifest))
     return PlannedScan(
         pinned, scan, spark_schema(stored), tuple(splits), rows, max(rows * row_width(stored), stored_bytes)
     )

@@ -109,6 +109,17 @@ def test_a_version_that_is_not_published_is_read_by_its_manifest(spark: SparkSes
     assert read_pinned(spark, PinnedTable(uri, 1, manifest=manifest)).count() == 3
 
 
+def test_a_branch_that_is_made_again_has_other_columns(uri: str) -> None:
+    """It has the files of its table, as the one before it had, and the same number."""
+    lance.write_dataset(pa.table({"a": [1], "b": [2]}), uri)
+    for renamed, value in (("a", 1), ("b", 2)):
+        branch = lance.dataset(uri).create_branch("x")
+        branch.alter_columns({"path": renamed, "name": "v"})
+        planned = plan_scan(PinnedTable(f"{uri}/tree/x", branch.version), Scan(columns=("v",)))
+        assert planned.table.opened().to_table(columns=["v"])["v"].to_pylist() == [value]
+        lance.dataset(uri).branches.delete("x")
+
+
 def test_digits_below_a_microsecond_are_dropped(spark: SparkSession, uri: str) -> None:
     lance.write_dataset(pa.table({"x": pa.array([1999], pa.timestamp("ns", "UTC"))}), uri)
     assert read_pinned(spark, PinnedTable(uri, 1)).toArrow()["x"].cast(pa.int64()).to_pylist() == [1]

@@ -26,6 +26,7 @@ from namespace_server.directory.committing.record_expiry import RecordRetention,
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.errors import CatalogDamaged
+from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
@@ -164,8 +165,9 @@ class Sweeper:
         return not last
 
     def _is_root_removed(self) -> bool:
+        """Whether the catalog of a local root is gone. A sweep in progress may have left a file below the root."""
         store = self._store.innermost
-        if not isinstance(store, LocalStore) or Path(store.root).exists():
+        if not isinstance(store, LocalStore) or Path(store.root, MANIFEST_TABLE).exists():
             return False
         try:
             return bool(self._table.current.version)

@@ -73,9 +73,28 @@ def test_a_root_that_is_removed(tmp_path: Path) -> None:
     ground.catalog.sweep()
     ground.root.rename(tmp_path / "gone")
 
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
-    assert not ground.root.exists()
+    assert not (ground.root / "__manifest").exists()
+    ground.namespace.close()
+
+
+def test_a_root_that_is_removed_during_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ground = Ground(tmp_path / "root", options=BUSY)
+    gone = threading.Event()
+
+    def write_late(_: object) -> None:
+        if not gone.is_set():
+            ground.root.rename(tmp_path / "gone")
+            gone.set()
+        (ground.root / "_staging").mkdir(parents=True, exist_ok=True)
+
+    monkeypatch.setattr(ground.catalog.sweeper._lost_version, "compare", write_late)
+    thread = thread_of(ground)
+
+    thread.join(60)
+    assert gone.is_set()
+    assert not thread.is_alive()
     ground.namespace.close()
 
 
