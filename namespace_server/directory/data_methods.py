@@ -46,7 +46,7 @@ class CatalogTables:
             snapshot = self._catalog.reconciled_snapshot((requests.table_id(request), requests.branch(request)))
         else:
             snapshot = self._catalog.snapshot()
-        table = table_at_version(ReadContext(self._catalog, snapshot), request)
+        table = table_at_version(ReadContext(self._catalog, snapshot, pinned=at is not None), request)
         return replace(table, layout=self._layout_of(table)) if layout else table, snapshot.version
 
     def _layout_of(self, table: TableState) -> bytes | None:

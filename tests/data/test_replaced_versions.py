@@ -84,6 +84,25 @@ def test_other_files_are_registered_at_the_same_location(http: httpx.Client, tab
         post(http, f"{route}/deregister", {})
 
 
+def test_what_was_replaced_is_not_read_at_an_earlier_catalog_version(http: httpx.Client, table: str) -> None:
+    uri = Path(post(http, f"{table}/describe", {})["location"].removeprefix("file://")).with_name(f"old-{table[-20:]}")
+    route = f"{table}-registered"
+    write_versions(uri, OLD)
+    post(http, f"{route}/register", {"location": uri.name})
+    pinned = {"x-lance-catalog-version": str(http.get("/v1/catalog").json()["version"])}
+    assert http.post(f"{route}/count_rows", json={}, headers=pinned).json() == 2
+    post(http, f"{route}/deregister", {})
+    write_versions(uri, NEW)
+    post(http, f"{route}/register", {"location": uri.name})
+    assert http.post(f"{route}/count_rows", json={}).json() == 4
+    query = complete({"columns": {"column_names": ["x"]}})
+    for operation, body in (("count_rows", {}), ("stats", {}), ("query", query), ("query", {**query, "version": 3})):
+        answer = http.post(f"{route}/{operation}", json=body, headers=pinned)
+        assert answer.status_code == 404, answer.text
+        assert answer.json()["code"] == 11
+    assert queried(http, route, "x") == NEW
+
+
 def state_of(uri: str, *, known: bool) -> TableState:
     file = parse_manifest_file(Path(manifest_path(uri, 3, NamingScheme.V2)).read_bytes())
     return TableState(("t",), uri, 3, identity=file.identity.sha256 if known else None)

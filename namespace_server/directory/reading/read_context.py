@@ -87,21 +87,24 @@ class ReadContext:
         return self._catalog
 
     def is_deleted(self, entry: VersionEntry) -> bool:
-        """Whether an earlier catalog version is read, and the branch of this row was deleted since (B2).
+        """Whether an earlier catalog version is read, and the files of this row were removed since.
 
-        Its files are gone, and those of a branch that was made again under its name are others.
+        Those of a deleted branch (B2) are gone, and those of one that was made again under its name are others; as are
+        those that a table has after it was deregistered and registered again at the same location.
         """
-        if not self.pinned or entry.branch is None:
+        if not self.pinned:
             return False
         newest = self._catalog.table.current
         table_id = newest.table_at(entry.location)
         if table_id is None:
             return False
-        if newest.top(table_id, entry.branch) is None:
+        if entry.branch is not None and newest.top(table_id, entry.branch) is None:
             return True
         row = newest.version_entry(table_id, entry.branch, entry.version)
         if row is not None:
             return row.sha256 != entry.sha256
+        if entry.branch is None:
+            return False
         return self.catalog.is_vacant(entry.canonical_path)
 
     def is_promoted(self, entry: VersionEntry) -> bool:

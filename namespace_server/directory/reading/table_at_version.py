@@ -23,6 +23,9 @@ def table_at_version(context: ReadContext, request: Request) -> TableState:
     entry = table_versions.find(context, table, branch, version)
     if entry is None and version is not None:
         raise TableVersionNotFoundError(f"table {join(table.id)}: version {version} does not exist")
+    head = None if entry is not None or branch is not None else context.about(table.id).head(table.id, None)
+    if head is not None:
+        raise TableVersionNotFoundError(f"table {join(table.id)}: version {head.version} was replaced by another one")
     if entry is None and branch is not None:
         raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
     if entry is not None and not context.is_promoted(entry):
