@@ -20,7 +20,8 @@ LATER = timedelta(days=30)
 """Looked at so much later, no file is too young."""
 Rows = dict[tuple[str, int], list[str]]
 
-_JUDGED = re.compile(r"(?:data|_deletions|_indices|_transactions)/.+")
+_JUDGED = re.compile(r"(?:data|_deletions|_indices|_transactions)/(?!(?:.+/)?\.tmp\w+$).+")
+"""Temporary files of pylance, `.tmpXXXXXX`, have unknown names: a process that is killed while it writes leaves one."""
 _STAGED = re.compile(r"_versions/.+\.manifest-.+")
 
 
