@@ -98,14 +98,12 @@ class ReadContext:
         table_id = newest.table_at(entry.location)
         if table_id is None:
             return False
-        if entry.branch is not None and newest.top(table_id, entry.branch) is None:
-            return True
         row = newest.version_entry(table_id, entry.branch, entry.version)
         if row is not None:
             return row.sha256 != entry.sha256
         if entry.branch is None:
             return False
-        return self.catalog.is_vacant(entry.canonical_path)
+        return newest.top(table_id, entry.branch) is None or self.catalog.is_vacant(entry.canonical_path)
 
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the canonical file of a version is known to be the row's. Once it is, it stays so."""

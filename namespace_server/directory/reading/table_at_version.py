@@ -21,17 +21,18 @@ def table_at_version(context: ReadContext, request: Request) -> TableState:
     table = table_versions.require_table(context, request)
     branch, version = requests.branch(request), requests.integer(request, "version")
     entry = table_versions.find(context, table, branch, version)
-    if entry is None and version is not None:
-        raise TableVersionNotFoundError(f"table {join(table.id)}: version {version} does not exist")
-    head = None if entry is not None or branch is not None else context.about(table.id).head(table.id, None)
-    if head is not None:
-        raise TableVersionNotFoundError(f"table {join(table.id)}: version {head.version} was replaced by another one")
-    if entry is None and branch is not None:
-        raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
-    if entry is not None and not context.is_promoted(entry):
-        context.catalog.promoter.promote([entry], context.catalog.table.current)
-    uri = context.naming.object_uri(table.location)
-    properties = dict(table.properties)
+    uri, properties = context.naming.object_uri(table.location), dict(table.properties)
     if entry is None:
-        return TableState(table.id, uri, None, properties, branch)
+        if version is not None:
+            raise TableVersionNotFoundError(f"table {join(table.id)}: version {version} does not exist")
+        if branch is not None:
+            raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
+        head = context.about(table.id).head(table.id, None)
+        if head is not None:
+            raise TableVersionNotFoundError(
+                f"table {join(table.id)}: version {head.version} was replaced by another one"
+            )
+        return TableState(table.id, uri, None, properties)
+    if not context.is_promoted(entry):
+        context.catalog.promoter.promote([entry], context.catalog.table.current)
     return TableState(table.id, uri, entry.version, properties, branch, identity=entry.sha256 or None)
