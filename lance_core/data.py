@@ -1,7 +1,7 @@
 """Encodes, decodes and describes rows through pylance. Never commits to a table.
 
 The only module of the engine that imports pylance. Private or undocumented parts of pylance are used in one place each:
-the schema conversion of `LanceSchema`, and the in-memory store of `LanceFileSession`.
+the schema conversion of `LanceSchema`, the in-memory store of `LanceFileSession`, the exact commit time of a version.
 """
 
 from __future__ import annotations
@@ -273,3 +273,8 @@ def _set_sequence(message: pb.DataFragment, name: str, sequence: Mapping[str, An
         else:
             external = pb.ExternalFile(path=value["path"], offset=value["offset"], size=value["size"])
             getattr(message, f"external_{name}").CopyFrom(external)
+
+
+def commit_time(dataset: lance.LanceDataset) -> int:
+    """When the version that is open was committed, in nanoseconds since the epoch. Nothing is read."""
+    return int(dataset._ds.current_version()["timestamp"])  # noqa: SLF001 - the public method rounds, to local time

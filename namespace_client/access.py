@@ -19,7 +19,7 @@ from namespace_client.wire import (
     batch_request,
     committed_batch,
 )
-from table_data.batch_operations import BatchOperation, Json, TableId, TableState
+from table_data.batch_operations import BatchOperation, Json, TableId, TableState, VersionIdentity
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
@@ -117,19 +117,23 @@ class CatalogAccess:
         answer = self._backend.ask("describe_catalog", {})
         return CatalogHead(str(answer["root"]).rstrip("/"), int(answer["version"]))
 
-    def table(self, table_id: TableId, *, at: int | None = None, branch: str | None = None) -> TableState | None:
-        """Describe a table or one of its branches.
+    def table(
+        self, table_id: TableId, *, at: int | None = None, branch: str | None = None, version: int | None = None
+    ) -> TableState | None:
+        """Describe a table or one of its branches, at its newest version or at another one.
 
         Args:
             table_id: Path of the table.
             at: Catalog version to read, the newest if None.
             branch: Name of the branch whose version is described, the main branch if None.
+            version: Number of the version, the newest if None.
 
         Returns:
             The table, None if there is no such table.
 
         Raises:
-            CommitRejected: The catalog refused the read; with code 22 if there is no such branch.
+            CommitRejected: The catalog refused the read; with code 22 if there is no such branch, 11 if there is no
+                such version.
             CatalogUnreachable: The catalog did not respond, or without a location.
         """
         request: Json = {"id": list(table_id)}
@@ -141,8 +145,12 @@ class CatalogAccess:
             raise
         if not table.get("location"):
             raise CatalogUnreachable(f"{'$'.join(table_id)}: {self._backend.name} answered a table without a location")
-        request |= {"limit": 1, "descending": True} | ({} if branch is None else {"branch": branch})
-        versions = self._backend.ask("list_table_versions", request, at=at)["versions"]
+        request |= {} if branch is None else {"branch": branch}
+        if version is not None:
+            versions = [self._backend.ask("describe_table_version", request | {"version": version}, at=at)["version"]]
+        else:
+            newest = request | {"limit": 1, "descending": True}
+            versions = self._backend.ask("list_table_versions", newest, at=at)["versions"]
         if branch is not None and not versions:
             raise CommitRejected(f"{'$'.join(table_id)} has no branch {branch!r}", code=BRANCH_NOT_FOUND)
         head = int(versions[0]["version"]) if versions else None
@@ -156,7 +164,10 @@ class CatalogAccess:
         """All tables and their versions in one catalog version, the newest if None."""
         wanted = self.state().version if version is None else version
         answer = self._backend.ask("describe_catalog_version", {"version": wanted})
-        tables = [TableState(tuple(table["id"]), table["location"], table.get("version")) for table in answer["tables"]]
+        tables = [
+            TableState(tuple(table["id"]), table["location"], table.get("version"), identity=_identity(table))
+            for table in answer["tables"]
+        ]
         return CatalogPins(int(answer["version"]), {table.id: table for table in tables})
 
     def ensure_namespace(self, namespace: Sequence[str]) -> None:
@@ -228,7 +239,6 @@ def _worth_repeating(reply: CommittedBatch | Reply) -> bool:
     return isinstance(reply, (BatchNotSent, BatchUnknown))
 
 
-def _identity(version: Json) -> str | None:
-    """What the catalog says of a version's manifest: its bytes and the time of its commit."""
-    size = version.get("manifest_size")
-    return None if size is None else f"{size} bytes, {version.get('timestamp_millis')} ms"
+def _identity(version: Json) -> VersionIdentity | None:
+    sha256, committed_ms = version.get("manifest_sha256"), version.get("timestamp_millis")
+    return None if sha256 is None or committed_ms is None else VersionIdentity(str(sha256), int(committed_ms))

@@ -11,12 +11,13 @@ from lance_namespace_server_client.api.batch import batch_commit_tables
 from lance_namespace_server_client.api.catalog import describe_catalog, describe_catalog_version
 from lance_namespace_server_client.api.namespace import create_namespace
 from lance_namespace_server_client.api.table import describe_table
-from lance_namespace_server_client.api.table_version import list_table_versions
+from lance_namespace_server_client.api.table_version import describe_table_version, list_table_versions
 from lance_namespace_server_client.models import (
     BatchCommitTablesRequest,
     BatchCommitTablesResponse,
     CreateNamespaceRequest,
     DescribeTableRequest,
+    DescribeTableVersionRequest,
     ErrorResponse,
 )
 from lance_namespace_server_client.types import Response, Unset
@@ -122,6 +123,9 @@ _ASK: Mapping[str, _Ask] = {
     ),
     "describe_table": lambda client, request, pin: describe_table.sync_detailed(
         _name(request), client=client, body=DescribeTableRequest.from_dict(request), **pin
+    ),
+    "describe_table_version": lambda client, request, pin: describe_table_version.sync_detailed(
+        _name(request), client=client, body=DescribeTableVersionRequest.from_dict(request), **pin
     ),
     "list_table_versions": lambda client, request, pin: list_table_versions.sync_detailed(
         _name(request), client=client, **{key: request[key] for key in request if key != "id"}, **pin

@@ -16,6 +16,7 @@ from table_data.batch_operations import BatchOperation, Json, TableId, TableStat
 
 TABLE_NOT_FOUND = 4
 TABLE_ALREADY_EXISTS = 5
+TABLE_VERSION_NOT_FOUND = 11
 CONCURRENT_MODIFICATION = 14
 THROTTLED = 21
 BRANCH_NOT_FOUND = 22

@@ -89,7 +89,7 @@ def read_table(
         state = catalog.table(tuple(table_id), at=at) if at else None
     if state is None or state.version is None:
         raise InvalidWrite(f"{'$'.join(table_id)}: no version of it in catalog version {at}")
-    table = PinnedTable(state.uri, state.version, dict(storage_options or state.storage_options))
+    table = PinnedTable.of(state, storage_options or state.storage_options)
     return read_pinned(spark, table, columns=columns, filter=filter, limit=limit)
 
 
@@ -158,7 +158,7 @@ def read_graph(
             elif declared is not None:
                 edges[name] = declared
             versions[name] = state.version
-            table = PinnedTable(state.uri, state.version, options or described.storage_options)
+            table = PinnedTable.of(state, options or described.storage_options)
             frames[name] = read_pinned(spark, table, columns=wanted.get(name), filter=filters.get(name))
     unknown = sorted({*wanted, *filters} - frames.keys())
     if unknown:

@@ -65,36 +65,34 @@ class StageTarget:
         name: Name of the table, for messages.
         uri: Root of the table.
         schema: Arrow schema of the table.
-        read_version: Version that an append is built on. None for a new table and for an overwrite.
-        overwrites: Whether the table has versions although `read_version` is None.
+        version: Version that an append is built on. None for a new table and for an overwrite.
+        overwrites: Whether the table has versions although `version` is None.
         required: Columns in which nulls are refused, nullable or not.
         filled: Columns that may be missing, for nulls.
         storage_options: Options of Lance for the object store of the table.
         max_rows_per_file: Upper bound of the rows in a data file.
         max_bytes_per_file: Size at which a data file is ended.
-        manifest: Manifest of the version `read_version`, if that is not published.
     """
 
     name: str
     uri: str
     schema: pa.Schema
-    read_version: int | None = None
+    version: PinnedTable | None = None
     overwrites: bool = False
     required: tuple[str, ...] = ()
     filled: tuple[str, ...] = ()
     storage_options: Mapping[str, str] = field(default_factory=dict)
     max_rows_per_file: int = FILE_ROWS
     max_bytes_per_file: int = FILE_BYTES
-    manifest: bytes | None = None
 
     @property
     def base(self) -> PinnedTable:
-        """The read version, for readers. Only if there is one."""
-        assert self.read_version is not None
-        return PinnedTable(self.uri, self.read_version, self.storage_options, manifest=self.manifest)
+        """The version that an append is built on. Only if there is one."""
+        assert self.version is not None
+        return self.version
 
     def open(self) -> lance.LanceDataset:
-        """Open the table at the read version."""
+        """Open the version that an append is built on."""
         return self.base.open()
 
 
@@ -197,7 +195,7 @@ def write_files(rows: pa.RecordBatchReader, target: StageTarget) -> list[Fragmen
         "max_bytes_per_file": target.max_bytes_per_file,
         "storage_options": dict(target.storage_options),
     }
-    if target.read_version is not None:
+    if target.version is not None:
         return list(write_fragments(rows, target.open(), mode="append", **options))
     mode = "overwrite" if target.overwrites else "create"
     return list(write_fragments(rows, target.uri, mode=mode, data_storage_version=DATA_STORAGE_VERSION, **options))

@@ -17,6 +17,7 @@ from spark_catalog.changes.merges import StagedMerge
 from spark_catalog.graph import Edge, Node
 from spark_catalog.results import Change
 from spark_catalog.staging import StagedFragments, StageTarget
+from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.row_counts import rows_of
 from spark_catalog.views import VersionRows, fragment_ids, published_rows, staged_rows
 from table_data.descriptions import append_operation, delete_operation, overwrite_operation
@@ -137,9 +138,11 @@ class TableWrite:
         """Where rows are staged on the head, which all calls before have led to."""
         head = self.changes.head
         if head is None:
-            return replace(self.target, schema=schema, read_version=None, manifest=None)
-        manifest = serialized_manifest(head) if self.changes.steps else None
-        return replace(self.target, schema=schema, read_version=head.version, manifest=manifest)
+            return replace(self.target, schema=schema, version=None)
+        base = PinnedTable.published(self.target.uri, head, self.target.storage_options)
+        if self.changes.steps:
+            base = replace(base, committed_ms=None, manifest=serialized_manifest(head))
+        return replace(self.target, schema=schema, version=base)
 
     def settle(self, count: int | None = None) -> None:
         """Apply the first `count` calls, or all of them, to the table. Waits for their jobs; raises as they do."""

@@ -114,7 +114,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 def published_rows(uri: str, file: ManifestFile, options: Mapping[str, str]) -> VersionRows:
     """All rows of a published version."""
-    return _rows(PinnedTable(uri, file.version, options), file, None)
+    return _rows(PinnedTable.published(uri, file, options), file, None)
 
 
 def staged_rows(

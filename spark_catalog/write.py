@@ -126,7 +126,7 @@ class GraphWrite(WriteBlock):
             check_required(table, write.declared, made)
             check_columns(table, df.columns, made)
             exists = write.changes.state.version is not None
-            target = replace(write.target, schema=made, read_version=None, overwrites=exists)
+            target = replace(write.target, schema=made, version=None, overwrites=exists)
 
             def job(_: StageTarget) -> tuple[Staged, ...]:
                 return (stage(df, target, driver_bytes=self._driver_bytes),)

@@ -19,6 +19,7 @@ from spark_catalog.read import tables_in
 from spark_catalog.staging import StageTarget
 from spark_catalog.table_write import TableWrite
 from spark_catalog.tables import types as spark_types
+from spark_catalog.tables.pinned import PinnedTable
 from table_data.batch_operations import TableId, TableState
 from table_data.table_changes import TableChanges
 
@@ -87,7 +88,7 @@ class WrittenTables:
             return None
         changes = self.transaction.changes(self.id(name))
         manifest = changes.require_head().manifest
-        return self._write(name, state, arrow_schema(manifest.fields, manifest.schema_metadata), state.version)
+        return self._write(name, state, arrow_schema(manifest.fields, manifest.schema_metadata))
 
     def find_or_declare(self, name: str, df: DataFrame, schema: pa.Schema | None, *, replaces: bool) -> TableWrite:
         """The table for a call with rows. A table that is not in the catalog is declared, and created by the batch.
@@ -106,9 +107,9 @@ class WrittenTables:
         if state is None:
             properties = declared.properties() if declared is not None else {}
             state = self.transaction.declare(self.id(name), properties=properties)
-        return self._write(name, state, made, None)
+        return self._write(name, state, made)
 
-    def _write(self, name: str, state: TableState, schema: pa.Schema, version: int | None) -> TableWrite:
+    def _write(self, name: str, state: TableState, schema: pa.Schema) -> TableWrite:
         changes = self.transaction.changes(self.id(name))
         declared = self._declaration(name, state)
         check_required(name, declared, schema)
@@ -117,7 +118,7 @@ class WrittenTables:
             name=name,
             uri=state.uri,
             schema=schema,
-            read_version=version,
+            version=None if state.version is None else PinnedTable.of(state, changes.options),
             required=declared.required if declared is not None else (),
             storage_options=changes.options,
         )

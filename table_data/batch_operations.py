@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lance_core.proto import lance_table_pb2 as pb
@@ -13,6 +13,22 @@ TableId = tuple[str, ...]
 Json = dict[str, Any]
 
 DELIMITER = "$"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionIdentity:
+    """What tells a version from another one that has, or had, its place and number.
+
+    There are such versions where a branch is deleted and made again, and where other files replace those of a table
+    that is not registered.
+
+    Attributes:
+        sha256: SHA-256 of the manifest, in hexadecimal digits.
+        committed_ms: When the version was committed, in milliseconds since the epoch.
+    """
+
+    sha256: str
+    committed_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +43,7 @@ class TableState:
         branch: Name of the branch, None for the main branch.
         storage_options: Options of Lance that the catalog hands out for the table, temporary credentials among them.
         layout: Digest of the layout of the version (`lance_core.format.layout`), None if it is not known.
-        identity: What tells the version from another one that has its place and number: a branch is deleted and made
-            again, other files replace a table that is not registered. None if it is not known. Identities that a
-            server finds and those that a client finds are not comparable.
+        identity: Which version it is that has this number, None if the catalog does not know.
     """
 
     id: TableId
@@ -39,7 +53,13 @@ class TableState:
     branch: str | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     layout: bytes | None = field(default=None, repr=False, compare=False)
-    identity: str | None = field(default=None, repr=False, compare=False)
+    identity: VersionIdentity | None = field(default=None, repr=False, compare=False)
+
+    def at(self, version: int) -> TableState:
+        """The table at the version with this number. What only the catalog knows of another version is left out."""
+        if version == self.version:
+            return self
+        return replace(self, version=version, layout=None, identity=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +76,8 @@ class TransactionCommit:
     """Operation of a batch: commit a Lance transaction, rebased onto the head by the catalog.
 
     With `stable_row_ids` the rows of a first version keep their ids. `location` is the expected URI of the table: a
-    table that was dropped and created again has another one.
+    table that was dropped and created again has another one. `manifest_sha256` is the SHA-256 of the manifest that the
+    transaction was computed on.
     """
 
     id: TableId
@@ -64,27 +85,39 @@ class TransactionCommit:
     branch: str | None = None
     stable_row_ids: bool = False
     location: str | None = None
+    manifest_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class VersionAssertion:
-    """Operation of a batch: fail it unless `version` (0: none) is the table's head, at `location` if given."""
+    """Operation of a batch: fail it unless `version` (0: none) is the table's head.
+
+    With `location` and `manifest_sha256` the table must lie there, and its head have that manifest.
+    """
 
     id: TableId
     version: int
     branch: str | None = None
     location: str | None = None
+    manifest_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class PropertiesReplacement:
-    """Operation of a batch: replace all properties that the catalog stores with a table."""
+class PropertyChange:
+    """Operation of a batch: change properties that the catalog stores with a table.
+
+    With `replace` the `updates` are all that are left. Else they are set, `removals` are removed, and the others stay.
+    The table must lie at `location`, if that is given.
+    """
 
     id: TableId
-    properties: Mapping[str, str]
+    updates: Mapping[str, str]
+    removals: frozenset[str] = frozenset()
+    replace: bool = False
+    location: str | None = None
 
 
-BatchOperation = TableDeclaration | TransactionCommit | VersionAssertion | PropertiesReplacement
+BatchOperation = TableDeclaration | TransactionCommit | VersionAssertion | PropertyChange
 
 
 def operation_json(operation: BatchOperation) -> Json:
@@ -95,18 +128,25 @@ def operation_json(operation: BatchOperation) -> Json:
             if properties:
                 declare["properties"] = dict(properties)
             return {"declare_table": declare}
-        case TransactionCommit(table_id, transaction, branch, stable_row_ids, location):
+        case TransactionCommit(table_id, transaction, branch, stable_row_ids, location, manifest):
             encoded = base64.b64encode(transaction.SerializeToString()).decode()
             commit: Json = {"id": list(table_id), "transaction": encoded}
             if stable_row_ids:
                 commit["stable_row_ids"] = True
-            return {"commit_transaction": commit | _place(branch, location)}
-        case VersionAssertion(table_id, version, branch, location):
-            return {"assert_table_version": {"id": list(table_id), "version": version} | _place(branch, location)}
-        case PropertiesReplacement(table_id, properties):
-            return {"set_table_properties": {"id": list(table_id), "properties": dict(properties)}}
+            return {"commit_transaction": commit | _read(branch, location, manifest)}
+        case VersionAssertion(table_id, version, branch, location, manifest):
+            asserted: Json = {"id": list(table_id), "version": version}
+            return {"assert_table_version": asserted | _read(branch, location, manifest)}
+        case PropertyChange(table_id, updates, removals, replace, location):
+            changed: Json = {"id": list(table_id), "location": location}
+            if replace:
+                changed["properties"] = dict(updates)
+            else:
+                changed |= {"updates": dict(updates), "removals": sorted(removals)}
+            return {"set_table_properties": {name: value for name, value in changed.items() if value is not None}}
 
 
-def _place(branch: str | None, location: str | None) -> Json:
-    given = {"branch": branch, "location": location}
+def _read(branch: str | None, location: str | None, manifest_sha256: str | None) -> Json:
+    """What was read: the branch, where the table was, and the manifest of the version."""
+    given = {"branch": branch, "location": location, "manifest_sha256": manifest_sha256}
     return {name: value for name, value in given.items() if value is not None}

@@ -23,4 +23,5 @@ class OpenTables:
         changes = TableChanges(table, options)
         if table.version is None:
             raise InvalidCall(f"{changes.name} has no version yet: create it")
-        return self._open.find((changes.uri, table.version, changes.identity), changes.dataset)
+        manifest = changes.manifest_sha256 or changes.require_head().identity.sha256
+        return self._open.find((changes.uri, table.version, manifest), changes.dataset)

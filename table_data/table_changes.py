@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lance_core.compaction import CompactionOptions, PreparedCompaction, prepare_compaction
-from lance_core.data import DATA_STORAGE_VERSION
+from lance_core.data import DATA_STORAGE_VERSION, commit_time
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
+from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     import lance
 
     from table_data.open_datasets import OpenDatasets
+
+_MILLISECOND: Final = 1_000_000
 
 
 class TableChanges:
@@ -91,19 +94,21 @@ class TableChanges:
 
     @property
     def base(self) -> ManifestFile | None:
-        """The version at the begin of the transaction. Raises `VersionGone` if another one took its place."""
+        """The version at the begin of the transaction. Raises `VersionGone` if another one took its place.
+
+        Raises `ReferenceNotFound`, `UnsupportedFeature`.
+        """
         if self._base is None and self.state.version is not None:
             self._base = self.version(self.state.version)
             self._require_one_version()
         return self._base
 
     @property
-    def identity(self) -> str:
-        """The identity of the base version, which there is: see `TableState.identity`."""
+    def manifest_sha256(self) -> str | None:
+        """SHA-256 of the manifest of the base version; None if the catalog does not know it and it was not read."""
         if self.state.identity is not None:
-            return self.state.identity
-        assert self.base is not None
-        return self.base.identity.sha256
+            return self.state.identity.sha256
+        return None if self._base is None else self._base.identity.sha256
 
     @property
     def uri(self) -> str:
@@ -146,7 +151,8 @@ class TableChanges:
         """A read-only dataset of the base version with the steps applied. Raises as `base` does."""
         if not self.steps and self.state.version is not None:
             if self._published is None:
-                self._published = staging.open_version(self.uri, self.state.version, self.identity, self.options)
+                manifest = self.manifest_sha256 or self.require_head().identity.sha256
+                self._published = staging.open_version(self.uri, self.state.version, manifest, self.options)
                 self._require_one_version()
             return self._published
         head = self.require_head()
@@ -175,15 +181,23 @@ class TableChanges:
         return file
 
     def _require_one_version(self) -> None:
-        """What is computed on the dataset is applied to the manifest, which was read by the same name."""
-        if self._base is None or self._published is None:
-            return
-        read, opened = self._base.timestamp_ns, staging.commit_time(self._published)
-        if read != opened:
-            raise VersionGone(
-                f"{self.name}: version {self.state.version} was replaced while it was read: its manifest was committed "
-                f"at {read} ns, its dataset at {opened} ns"
-            )
+        """What is computed on the dataset is applied to the manifest, and committed on what the catalog names.
+
+        All of them have the same name, and other files may have taken it between two reads.
+        """
+        known = self.state.identity
+        read = None if self._base is None else self._base.timestamp_ns
+        opened = None if self._published is None else commit_time(self._published)
+        times = [time for time in (read, opened) if time is not None]
+        reason = None
+        if known is not None and self._base is not None and self._base.identity.sha256 != known.sha256:
+            reason = f"its manifest has SHA-256 {self._base.identity.sha256}, expected {known.sha256}"
+        elif known is not None and any(time // _MILLISECOND != known.committed_ms for time in times):
+            reason = f"it was committed at {times[0] // _MILLISECOND} ms, expected {known.committed_ms} ms"
+        elif len(set(times)) > 1:
+            reason = f"its manifest was committed at {read} ns, its dataset at {opened} ns"
+        if reason is not None:
+            raise VersionGone(f"{self.name}: version {self.state.version} was replaced by another one: {reason}")
 
     def _read(self, number: int, branch: str | None) -> ManifestFile:
         return read_version(self.store, branch_base("", branch), number, lazily=True)[1]
@@ -270,12 +284,21 @@ class TableChanges:
         self.guard = composition.guard if composition.transactions else None
         checks: list[BatchOperation] = []
         if not self.new and (self.guard is not None or (serializable and (self.was_read or bool(self.steps)))):
-            checks.append(VersionAssertion(self.state.id, self.state.version or 0, self.state.branch, self.state.uri))
+            version, place = self.state.version or 0, (self.state.branch, self.state.uri)
+            checks.append(VersionAssertion(self.state.id, version, *place, self.manifest_sha256))
         changes: list[BatchOperation] = []
         if self.new and composition.transactions:
             changes.append(TableDeclaration(self.state.id, self.state.uri, self.state.properties))
-        changes += [
-            TransactionCommit(self.state.id, transaction, self.state.branch, self.stable_row_ids, self.state.uri)
-            for transaction in composition.transactions
-        ]
+        changes += [self._commit(transaction) for transaction in composition.transactions]
         return checks, changes
+
+    def _commit(self, transaction: pb.Transaction) -> TransactionCommit:
+        on_base = transaction.read_version == self.state.version
+        return TransactionCommit(
+            self.state.id,
+            transaction,
+            self.state.branch,
+            self.stable_row_ids,
+            self.state.uri,
+            self.manifest_sha256 if on_base else None,
+        )

@@ -7,13 +7,21 @@ from dataclasses import dataclass
 from itertools import islice
 
 from lance_core.commit.concurrent_commits import ConcurrentVersion, read_complete, read_concurrent
-from lance_core.errors import ReferenceNotFound
+from lance_core.errors import ReferenceNotFound, RetryableConflict
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import ManifestLocation, find_latest
 
 _READ_TOGETHER = 1024
+
+
+def replaced(number: int, expected: str, found: str) -> RetryableConflict:
+    """The conflict with another version of the same number, of a branch or table that was made again."""
+    return RetryableConflict(
+        number,
+        f"it is another version than was read: expected the manifest with SHA-256 {expected}, found {found}",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,18 @@ class VersionChain:
             self._known.update((version.version, version) for version in others)
         concurrent = [self._known[number] for number in range(read_version + 1, latest.version + 1)]
         return CommittedSince(head, concurrent, latest.scheme)
+
+    def require(self, number: int, manifest_sha256: str, since: CommittedSince) -> None:
+        """Check that version `number` has the manifest with this SHA-256. The head in `since` is not read again.
+
+        Raises `RetryableConflict` if it has another one, or can no longer be read: the branch or table was made again.
+        """
+        if since.head is None:
+            raise ReferenceNotFound(f"{self.store.object_uri(self.base)}: expected version {number}, found none")
+        known = since.head.version == number
+        file = since.head if known else read_complete(self.store, self.base, self._location(number, since.scheme))
+        if file.identity.sha256 != manifest_sha256:
+            raise replaced(number, manifest_sha256, file.identity.sha256)
 
     def read_complete(self, version: ConcurrentVersion, scheme: NamingScheme) -> ManifestFile:
         """The manifest file of a version. Raises `RetryableConflict` if it can no longer be read."""

@@ -50,6 +50,7 @@ def commit_transaction(
     max_retries: int = MAX_RETRIES,
     stable_row_ids: bool = False,
     origin: Origin | None = None,
+    manifest_sha256: str | None = None,
 ) -> Committed:
     """Publish `transaction` as the next version of the table at key `base`, or of one of its branches.
 
@@ -71,6 +72,8 @@ def commit_transaction(
         max_retries: How many times an attempt is repeated.
         stable_row_ids: Whether a new table has stable row ids.
         origin: The version that a Clone copies. By default it is found in `store` by the path that the Clone names.
+        manifest_sha256: SHA-256 of the manifest that the transaction was computed on, in hexadecimal digits. Another
+            version of that number, of a branch or table that was made again, is a conflict.
 
     Returns:
         The version that the transaction made.
@@ -84,7 +87,8 @@ def commit_transaction(
         ReferenceNotFound: The branch or table does not exist. Nothing was committed.
         CommitUnknown: The transaction may have been committed, or may still be.
     """
-    attempt = _CommitAttempt(store, branch_base(base, branch), transaction, branch, stable_row_ids, origin)
+    chain = VersionChain(store, branch_base(base, branch))
+    attempt = _CommitAttempt(chain, transaction, branch, stable_row_ids, origin, manifest_sha256)
     retrying = Retrying(
         stop=stop_after_attempt(max_retries + 1), wait=_WAIT, retry=retry_if_result(lambda result: result is None)
     )
@@ -104,6 +108,7 @@ def prepare_on_head(
     branch: str | None = None,
     stable_row_ids: bool = False,
     origin: Origin | None = None,
+    manifest_sha256: str | None = None,
 ) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
     """Prepare the next version of the chain from `transaction`.
 
@@ -122,6 +127,8 @@ def prepare_on_head(
         path = manifest_path(chain.base, done.version, since.scheme)
         file = chain.read_complete(done, since.scheme)
         return Committed(done.version, path, file, None, done.version > transaction.read_version + 1)
+    if manifest_sha256 is not None:
+        chain.require(transaction.read_version, manifest_sha256, since)
     prepared = prepare_commit(
         transaction,
         History(since.head, since.concurrent),
@@ -177,18 +184,19 @@ def _find_origin(files: TableFiles, clone: pb.Transaction.Clone) -> Origin:
 class _CommitAttempt:
     def __init__(
         self,
-        store: ObjectStore,
-        base: str,
+        chain: VersionChain,
         transaction: pb.Transaction,
         branch: str | None,
         stable_row_ids: bool,
         origin: Origin | None,
+        manifest_sha256: str | None,
     ) -> None:
-        self._chain = VersionChain(store, base)
+        self._chain = chain
         self._transaction = transaction
         self._branch = branch
         self._stable_row_ids = stable_row_ids
         self._origin = origin
+        self._manifest_sha256 = manifest_sha256
         self.last_slot = 0
 
     def run(self) -> Committed | None:
@@ -200,6 +208,7 @@ class _CommitAttempt:
             branch=self._branch,
             stable_row_ids=self._stable_row_ids,
             origin=self._origin,
+            manifest_sha256=self._manifest_sha256,
         )
         if isinstance(found, Committed):
             return found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from lance_core.commit.chain import VersionChain
+from lance_core.commit.chain import VersionChain, replaced
 from lance_core.commit.confirm import check_continues
 from lance_core.commit.durability import write_before_publishing
 from lance_core.commit.loop import Committed, prepare_on_head
@@ -92,12 +93,14 @@ class StagedCommit:
         """Give the version its canonical name if the head has not moved. Atomic and idempotent.
 
         Raises:
-            RetryableConflict: Another version took the slot. Stage the transaction again.
+            RetryableConflict: Another version took the slot, or the place of the version that this one is built on,
+                as where a branch is deleted and made again. Stage the transaction again.
             CommitUnknown: The outcome is unknown. Only `publish` may be called again.
             InvalidTransaction: The version was discarded.
         """
         if self.state is StagedState.DISCARDED:
             raise InvalidTransaction(f"version {self.version} was staged at {self.path} and discarded")
+        self._require_head()
         for key, data in _transaction_files(self._base, self._prepared):
             put_with_retries(self._store, key, data)
         outcome = claim_slot(self._store, self.target, self._prepared.manifest)
@@ -117,6 +120,21 @@ class StagedCommit:
         self.state = StagedState.PUBLISHED
         self._store.delete(self.path)
         return Committed(self.version, self.target, self.file, outcome.e_tag, self.rebased)
+
+    def _require_head(self) -> None:
+        """Check that the version that this one is built on is there still. A free slot does not show that."""
+        if self._head is None or self.state is StagedState.PUBLISHED:
+            return
+        number, expected = self._head.version, self._head.identity.sha256
+        data = self._store.find(manifest_path(self._base, number, self._scheme))
+        if data is None and self.state is StagedState.UNKNOWN:
+            return  # it may be an old version by now, which was cleaned up
+        found = "none" if data is None else hashlib.sha256(data).hexdigest()
+        if found == expected:
+            return
+        if self.state is StagedState.UNKNOWN:
+            raise CommitUnknown(f"staged version {self.version} ({self.path}): {replaced(number, expected, found)}")
+        raise replaced(number, expected, found)
 
     def discard(self) -> None:
         """Remove the files that staging wrote: the manifest and the deletion files. Data files are not removed.
@@ -139,6 +157,7 @@ def stage_commit(
     branch: str | None = None,
     stable_row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    manifest_sha256: str | None = None,
 ) -> StagedCommit:
     """Judge, rebase and build the next version of the table at key `base` without publishing it. One attempt.
 
@@ -152,13 +171,16 @@ def stage_commit(
         branch: The branch to commit to; None for main.
         stable_row_ids: Whether a new table has stable row ids.
         storage_options: Options for reading the staged version through pylance.
+        manifest_sha256: SHA-256 of the manifest that the transaction was computed on, as for `commit_transaction`.
 
     Raises:
         InvalidTransaction: The transaction contradicts itself or the table, or is committed already.
         RetryableConflict, IncompatibleTransaction, UnsupportedFeature, ReferenceNotFound: As `commit_transaction`.
     """
     chain = VersionChain(store, branch_base(base, branch))
-    found = prepare_on_head(chain, transaction, branch=branch, stable_row_ids=stable_row_ids)
+    found = prepare_on_head(
+        chain, transaction, branch=branch, stable_row_ids=stable_row_ids, manifest_sha256=manifest_sha256
+    )
     if isinstance(found, Committed):
         raise InvalidTransaction(f"transaction {transaction.uuid} is committed already, as version {found.version}")
     prepared, head, scheme = found

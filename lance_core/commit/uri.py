@@ -23,6 +23,7 @@ def commit_transaction(
     storage_options: Mapping[str, str] | None = None,
     commit_handler: CommitHandler | None = None,
     max_retries: int = MAX_RETRIES,
+    manifest_sha256: str | None = None,
 ) -> Committed:
     """Publish a transaction as the next version of a table or branch.
 
@@ -37,6 +38,8 @@ def commit_transaction(
         commit_handler: How the slot is claimed, see `lance_core.commit.handlers`. Every writer of the table must use
             the same handler. None uses the put-if-absent of the store.
         max_retries: How many times an attempt is repeated if another writer takes the slot.
+        manifest_sha256: SHA-256 of the manifest that the transaction was computed on, in hexadecimal digits. Another
+            version of that number, of a branch or table that was made again, is a conflict.
 
     Returns:
         The version that the transaction made, and whether it was rebased.
@@ -54,7 +57,7 @@ def commit_transaction(
     """
     message = transaction if isinstance(transaction, pb.Transaction) else _parse(transaction)
     store = handle(open_store(uri, storage_options), commit_handler)
-    return commit_to_store(store, "", message, branch=branch, max_retries=max_retries)
+    return commit_to_store(store, "", message, branch=branch, max_retries=max_retries, manifest_sha256=manifest_sha256)
 
 
 def _parse(data: bytes) -> pb.Transaction:

@@ -11,6 +11,7 @@ from lance_core.commit.loop import MAX_RETRIES, Committed, commit_transaction
 from lance_core.compaction.plan import CompactionOptions
 from lance_core.compaction.rewrite import discard_compaction, prepare_compaction
 from lance_core.errors import CommitConflict, InvalidTransaction
+from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.dataset import Dataset
@@ -92,11 +93,19 @@ def compact_table(
     """As `compact`, for the table at the key `location` of `store`. Pylance opens the store with `storage_options`."""
     dataset = Dataset.open(store, (branch, None), location=location, storage_options=storage_options)
 
+    def commit(transaction: pb.Transaction) -> Committed:
+        return commit_transaction(
+            dataset.store,
+            dataset.location,
+            transaction,
+            branch=dataset.branch,
+            max_retries=max_retries,
+            manifest_sha256=dataset.hash_for(transaction),
+        )
+
     def reserve(count: int) -> int:
         transaction = encode_transaction(ReserveFragments(count), read_version=dataset.version)
-        done = commit_transaction(
-            dataset.store, dataset.location, transaction, branch=dataset.branch, max_retries=max_retries
-        )
+        done = commit(transaction)
         return done.file.manifest.max_fragment_id - count + 1
 
     prepared = prepare_compaction(
@@ -105,9 +114,7 @@ def compact_table(
     if prepared is None:
         return Compacted(dataset.version, None)
     try:
-        committed = commit_transaction(
-            dataset.store, dataset.location, prepared.transaction, branch=dataset.branch, max_retries=max_retries
-        )
+        committed = commit(prepared.transaction)
     except (CommitConflict, InvalidTransaction):
         discard_compaction(dataset.store, prepared)
         raise

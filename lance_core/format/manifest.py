@@ -131,6 +131,11 @@ class ManifestFile:
         return timestamp.seconds * 1_000_000_000 + timestamp.nanos
 
     @property
+    def timestamp_ms(self) -> int:
+        """The commit time in whole milliseconds since the epoch; 0 if the writer did not set it."""
+        return self.timestamp_ns // 1_000_000
+
+    @property
     def operation(self) -> str | None:
         """The field name of the inline transaction's operation, such as `append`; None if it is unknown."""
         return None if self.transaction is None else self.transaction.WhichOneof("operation")

@@ -16,6 +16,7 @@ from lance_core.commit.copying import Origin
 from lance_core.commit.handlers.handler import CommitHandler, handle
 from lance_core.commit.loop import MAX_RETRIES, commit_transaction
 from lance_core.commit.staged import StagedCommit, stage_commit
+from lance_core.errors import ReferenceNotFound
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, branch_base
@@ -204,17 +205,33 @@ class Dataset:
         """Publish `transaction` on this branch and open the version that it made.
 
         The transaction is rebased onto the versions committed since its `read_version`, which need not be the open
-        version. Raises as `commit_transaction` does.
+        version. If it is, another version that took its place is a conflict. Raises as `commit_transaction` does.
         """
-        done = commit_transaction(self.store, self.location, transaction, branch=self.branch, max_retries=max_retries)
+        done = commit_transaction(
+            self.store,
+            self.location,
+            transaction,
+            branch=self.branch,
+            max_retries=max_retries,
+            manifest_sha256=self.hash_for(transaction),
+        )
         found = ManifestLocation(done.path, done.version, self.naming_scheme, done.file.size, done.e_tag)
         return Dataset(self.store, self.location, self.branch, found, done.file, self._storage_options)
 
     def stage(self, transaction: pb.Transaction) -> StagedCommit:
         """Build the next version of this branch from `transaction` without publishing it. Raises as `stage_commit`."""
         return stage_commit(
-            self.store, self.location, transaction, branch=self.branch, storage_options=self._storage_options
+            self.store,
+            self.location,
+            transaction,
+            branch=self.branch,
+            storage_options=self._storage_options,
+            manifest_sha256=self.hash_for(transaction),
         )
+
+    def hash_for(self, transaction: pb.Transaction) -> str | None:
+        """SHA-256 of the manifest of the open version, if the transaction was computed on a version of its number."""
+        return self.file.identity.sha256 if transaction.read_version == self.version else None
 
     def shallow_clone(
         self,
@@ -251,8 +268,11 @@ class Dataset:
         return self._clone(target, ref, location, storage_options, is_shallow=False)
 
     def to_pylance(self) -> lance.LanceDataset:
-        """A pylance handle on this version."""
-        return data.open_published(self.uri, self.version, self._storage_options)
+        """A pylance handle on this version. Raises `ReferenceNotFound` if another version took its place."""
+        opened = data.open_published(self.uri, self.version, self._storage_options)
+        if data.commit_time(opened) != self.file.timestamp_ns:
+            raise ReferenceNotFound(f"{self.uri}: version {self.version} was replaced by another one")
+        return opened
 
     def __repr__(self) -> str:
         return f"Dataset({self.uri!r}, version={self.version})"

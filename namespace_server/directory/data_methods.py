@@ -68,12 +68,12 @@ class CatalogTables:
             return None  # the worker that opens the version says what is wrong
 
     def _entry(self, table: TableState) -> VersionEntry | None:
-        """The row of the table's version; None where the newest snapshot has none, or one of another table."""
+        """The row of the table's version; None where the newest snapshot has none, or one of another version."""
         snapshot = self._catalog.table.current
         entry = None if table.version is None else snapshot.version_entry(table.id, table.branch, table.version)
         if entry is None or self._catalog.store.object_uri(entry.location) != table.uri:
             return None
-        return entry
+        return entry if table.identity is None or entry.sha256 == table.identity.sha256 else None
 
     def new_table(self, request: Json) -> tuple[TableState, int]:
         """A table that does not exist yet, at a location of its own, with the properties of the request."""

@@ -168,13 +168,17 @@ class AssertTableVersionRequest(BaseModel):
     version: StrictInt
     branch: StrictStr | None = None
     location: StrictStr | None = None
+    manifest_sha256: StrictStr | None = None
 
 
 class SetTablePropertiesRequest(BaseModel):
-    """Replaces the properties that the catalog stores with a table."""
+    """Replaces the properties that the catalog stores with a table, or changes some of them."""
 
     id: list[StrictStr]
     properties: dict[StrictStr, StrictStr] | None = None
+    updates: dict[StrictStr, StrictStr] | None = None
+    removals: list[StrictStr] | None = None
+    location: StrictStr | None = None
 
 
 class CommitTransactionRequest(BaseModel):
@@ -185,6 +189,7 @@ class CommitTransactionRequest(BaseModel):
     branch: StrictStr | None = None
     stable_row_ids: StrictBool | None = None
     location: StrictStr | None = None
+    manifest_sha256: StrictStr | None = None
 
 
 class CreateAnyTableVersionRequest(CreateTableVersionRequest):

@@ -33,7 +33,7 @@ from spark_catalog.checks import DRIVER_SCAN_BYTES, check_unique, check_unique_r
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.integer_keys import has_repeats
 from spark_catalog.read import read_pinned
-from spark_catalog.sql.tasks import ADDRESS, HAS_ROW, IDENTITY, Report, TableVersion, Write, write_changes
+from spark_catalog.sql.tasks import ADDRESS, HAS_ROW, IDENTITY, Report, Write, write_changes
 from spark_catalog.sql.writing import moved_fragments
 from spark_catalog.staging import (
     CollectedRows,
@@ -401,13 +401,11 @@ def _update(deletes: StagedDeletes, added: tuple[pb.DataFragment, ...], head: Ma
 
 
 def _write_changes(rows: DataFrame, target: StageTarget, *, stable: bool) -> list[Report]:
-    assert target.read_version is not None
-    base = TableVersion(target.uri, target.read_version, target.storage_options, target.manifest)
     write = Write(
         target.name,
         target.uri,
         target.schema,
-        base,
+        target.base,
         storage_options=target.storage_options,
         stable_row_ids=stable,
         max_rows_per_file=target.max_rows_per_file,

@@ -8,7 +8,6 @@ read with one filter. The option `filter` is part of the DataFrame and has no su
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -24,12 +23,12 @@ from table_data.errors import InvalidCall
 
 
 class LancePartition(InputPartition):  # type: ignore[misc] # the base class has no types
-    """A split, and the digest of the content of the table."""
+    """A split, and the version that it is of."""
 
-    def __init__(self, split: Split, content: str) -> None:
+    def __init__(self, split: Split, table: PinnedTable) -> None:
         super().__init__(None)
         self.split = split
-        self.content = content
+        self.table = table
 
 
 class LanceReader(DataSourceReader):  # type: ignore[misc] # the base class has no types
@@ -57,13 +56,12 @@ class LanceReader(DataSourceReader):  # type: ignore[misc] # the base class has 
         planned = plan_scan(self._table, self._scan, max_rows=options.split_rows, max_bytes=options.split_bytes)
         _check_types(self._schema, planned.schema)
         splits = planned.splits or (Split((), 0, 0),)
-        return [LancePartition(split, planned.table.content) for split in splits]
+        return [LancePartition(split, planned.table) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
         assert isinstance(partition, LancePartition)
-        table = replace(self._table, content=partition.content)
-        return read_split(table, self._scan, partition.split, self._arrow)
+        return read_split(partition.table, self._scan, partition.split, self._arrow)
 
 
 def _check_types(wanted: StructType, found: StructType) -> None:

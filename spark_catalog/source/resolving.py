@@ -10,7 +10,7 @@ import lance
 from lance_core.errors import LanceCoreError
 from lance_core.format.naming import BRANCHES_DIRECTORY
 from spark_catalog.source.options import Place, ReadOptions
-from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.tables.pinned import PinnedTable, committed_ms
 from table_data.errors import InvalidCall
 from table_data.pylance_errors import plain_text
 
@@ -50,7 +50,8 @@ def _at_uri(options: ReadOptions, uri: str) -> PinnedTable:
     reference = _reference(options)
     if reference is None:
         try:
-            return PinnedTable(uri, lance.dataset(uri, storage_options=dict(storage) or None).version, storage)
+            dataset = lance.dataset(uri, storage_options=dict(storage) or None)
+            return PinnedTable(uri, dataset.version, storage, committed_ms(dataset))
         except (ValueError, OSError) as error:
             raise InvalidCall(f"{uri}: expected a table: {plain_text(error)}") from None
     return _referred(uri, reference, options)
@@ -78,8 +79,11 @@ def _in_catalog(options: ReadOptions) -> PinnedTable:
         )
     if options.timestamp is not None:
         found = _referred(state.uri, (options.branch, options.timestamp), options)
-        return PinnedTable(root, min(found.version, state.version), storage)
-    return PinnedTable(root, options.version or state.version, storage)
+        if found.version < state.version:
+            return found
+    elif options.version not in {None, state.version}:
+        return PinnedTable(root, options.version, storage)
+    return PinnedTable.of(state, storage)
 
 
 def _reference(options: ReadOptions) -> Reference:
@@ -98,4 +102,4 @@ def _referred(uri: str, reference: Reference, options: ReadOptions) -> PinnedTab
     except LanceCoreError as error:
         raise InvalidCall(f"{options.place.name}: {error}") from error
     root = uri if found.branch is None else f"{uri}/{BRANCHES_DIRECTORY}/{found.branch}"
-    return PinnedTable(root, found.version, storage)
+    return PinnedTable.published(root, found.file, storage)

@@ -29,6 +29,7 @@ from namespace_client.wire import CatalogHead
 from spark_catalog.source.options import WriteOptions
 from spark_catalog.source.resolving import connect
 from spark_catalog.staging import StageTarget, check_columns, discard_files, fragment_files, stage_partition
+from spark_catalog.tables.pinned import PinnedTable, committed_ms
 from spark_catalog.tables.types import arrow_schema
 from table_data.descriptions import append_operation, overwrite_operation
 from table_data.errors import InvalidCall
@@ -63,7 +64,7 @@ class PlannedWrite:
     @property
     def replaces(self) -> bool:
         """Whether the rows are a version of their own."""
-        return self.overwrite or self.target.read_version is None
+        return self.overwrite or self.target.version is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +93,20 @@ def plan_write(options: WriteOptions, schema: StructType, *, overwrite: bool) ->
                 if state is None:
                     state = transaction.declare(place.table)
                 begin = transaction.begin
-        uri, version = state.uri, state.version
+        uri = state.uri
+        found = None if state.version is None else PinnedTable.of(state, place.storage_options)
     else:
         assert place.uri is not None
-        uri, version = place.uri, _version(place.uri, options)
-        new = version is None
-    stored = None
-    if version is not None and not overwrite:
-        stored = lance.dataset(uri, version=version, storage_options=dict(place.storage_options) or None).schema
+        uri, found = place.uri, _version(place.uri, options)
+        new = found is None
+    base = None if overwrite else found
+    stored = None if base is None else base.open().schema
     target = StageTarget(
         place.name,
         uri,
         stored if stored is not None else _new_schema(schema),
-        read_version=None if overwrite else version,
-        overwrites=overwrite and version is not None,
+        version=base,
+        overwrites=overwrite and found is not None,
         storage_options=dict(place.storage_options),
         max_rows_per_file=options.max_rows_per_file,
     )
@@ -206,7 +207,7 @@ def _commit_at_uri(planned: PlannedWrite, fragments: tuple[FragmentMetadata, ...
     lance.LanceDataset.commit(
         target.uri,
         operation,
-        read_version=planned.options.version or target.read_version,
+        read_version=planned.options.version or (target.version and target.version.version),
         storage_options=dict(target.storage_options) or None,
     )
 
@@ -219,7 +220,7 @@ def _write_down(planned: PlannedWrite, fragments: Sequence[FragmentMetadata], pa
         "uri": target.uri,
         "mode": planned.call,
         "new": planned.new,
-        "read_version": target.read_version,
+        "read_version": target.version and target.version.version,
         "catalog_version": planned.begin.version if planned.begin is not None else None,
         "rows": rows,
         "schema": base64.b64encode(target.schema.serialize().to_pybytes()).decode(),
@@ -230,11 +231,12 @@ def _write_down(planned: PlannedWrite, fragments: Sequence[FragmentMetadata], pa
     part.replace(path)
 
 
-def _version(uri: str, options: WriteOptions) -> int | None:
+def _version(uri: str, options: WriteOptions) -> PinnedTable | None:
     """The version of a table at a URI that the write is built on, None if there is no table."""
     storage = dict(options.place.storage_options) or None
     try:
-        return int(lance.dataset(uri, version=options.version, storage_options=storage).version)
+        dataset = lance.dataset(uri, version=options.version, storage_options=storage)
+        return PinnedTable(uri, dataset.version, options.place.storage_options, committed_ms(dataset))
     except (ValueError, OSError) as error:
         if options.version is None and "was not found" in str(error):
             return None

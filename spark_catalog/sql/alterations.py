@@ -50,12 +50,8 @@ def _change_property(transaction: SqlTransaction, changes: TableChanges, change:
         raise Unsupported(f"{changes.name}: property {name!r} is set by the catalog")
     if name == STABLE_ROW_IDS:
         raise Unsupported(f"{changes.name}: {name} is decided when a table is created")
-    properties = dict(transaction.properties(changes))
-    if change["change"] == "set_property":
-        properties[name] = change["value"]
-    else:
-        properties.pop(name, None)
-    transaction.set_properties(changes, properties)
+    value = change["value"] if change["change"] == "set_property" else None
+    transaction.change_property(changes, name, value)
 
 
 def _add_column(changes: TableChanges, change: Json) -> Operation:

@@ -18,7 +18,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from lance_core.data import arrow_schema as stored_schema
 from spark_catalog.sql.errors import InvalidStatement, NoSuchTable
 from spark_catalog.sql.schemas import parse_schema
-from spark_catalog.sql.tables import STABLE_ROW_IDS, Versions, describe
+from spark_catalog.sql.tables import STABLE_ROW_IDS, Versions, describe, resolve
 from spark_catalog.sql.transactions import SqlTransaction
 from spark_catalog.streaming.change_rows import (
     CHANGE_TYPE,
@@ -31,7 +31,6 @@ from spark_catalog.streaming.change_rows import (
 )
 from spark_catalog.streaming.changes import changes_between
 from spark_catalog.streaming.policy import ChangePolicy
-from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.types import arrow_schema, row_width
 from table_data.batch_operations import DELIMITER, Json, TableId, TableState
 
@@ -109,7 +108,8 @@ def load(
             f"{name}: changes after version {known} up to version {last}: expected a range that ends where it begins "
             f"or later, at version {state.version} at most"
         )
-    file = service.versions.manifest(path, state.uri, None, max(last, 1))
+    state = state.at(max(last, 1))
+    file = service.versions.manifest(state)
     described = describe(state, file, at=head, steps=0, properties=state.properties, read_only=True)
     if not described["stable_row_ids"]:
         raise InvalidStatement(
@@ -118,7 +118,7 @@ def load(
         )
     columns = StructType.fromJson(described["schema"])
     refuse_taken(f"{name}: CHANGES", columns.names, _ADDED_NAMES)
-    ref = {"table": list(path), "uri": state.uri, "from": known, "to": last, "is_open": end is None}
+    ref = {**described["ref"], "from": known, "to": last, "is_open": end is None}
     schema = StructType([*columns.fields, *_ADDED])
     return {"ref": ref, "schema": schema.jsonValue(), "catalog_version": head}
 
@@ -130,15 +130,11 @@ def plan(versions: Versions, ref: Json, schema: Json) -> Json:
         VersionGone: A version of the range was cleaned up.
         InvalidCall: A version has other columns, or its changes cannot be told.
     """
-    path = tuple(ref["table"])
     shown = parse_schema(schema)
-    table = PinnedTable(ref["uri"], max(int(ref["to"]), 1), versions.storage_options(path, ref["uri"]))
-    last = stored_schema(versions.manifest(path, table.uri, None, table.version).manifest.fields)
-    changes = list(
-        changes_between(
-            DELIMITER.join(path), table.uri, ref["from"], ref["to"], _ALL, table.storage_options, columns=last
-        )
-    )
+    table, file = resolve(versions, None, ref)
+    last = stored_schema(file.manifest.fields)
+    found = changes_between(DELIMITER.join(ref["table"]), table, ref["from"], _ALL, columns=last)
+    changes = list(found) if ref["to"] else []
     rows = sum(changed.rows for changed in changes)
     stored = sum(fragment.bytes for changed in changes for fragment in changed.fragments)
     read = arrow_schema(shown)

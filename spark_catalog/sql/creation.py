@@ -88,5 +88,5 @@ def _target(
         raise InvalidStatement(f"{existing.name} is declared and has no version yet: drop it first")
     if STABLE_ROW_IDS in properties and stable != existing.dataset().has_stable_row_ids:
         raise Unsupported(f"{existing.name}: {STABLE_ROW_IDS} cannot be changed; drop the table and create it anew")
-    transaction.set_properties(existing, properties)
+    transaction.replace_properties(existing, properties)
     return existing

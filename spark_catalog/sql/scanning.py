@@ -9,7 +9,6 @@ from lance_core.proto import lance_table_pb2 as pb
 from spark_catalog.sql.schemas import parse_schema
 from spark_catalog.sql.tables import Versions, resolve
 from spark_catalog.sql.transactions import SqlTransaction
-from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.row_counts import rows_in, rows_of
 from spark_catalog.tables.scans import Scan
 from spark_catalog.tables.split_server import SplitRead, encode_split
@@ -61,9 +60,8 @@ def plan_scan(
     if counts:
         splits = splits or [Split((), 0, 0)]
     scan = Scan(() if counts else tuple(shown.names), filter, limit if limit >= 0 else None)
-    pinned = PinnedTable(version.uri, version.version, version.storage_options, file.identity.sha256, version.manifest)
     return {
-        "read": SplitRead(pinned, scan, shown_arrow_schema(shown), counts).encode(),
+        "read": SplitRead(version, scan, shown_arrow_schema(shown), counts).encode(),
         "splits": [encode_split(split) for split in splits],
         "rows": len(splits) if counts else rows,
         "bytes": max(rows * row_width(read), sum(size.bytes for size in sizes), 1),

@@ -70,16 +70,6 @@ class ServerRequests:
         parameters: dict[str, Any] = {"descending": "true"} | ({"branch": branch} if branch else {})
         return list(self._pages("POST", f"/v1/table/{_id(path)}/version/list", "versions", parameters, at=at))
 
-    def has_version(self, path: Path, version: int) -> bool:
-        """Whether the catalog has this version of main. Files of a version may outlive it."""
-        try:
-            self._send("POST", f"/v1/table/{_id(path)}/version/describe", {"version": version})
-        except CommitRejected as error:
-            if error.code != _VERSION_NOT_FOUND:
-                raise
-            return False
-        return True
-
     def tags(self, path: Path) -> dict[str, Json]:
         """Tags of a table by name, each with `version` and `branch`."""
         found: dict[str, Json] = {}

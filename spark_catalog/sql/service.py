@@ -157,7 +157,7 @@ class CatalogService:
         if state.version is None:
             raise InvalidStatement(f"{DELIMITER.join(path)} is declared and has no version yet")
         self.versions.remember(state)
-        file = self.versions.manifest(path, state.uri, None, state.version, state.identity)
+        file = self.versions.manifest(state)
         return describe(state, file, at=head, steps=0, properties=state.properties)
 
     def drop_table(self, session: Session, _statement: str | None, table: list[str], purge: bool = False) -> bool:
@@ -242,7 +242,7 @@ class CatalogService:
         """Function, partitions and size of a scan of changes. One up to the newest version reads the table."""
         del table
         if ref["is_open"]:
-            self._note_read(session, statement, {**ref, "branch": None, "steps": 0, "version": ref["to"]})
+            self._note_read(session, statement, {**ref, "version": ref["to"]})
         return changelogs.plan(self.versions, ref, schema)
 
     def _note_read(self, session: Session, statement: str | None, ref: Json) -> SqlTransaction | None:

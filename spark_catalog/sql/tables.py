@@ -14,10 +14,10 @@ from lance_core.transaction.features import has_stable_row_ids
 from spark_catalog.sql.errors import InvalidStatement, Unsupported
 from spark_catalog.sql.schemas import shown_schema
 from spark_catalog.sql.sessions import Session
-from spark_catalog.sql.tasks import TableVersion
 from spark_catalog.sql.transactions import SqlTransaction
+from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.row_counts import rows_of
-from table_data.batch_operations import DELIMITER, Json, TableId, TableState
+from table_data.batch_operations import DELIMITER, Json, TableId, TableState, VersionIdentity
 from table_data.table_changes import TableChanges
 
 PROVIDER = "lance"
@@ -41,7 +41,7 @@ class Versions:
         self._describe = describe
         self._given = dict(storage_options)
         self._handed_out: OrderedDict[str, Mapping[str, str]] = OrderedDict()
-        self._read: OrderedDict[tuple[str, str | None, int, str], ManifestFile] = OrderedDict()
+        self._read: OrderedDict[str, ManifestFile] = OrderedDict()
         self._lock = threading.Lock()
 
     def remember(self, state: TableState) -> None:
@@ -68,27 +68,28 @@ class Versions:
                 return state.storage_options
         return found or {}
 
-    def manifest(
-        self, table: TableId, uri: str, branch: str | None, version: int, identity: str | None = None
-    ) -> ManifestFile:
-        """The manifest of a version. It is kept by its identity: another version may take its place and number."""
-        if identity is None:
-            return self.changes(uri, branch, version, table).version(version)
-        key = (uri, branch, version, identity)
+    def manifest(self, state: TableState) -> ManifestFile:
+        """The manifest of the version of a table.
+
+        It is kept by its SHA-256: another version may take its place and number. It is read by every call if the
+        catalog does not know that.
+
+        Raises:
+            VersionGone: Another version took its place.
+            ReferenceNotFound: There is none.
+        """
+        key = None if state.identity is None else state.identity.sha256
         with self._lock:
-            found = self._read.get(key)
+            found = None if key is None else self._read.get(key)
         if found is None:
-            found = self.changes(uri, branch, version, table).version(version)
+            changes = TableChanges(state, self.storage_options(state.id, state.uri))
+            found = changes.require_head()
         with self._lock:
-            self._read[key] = found
-            self._read.move_to_end(key)
+            self._read[found.identity.sha256] = found
+            self._read.move_to_end(found.identity.sha256)
             while len(self._read) > _MAX_MANIFESTS:
                 self._read.popitem(last=False)
         return found
-
-    def changes(self, uri: str, branch: str | None, version: int, table: TableId) -> TableChanges:
-        """A published version without changes."""
-        return TableChanges(TableState(table, uri, version, {}, branch), self.storage_options(table, uri))
 
 
 def describe(
@@ -107,7 +108,8 @@ def describe(
         "uri": state.uri,
         "branch": state.branch,
         "version": file.version,
-        "identity": state.identity,
+        "manifest_sha256": file.identity.sha256,
+        "committed_ms": file.timestamp_ms,
         "steps": steps,
         "at": at,
     }
@@ -142,21 +144,23 @@ def describe_changes(transaction: SqlTransaction, changes: TableChanges) -> Json
     )
 
 
-def resolve(versions: Versions, transaction: SqlTransaction | None, ref: Json) -> tuple[TableVersion, ManifestFile]:
+def resolve(versions: Versions, transaction: SqlTransaction | None, ref: Json) -> tuple[PinnedTable, ManifestFile]:
     """The version that a reference names. Raises `InvalidStatement` if it was of a transaction that is over."""
     uri = _branch_uri(ref)
     steps = int(ref["steps"])
     options = versions.storage_options(tuple(ref["table"]), ref["uri"])
     if not steps:
-        file = versions.manifest(tuple(ref["table"]), ref["uri"], ref["branch"], int(ref["version"]), ref["identity"])
-        return TableVersion(uri, file.version, options), file
+        identity = VersionIdentity(ref["manifest_sha256"], ref["committed_ms"])
+        state = TableState(tuple(ref["table"]), ref["uri"], int(ref["version"]), {}, ref["branch"], identity=identity)
+        file = versions.manifest(state)
+        return PinnedTable.published(uri, file, options), file
     changes = None if transaction is None else transaction.find(tuple(ref["table"]))
     if changes is None or len(changes.steps) < steps or changes.state.uri != ref["uri"]:
         raise InvalidStatement(
             f"{DELIMITER.join(ref['table'])}: this DataFrame shows changes of a transaction that is over; load it again"
         )
     file = changes.steps[steps - 1].after
-    return TableVersion(uri, file.version, options, serialized_manifest(file)), file
+    return PinnedTable(uri, file.version, options, manifest=serialized_manifest(file)), file
 
 
 def checked_properties(name: str, given: Mapping[str, str]) -> tuple[dict[str, str], bool]:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-import lance
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +23,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from lance_core.data import DATA_STORAGE_VERSION
 from spark_catalog.staging import FILE_ROWS, StageTarget, fit_batch
+from spark_catalog.tables.pinned import PinnedTable
 
 ADDRESS, IDENTITY, HAS_ROW = "__address", "__id", "__has_row"
 _OLD_COLUMNS = 3
@@ -31,23 +31,6 @@ _FILE_BYTES = 90 << 30
 _REPORT = StructType([StructField("message", BinaryType())])
 
 _Batches = Iterator[pa.RecordBatch]
-
-
-@dataclass(frozen=True, slots=True)
-class TableVersion:
-    """A published version, or with `manifest` one that only a transaction has. `uri` is that of the branch."""
-
-    uri: str
-    version: int
-    storage_options: Mapping[str, str] = field(default_factory=dict)
-    manifest: bytes | None = None
-
-    def open(self) -> lance.LanceDataset:
-        """Open the version. Raises `ValueError` or `OSError` of pylance if it cannot be read."""
-        options = dict(self.storage_options) or None
-        if self.manifest is not None:
-            return lance.LanceDataset(self.uri, serialized_manifest=self.manifest, storage_options=options)
-        return lance.dataset(self.uri, version=self.version, storage_options=options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +52,7 @@ class Write:
     name: str
     uri: str
     schema: pa.Schema
-    base: TableVersion | None
+    base: PinnedTable | None
     replaces: bool = False
     storage_options: Mapping[str, str] = field(default_factory=dict)
     stable_row_ids: bool = False

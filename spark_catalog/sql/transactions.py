@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lance_core.transaction.operations import Operation
 from namespace_client.access import CatalogAccess
 from namespace_client.staged_transaction import Isolation, StagedTransaction
 from namespace_client.wire import CatalogHead
 from spark_catalog.sql.errors import NoSuchTable, TableExists
-from table_data.batch_operations import DELIMITER, BatchOperation, PropertiesReplacement, TableId
+from table_data.batch_operations import DELIMITER, BatchOperation, PropertyChange, TableId
 from table_data.table_changes import TableChanges
 
 
@@ -25,18 +25,38 @@ class StagedFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedProperties:
+    """The changes of a table's properties: all others stay, or with `replace` none of those that there were.
+
+    The value None removes a property.
+    """
+
+    values: Mapping[str, str | None]
+    replace: bool = False
+
+    def of(self, before: Mapping[str, str]) -> dict[str, str]:
+        """The properties after the changes."""
+        after: dict[str, str | None] = {} if self.replace else dict(before)
+        after.update(self.values)
+        return {name: value for name, value in after.items() if value is not None}
+
+
+_UNCHANGED = ChangedProperties({})
+
+
+@dataclass(frozen=True, slots=True)
 class Savepoint:
     """The state of a transaction before a statement."""
 
     steps: Mapping[tuple[TableId, str | None], int]
-    properties: Mapping[TableId, Mapping[str, str]]
+    properties: Mapping[TableId, ChangedProperties]
     files: int
 
 
 class SqlTransaction(StagedTransaction):
     """A transaction whose statements can be taken back one by one. Not thread-safe: a session serialises its calls.
 
-    Properties of tables are replaced in the same batch. The files of statements are remembered, so that those of an
+    Properties of tables are changed in the same batch. The files of statements are remembered, so that those of an
     unsuccessful transaction can be deleted.
 
     Args:
@@ -61,7 +81,7 @@ class SqlTransaction(StagedTransaction):
         )
         self._begin = head
         self.files: list[StagedFiles] = []
-        self._properties: dict[TableId, Mapping[str, str]] = {}
+        self._properties: dict[TableId, ChangedProperties] = {}
 
     @property
     def is_changed(self) -> bool:
@@ -111,11 +131,16 @@ class SqlTransaction(StagedTransaction):
 
     def properties(self, changes: TableChanges) -> Mapping[str, str]:
         """The properties of a table with the changes of this transaction."""
-        return self._properties.get(changes.state.id, changes.state.properties)
+        return self._properties.get(changes.state.id, _UNCHANGED).of(changes.state.properties)
 
-    def set_properties(self, changes: TableChanges, properties: Mapping[str, str]) -> None:
+    def change_property(self, changes: TableChanges, name: str, value: str | None) -> None:
+        """Set one property of a table, or remove it. The others stay, also those that another client sets meanwhile."""
+        before = self._properties.get(changes.state.id, _UNCHANGED)
+        self._properties[changes.state.id] = replace(before, values={**before.values, name: value})
+
+    def replace_properties(self, changes: TableChanges, properties: Mapping[str, str]) -> None:
         """Replace all properties of a table."""
-        self._properties[changes.state.id] = dict(properties)
+        self._properties[changes.state.id] = ChangedProperties(dict(properties), replace=True)
 
     def savepoint(self) -> Savepoint:
         """The present state, for `roll_back`."""
@@ -136,5 +161,13 @@ class SqlTransaction(StagedTransaction):
 
     def _compose(self) -> list[BatchOperation]:
         composed = super()._compose()
-        replaced = [PropertiesReplacement(table, properties) for table, properties in self._properties.items()]
-        return [*composed, *replaced]
+        return [*composed, *(self._property_change(*each) for each in self._properties.items())]
+
+    def _property_change(self, table: TableId, changed: ChangedProperties) -> PropertyChange:
+        return PropertyChange(
+            table,
+            {name: value for name, value in changed.values.items() if value is not None},
+            frozenset(name for name, value in changed.values.items() if value is None),
+            changed.replace,
+            self._tables[table, None].state.uri,
+        )

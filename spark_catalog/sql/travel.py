@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from lance_core.format.naming import MAIN_BRANCH
 from namespace_client.errors import CommitRejected
+from namespace_client.wire import BRANCH_NOT_FOUND, TABLE_VERSION_NOT_FOUND
 from spark_catalog.sql.errors import InvalidStatement, NoSuchTable
 from spark_catalog.sql.tables import describe
 from spark_catalog.sql.transactions import SqlTransaction
@@ -49,36 +51,40 @@ def load(
         if not 0 < wanted <= head:
             raise InvalidStatement(f"{name}: catalog version {wanted}: expected at most {head}")
         return _described(service, _table(service, path, wanted), wanted)
-    state = _table(service, path, head)
     if timestamp is not None:
         number = _at_time(service, path, head, timestamp)
-        return _described(service, _with(state, number, None), head)
+        return _described(service, _table(service, path, head, number), head)
     assert version is not None
     if version.isdigit():
-        if not service.requests.has_version(path, int(version)):
-            raise InvalidStatement(f"{name}: version {version}: expected one that its metadata table versions lists")
-        return _described(service, _with(state, int(version), None), head)
+        return _described(service, _table(service, path, head, int(version)), head)
     tag = service.requests.tags(path).get(version)
     if tag is not None:
-        return _described(service, _with(state, int(tag["version"]), tag.get("branch")), head)
+        tagged = _table(service, path, head, int(tag["version"]), tag.get("branch"))
+        return _described(service, tagged, head)
     if version in service.requests.branches(path):
-        newest = service.requests.versions(path, branch=version)[0]
-        return _described(service, _with(state, int(newest["version"]), version), head)
+        return _described(service, _table(service, path, head, branch=version), head)
     raise InvalidStatement(
         f"{name}: version {version!r}: expected a number, a tag, a branch, or catalog: and a catalog version"
     )
 
 
-def _table(service: CatalogService, path: TableId, at: int) -> TableState:
-    state = service.server.table(path, at=at)
+def _table(
+    service: CatalogService, path: TableId, at: int, version: int | None = None, branch: str | None = None
+) -> TableState:
+    name = DELIMITER.join(path)
+    try:
+        state = service.server.table(path, at=at, branch=None if branch == MAIN_BRANCH else branch, version=version)
+    except CommitRejected as error:
+        if error.code not in {TABLE_VERSION_NOT_FOUND, BRANCH_NOT_FOUND}:
+            raise
+        place = "" if branch is None else f" of branch {branch}"
+        shown = "any version" if version is None else f"version {version}"
+        raise InvalidStatement(
+            f"{name}: {shown}{place}: expected one that its metadata table versions lists"
+        ) from error
     if state is None or state.version is None:
-        raise NoSuchTable(f"{DELIMITER.join(path)}: no such table at catalog version {at}")
+        raise NoSuchTable(f"{name}: no such table at catalog version {at}")
     return state
-
-
-def _with(state: TableState, version: int, branch: str | None) -> TableState:
-    branch = None if branch == "main" else branch
-    return TableState(state.id, state.uri, version, state.properties, branch)
 
 
 def _at_time(service: CatalogService, path: TableId, head: int, timestamp: int) -> int:
@@ -93,9 +99,8 @@ def _at_time(service: CatalogService, path: TableId, head: int, timestamp: int) 
 
 
 def _described(service: CatalogService, state: TableState, at: int) -> Json:
-    assert state.version is not None
     try:
-        file = service.versions.manifest(state.id, state.uri, state.branch, state.version, state.identity)
+        file = service.versions.manifest(state)
     except (OSError, ValueError, LookupError, CommitRejected) as error:
         raise InvalidStatement(f"{DELIMITER.join(state.id)}: version {state.version}: {error}") from error
     return describe(state, file, at=at, steps=0, properties=state.properties, read_only=True)

@@ -13,6 +13,7 @@ from spark_catalog.read import connected
 from spark_catalog.streaming.change_rows import CHANGE_COLUMNS, divide, read_changed, refuse_taken, whole_version
 from spark_catalog.streaming.changes import changes_between
 from spark_catalog.streaming.policy import ChangePolicy, Meaning
+from spark_catalog.streaming.version_changes import ReadAt
 from spark_catalog.tables.frames import sized_numbers
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.planned import stored_schema
@@ -77,7 +78,7 @@ def read_changes(
         raise InvalidWrite(
             f"{name}: changes from version {from_version} to {last}: expected numbers in order, at most {state.version}"
         )
-    table = PinnedTable(state.uri, last, dict(storage_options or {}))
+    table = PinnedTable.of(state.at(last), storage_options or {})
     return changes_frame(spark, name, table, from_version, ChangePolicy(updates, deletes, overwrites), columns)
 
 
@@ -85,7 +86,7 @@ def changes_frame(
     spark: SparkSession,
     name: str,
     table: PinnedTable,
-    known: int | None,
+    known: ReadAt | int | None,
     policy: ChangePolicy,
     columns: Sequence[str] | None = None,
 ) -> DataFrame:
@@ -100,11 +101,7 @@ def changes_frame(
     added = CHANGE_COLUMNS if policy.has_types else {}
     refuse_taken(name, read.names, added)
     read = pa.schema([*read, *added.items()])
-    changes = (
-        [whole_version(table)]
-        if known is None
-        else list(changes_between(name, table.uri, known, table.version, policy, table.storage_options))
-    )
+    changes = [whole_version(table)] if known is None else list(changes_between(name, table, known, policy))
     tasks = divide(table, changes)
     schema = spark_schema(read)
     arrow = arrow_schema(schema)

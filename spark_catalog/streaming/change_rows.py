@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from spark_catalog.streaming.version_changes import ChangedFragment, RowIds, Selection, VersionChanges
-from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.streaming.version_changes import ChangedFragment, ReadAt, RowIds, Selection, VersionChanges
+from spark_catalog.tables.pinned import PinnedTable, committed_ms
 from spark_catalog.tables.reading import read_split
 from spark_catalog.tables.scans import CREATED_AT, METADATA_COLUMNS, ROW_ID, UPDATED_AT, Scan
 from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS, MIN_ROWS, FragmentSize, Piece, Split, plan_splits
@@ -97,7 +97,7 @@ def divide(table: PinnedTable, changes: Iterable[VersionChanges]) -> list[tuple[
 
 
 def _parts(table: PinnedTable, changed: VersionChanges) -> Iterator[ChangedRows]:
-    pinned = PinnedTable(table.uri, changed.read_at, table.storage_options)
+    pinned = PinnedTable(table.uri, changed.read_at.version, table.storage_options, changed.read_at.committed_ms)
     whole = [FragmentSize(found.id, found.rows, found.bytes) for found in changed.fragments if found.ids is None]
     for split in plan_splits(whole, max_rows=MAX_ROWS, max_bytes=MAX_BYTES):
         yield ChangedRows(pinned, split, changed.selection, changed.version, changed.timestamp)
@@ -112,10 +112,11 @@ def _parts(table: PinnedTable, changed: VersionChanges) -> Iterator[ChangedRows]
 
 def whole_version(table: PinnedTable) -> VersionChanges:
     """All rows of a version, as if it had inserted them. Their timestamp is 0."""
-    fragments = [fragment.metadata for fragment in table.open().get_fragments()]
+    dataset = table.open()
+    fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     return VersionChanges(
         table.version,
-        table.version,
+        ReadAt(table.version, committed_ms(dataset)),
         0,
         tuple(
             ChangedFragment(

@@ -7,7 +7,7 @@ before an update, are told by the stable ids of rows and read at the version bef
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,50 +20,49 @@ from lance_core.transaction.operations import Update, decode_operation
 from lance_core.transaction.row_ids import creation_versions
 from spark_catalog.streaming.changes_by_id import changes_by_id, require_columns
 from spark_catalog.streaming.policy import ChangePolicy, refuse
-from spark_catalog.streaming.version_changes import ADDS_NO_ROWS, VersionChanges, kind_of, of_fragments
+from spark_catalog.streaming.version_changes import ADDS_NO_ROWS, ReadAt, VersionChanges, kind_of, of_fragments
+from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.row_counts import rows_in, rows_of
 from table_data.errors import InvalidCall, VersionGone
 
 
 def changes_between(
     name: str,
-    uri: str,
-    start: int,
-    end: int,
+    table: PinnedTable,
+    start: ReadAt | int,
     policy: ChangePolicy,
-    storage_options: Mapping[str, str],
     columns: pa.Schema | None = None,
 ) -> Iterator[VersionChanges]:
-    """The changes of the versions after `start`, up to `end`.
+    """The changes of the versions after `start`, up to that of `table`.
 
     Args:
         name: Name of the table, for messages.
-        uri: Root of the table.
-        start: Version whose rows are known, 0 for none.
-        end: Last version.
+        table: The table at the last version.
+        start: Version whose rows are known, or its number; 0 for none.
         policy: What updates, deletions and overwrites mean.
-        storage_options: Options of Lance for the object store.
         columns: Columns that all of these versions must have, for rows that are read at each of them.
 
     Yields:
         Changes of one version, for versions with such rows, in order.
 
     Raises:
-        VersionGone: A version was cleaned up.
+        VersionGone: A version was cleaned up, or the first or the last one was replaced by another one.
         InvalidCall: A version does what the policy does not allow or has other columns, its transaction cannot be
             found, or its changes need stable row ids and the table has none.
     """
-    before = None if start == 0 else _open(name, uri, start, storage_options, end)
-    for version in range(start + 1, end + 1):
-        after = _open(name, uri, version, storage_options, end)
+    known = start if isinstance(start, ReadAt) else ReadAt(start, None)
+    before = _open(name, table, known) if known.version else None
+    for version in range(known.version + 1, table.version + 1):
+        is_last = version == table.version
+        after = _open(name, table, ReadAt(version, table.committed_ms if is_last else None))
         label = f"{name}: version {version}"
         if columns is not None:
             require_columns(name, columns, *filter(None, (before, after)))
         if policy.needs_row_ids:
             found = changes_by_id(label, after, before, policy)
         else:
-            known = None if before is None else before.manifest
-            found = list(filter(None, [classify(label, after.manifest, known, after.transaction, policy)]))
+            read = None if before is None else before.manifest
+            found = list(filter(None, [classify(label, after.manifest, read, after.transaction, policy)]))
         yield from (changed for changed in found if changed.rows)
         before = after
 
@@ -160,13 +159,35 @@ def _update(
     return of_fragments(after, new, "created") if inserted else None
 
 
-def _open(name: str, uri: str, version: int, storage_options: Mapping[str, str], end: int) -> Dataset:
+def refuse_replaced(name: str, known: ReadAt, newest: ReadAt) -> None:
+    """Raise `InvalidCall` if the newest version shows that the version whose rows are known was replaced.
+
+    A table that is no longer registered may get other files, and be registered again at the same location. One with
+    more versions than the known one shows it when the known version is read.
+    """
+    is_other = known.version == newest.version and None not in {known.committed_ms, newest.committed_ms}
+    if known.version > newest.version or (is_other and known != newest):
+        raise InvalidCall(
+            f"{name}: expected version {known.version} as it was committed at {known.committed_ms} ms, or a later one, "
+            f"found version {newest.version} of {newest.committed_ms} ms: another table took its place; start again "
+            "without a checkpoint"
+        )
+
+
+def _open(name: str, table: PinnedTable, read: ReadAt) -> Dataset:
+    version = read.version
     try:
-        return Dataset.open(uri, version, storage_options=storage_options)
+        found = Dataset.open(table.uri, version, storage_options=table.storage_options)
     except ReferenceNotFound as error:
         raise VersionGone(
-            f"{name}: version {version} was cleaned up before it was read, expected all versions up to {end}; "
-            "start again without a checkpoint, or from a later version"
+            f"{name}: version {version} was cleaned up before it was read, expected all versions up to "
+            f"{table.version}; start again without a checkpoint, or from a later version"
         ) from error
     except LanceCoreError as error:
         raise InvalidCall(f"{name}: version {version}: {error}") from error
+    if read.committed_ms not in {None, found.file.timestamp_ms}:
+        raise VersionGone(
+            f"{name}: version {version} was replaced by another one: expected one that was committed at "
+            f"{read.committed_ms} ms, found {found.file.timestamp_ms} ms; start again without a checkpoint"
+        )
+    return found

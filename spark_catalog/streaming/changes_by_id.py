@@ -15,6 +15,7 @@ from spark_catalog.streaming.row_differences import ChangeType, DifferentRows, d
 from spark_catalog.streaming.version_changes import (
     ADDS_NO_ROWS,
     ChangedFragment,
+    ReadAt,
     VersionChanges,
     bytes_of,
     kind_of,
@@ -96,7 +97,7 @@ def _by_type(
     return [
         VersionChanges(
             after.version,
-            (before if kind in _READ_BEFORE else after).version,
+            ReadAt.of((before if kind in _READ_BEFORE else after).manifest),
             milliseconds(after.manifest),
             tuple(map(_fragment, rows)),
             "update" if kind == "update_postimage" and not has_images else kind,

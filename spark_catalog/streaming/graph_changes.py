@@ -13,6 +13,7 @@ from spark_catalog.errors import InvalidWrite
 from spark_catalog.streaming.change_frames import changes_frame
 from spark_catalog.streaming.policy import ChangePolicy, Meaning
 from spark_catalog.streaming.steps import FORMAT, StepOptions, StepSource
+from spark_catalog.streaming.version_changes import ReadAt
 from spark_catalog.tables.pinned import PinnedTable
 
 
@@ -68,8 +69,8 @@ class GraphChanges:
             item["name"]: changes_frame(
                 rows.sparkSession,
                 item["name"],
-                PinnedTable(item["location"], item["to_version"], self._storage_options),
-                item["from_version"],
+                PinnedTable(item["location"], item["to_version"], self._storage_options, item["to_time"]),
+                None if item["from_version"] is None else ReadAt(item["from_version"], item["from_time"]),
                 self._policy,
                 self._columns.get(item["name"]),
             )

@@ -80,7 +80,7 @@ def read_mark(transaction: StagedTransaction, table: TableId, storage_options: M
     state = transaction.describe(table)
     if state is None or state.version is None:
         return None
-    config = PinnedTable(state.uri, state.version, storage_options).open().config()
+    config = PinnedTable.of(state, storage_options).open().config()
     try:
         return Mark(int(config[_EPOCH]), config[_ATTEMPT], config[_CHECKPOINT])
     except (KeyError, ValueError):

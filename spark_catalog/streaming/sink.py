@@ -31,7 +31,7 @@ from spark_catalog.source.resolving import connect
 from spark_catalog.staging import StageTarget, check_columns, discard_files, fragment_files, stage_partition
 from spark_catalog.streaming.epochs import Epoch
 from spark_catalog.streaming.marks import marks_table
-from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.tables.pinned import PinnedTable, committed_ms
 from spark_catalog.tables.types import arrow_schema
 from table_data.batch_operations import TableId, TableState
 from table_data.descriptions import append_operation, overwrite_operation, written_fields
@@ -90,8 +90,7 @@ def plan_stream(options: StreamWriteOptions, schema: StructType, *, overwrite: b
         state = _existing(access, place.table, new)
     stored = new
     if not overwrite:
-        assert state.version is not None
-        stored = PinnedTable(state.uri, state.version, place.storage_options).open().schema
+        stored = PinnedTable.of(state, place.storage_options).open().schema
     check_columns(place.name, schema.names, stored)
     target = StageTarget(
         place.name,
@@ -116,7 +115,8 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc] # th
         fields: tuple[Any, ...] = ()
         if not self._planned.overwrite:  # the version of the start of the query may have been cleaned up since
             newest = lance.dataset(target.uri, storage_options=dict(target.storage_options) or None)
-            target, fields = replace(target, read_version=newest.version), _fields(newest)
+            base = PinnedTable(target.uri, newest.version, target.storage_options, committed_ms(newest))
+            target, fields = replace(target, version=base), _fields(newest)
         reports = [batch.to_pylist()[0] for batch in stage_partition(iterator, target)]
         return StagedEpoch(tuple(fragment for report in reports for fragment in json.loads(report["payload"])), fields)
 
@@ -208,7 +208,7 @@ def _stage(
     if planned.overwrite:
         transaction.stage(table, overwrite_operation(target.schema, fragments), call="overwrite")
     elif fragments:
-        found = _fields(PinnedTable(target.uri, state.version, target.storage_options).open())
+        found = _fields(PinnedTable.of(state, target.storage_options).open())
         if any(cast("StagedEpoch", message).fields != found for message in messages if message is not None):
             raise InvalidCall(f"{target.name}: its columns changed while the epoch was staged: restart the query")
         transaction.stage(table, append_operation(fragments), call="append")

@@ -13,18 +13,21 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from namespace_client.errors import CommitRejected
+from namespace_client.wire import TABLE_VERSION_NOT_FOUND
 from spark_catalog.source.options import StreamReadOptions
 from spark_catalog.source.resolving import connect
 from spark_catalog.streaming.change_rows import CHANGE_COLUMNS, ChangedRows, divide, read_changed, whole_version
-from spark_catalog.streaming.changes import changes_between
+from spark_catalog.streaming.changes import changes_between, refuse_replaced
 from spark_catalog.streaming.spark_limits import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
+from spark_catalog.streaming.version_changes import ReadAt
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.types import arrow_schema
 from table_data.errors import InvalidCall
 
 Offset = dict[str, Any]
-"""`catalog_version`; `table_version`; `location` of the table, empty if unknown; `snapshot`: no rows are read yet, and
-the first micro-batch is all rows of a version."""
+"""`catalog_version`; `table_version`; `location` of the table, empty if unknown; `committed_ms`: when the version was
+committed, None if unknown; `snapshot`: no rows are read yet, and the first micro-batch is all rows of a version."""
 
 
 class ChangedPartition(InputPartition):  # type: ignore[misc] # the base class has no types
@@ -85,10 +88,21 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
             )
         if start["snapshot"]:
             return end
-        version = end["table_version"]
+        known, version = _read_at(start), end["table_version"]
+        if start["location"]:
+            refuse_replaced(self._options.place.name, known, _read_at(end))
         if isinstance(limit, ReadMaxFiles):
-            version = min(version, start["table_version"] + limit.max_files)
-        return start if version <= start["table_version"] else {**end, "table_version": version}
+            version = min(version, known.version + limit.max_files)
+        if version <= known.version:
+            return start
+        if version == end["table_version"]:
+            return end
+        try:
+            return self._head(end["catalog_version"], version)
+        except CommitRejected as error:
+            if error.code != TABLE_VERSION_NOT_FOUND:
+                raise
+            return {**end, "table_version": version, "committed_ms": None}  # `partitions` says that it is gone
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The changed rows between two offsets, divided among tasks.
@@ -100,13 +114,12 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         if start == end:
             return []
         place = self._options.place
-        table = PinnedTable(end["location"], end["table_version"], place.storage_options)
+        last = _read_at(end)
+        table = PinnedTable(end["location"], last.version, place.storage_options, last.committed_ms)
         if start["snapshot"]:
             tasks = divide(table, [whole_version(table)])
         else:
-            known, last = start["table_version"], end["table_version"]
-            changes = changes_between(place.name, table.uri, known, last, self._options.policy, place.storage_options)
-            tasks = divide(table, changes)
+            tasks = divide(table, changes_between(place.name, table, _read_at(start), self._options.policy))
         return [ChangedPartition(parts) for parts in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -115,21 +128,31 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         added = CHANGE_COLUMNS if self._options.policy.has_types else ()
         return read_changed(partition.parts, self._schema, added)
 
-    def _head(self) -> Offset:
+    def _head(self, at: int | None = None, version: int | None = None) -> Offset:
+        """The newest version, or the given one, in a catalog version, the newest if None."""
         place = self._options.place
         assert place.table is not None
         with connect(place) as access:
-            at = access.state().version
-            state = access.table(place.table, at=at)
+            at = access.state().version if at is None else at
+            state = access.table(place.table, at=at, version=version)
         if state is None or state.version is None:
             raise InvalidCall(f"{place.name}: expected a table with a version in catalog version {at}, found none")
-        return _offset(at, state.version, state.uri)
+        committed_ms = None if state.identity is None else state.identity.committed_ms
+        return _offset(at, state.version, state.uri, committed_ms)
 
 
-def _offset(catalog_version: int, table_version: int, location: str, *, snapshot: bool = False) -> Offset:
+def _offset(
+    catalog_version: int, table_version: int, location: str, committed_ms: int | None = None, *, snapshot: bool = False
+) -> Offset:
     return {
         "catalog_version": catalog_version,
         "table_version": table_version,
         "location": location,
+        "committed_ms": committed_ms,
         "snapshot": snapshot,
     }
+
+
+def _read_at(offset: Offset) -> ReadAt:
+    """The version of an offset. Checkpoints of earlier releases do not tell when it was committed."""
+    return ReadAt(offset["table_version"], offset.get("committed_ms"))

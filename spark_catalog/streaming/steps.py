@@ -16,18 +16,22 @@ from namespace_client.wire import CatalogPins
 from spark_catalog.read import tables_in
 from spark_catalog.source.options import Place
 from spark_catalog.source.resolving import connect
+from spark_catalog.streaming.changes import refuse_replaced
 from spark_catalog.streaming.spark_limits import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
+from spark_catalog.streaming.version_changes import ReadAt
 from table_data.errors import InvalidCall
 
 FORMAT: Final = "lance_catalog_steps"
 COLUMNS: Final = (
     "from_catalog_version long, to_catalog_version long, name string, location string, from_version long, "
-    "to_version long"
+    "from_time long, to_version long, to_time long"
 )
-"""`from_version` is null if all rows of the version are meant."""
+"""`from_version` is null if all rows of the version are meant. Times are milliseconds since the epoch, null if they are
+not known."""
 
 Offset = dict[str, Any]
-"""`catalog_version`, 0 before the first rows; `versions` and `locations` of the tables in it, by name."""
+"""`catalog_version`, 0 before the first rows; by name of the tables in it their `versions` and `locations`, and when
+these versions were committed, in milliseconds since the epoch (`times`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ class StepReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         """The offset before the first row of a query without a checkpoint."""
         start = self._options.start
         if start is None:
-            return {"catalog_version": 0, "versions": {}, "locations": {}}
+            return {"catalog_version": 0, "versions": {}, "locations": {}, "times": {}}
         with self._connect() as access:
             return self._offset(access.pins(None if start == "latest" else start))
 
@@ -138,7 +142,8 @@ class StepReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         rows = [
             (
                 *(start["catalog_version"], end["catalog_version"], name, end["locations"][name]),
-                *(None if is_first else start["versions"].get(name, 0), version),
+                *(None if is_first else start["versions"].get(name, 0), _time(start, name)),
+                *(version, _time(end, name)),
             )
             for name, version in end["versions"].items()
         ]
@@ -168,6 +173,7 @@ class StepReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
             "catalog_version": pins.version,
             "versions": {name: state.version for name, state in tables.items()},
             "locations": {name: state.uri for name, state in tables.items()},
+            "times": {name: state.identity.committed_ms for name, state in tables.items() if state.identity},
         }
 
     def _check(self, start: Offset, end: Offset) -> None:
@@ -177,3 +183,10 @@ class StepReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
                     f"{'$'.join((*self._options.namespace, name))}: expected the table at {location}, found it dropped "
                     f"in catalog version {end['catalog_version']}: start again without a checkpoint"
                 )
+            known, newest = (ReadAt(offset["versions"][name], _time(offset, name)) for offset in (start, end))
+            refuse_replaced("$".join((*self._options.namespace, name)), known, newest)
+
+
+def _time(offset: Offset, name: str) -> int | None:
+    """When the version of a table was committed. Checkpoints of earlier releases do not tell it."""
+    return (offset.get("times") or {}).get(name)

@@ -44,12 +44,28 @@ class ChangedFragment:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadAt:
+    """A version that rows are read at: its number, and when it was committed, in milliseconds since the epoch.
+
+    The time tells it from another version that took its place; it is None where it is not known.
+    """
+
+    version: int
+    committed_ms: int | None
+
+    @classmethod
+    def of(cls, manifest: pb.Manifest) -> ReadAt:
+        """The version with a manifest."""
+        return cls(manifest.version, milliseconds(manifest))
+
+
+@dataclass(frozen=True, slots=True)
 class VersionChanges:
     """Rows that a version added, changed or deleted.
 
     Attributes:
         version: Number of the version.
-        read_at: Number of the version that the rows are read at: this one, or the one before for rows as they were.
+        read_at: The version that the rows are read at: this one, or the one before for rows as they were.
         timestamp: When the version was committed, in milliseconds since the epoch.
         fragments: The fragments that hold them.
         selection: Which rows of the fragments, and their type of change. "by creation": all rows; those created by the
@@ -59,7 +75,7 @@ class VersionChanges:
     """
 
     version: int
-    read_at: int
+    read_at: ReadAt
     timestamp: int
     fragments: tuple[ChangedFragment, ...]
     selection: Selection
@@ -73,7 +89,7 @@ class VersionChanges:
 def of_fragments(manifest: pb.Manifest, fragments: Sequence[pb.DataFragment], selection: Selection) -> VersionChanges:
     """Changes that are rows of whole fragments of a version."""
     changed = tuple(ChangedFragment(fragment.id, rows_in(fragment), bytes_of(fragment)) for fragment in fragments)
-    return VersionChanges(manifest.version, manifest.version, milliseconds(manifest), changed, selection)
+    return VersionChanges(manifest.version, ReadAt.of(manifest), milliseconds(manifest), changed, selection)
 
 
 def bytes_of(fragment: pb.DataFragment) -> int:

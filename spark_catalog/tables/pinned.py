@@ -7,21 +7,26 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import lance
-import pyarrow as pa
 
+from lance_core.data import commit_time
+from lance_core.format.naming import BRANCHES_DIRECTORY
+from table_data.errors import VersionGone
 from table_data.pylance_errors import explained
 
 if TYPE_CHECKING:
-    from lance.fragment import FragmentMetadata
+    from lance_core.format.manifest import ManifestFile
+    from table_data.batch_operations import TableState
 
 MAX_OPEN: Final = 8
 _INDEX_CACHE: Final = 128 << 20
 _METADATA_CACHE: Final = 64 << 20
 
-_Key = tuple[str, int, tuple[tuple[str, str], ...], str]
+_MILLISECOND: Final = 1_000_000
+
+_Key = tuple[str, int, tuple[tuple[str, str], ...], int | bytes]
 _opened: OrderedDict[_Key, lance.LanceDataset] = OrderedDict()
 _lock = threading.Lock()
 
@@ -34,22 +39,35 @@ class PinnedTable:
         uri: Root of the table or of the branch.
         version: Number of the version.
         storage_options: Options of Lance for the object store.
-        content: Digest of the files of the version, empty if unknown. It tells a version from one of the same number
-            in another table that took its place.
+        committed_ms: When the version was committed, in milliseconds since the epoch, None if that is not known. It
+            tells the version from one of the same number in another table that took its place.
         manifest: Manifest of a version that is not published, as `LanceDataset` takes it; None for a published one.
     """
 
     uri: str
     version: int
     storage_options: Mapping[str, str] = field(default_factory=dict)
-    content: str = ""
+    committed_ms: int | None = None
     manifest: bytes | None = None
+
+    @classmethod
+    def of(cls, state: TableState, storage_options: Mapping[str, str]) -> Self:
+        """The version that the catalog names, which there is."""
+        assert state.version is not None
+        uri = state.uri if state.branch is None else f"{state.uri}/{BRANCHES_DIRECTORY}/{state.branch}"
+        known = None if state.identity is None else state.identity.committed_ms
+        return cls(uri, state.version, dict(storage_options), known)
+
+    @classmethod
+    def published(cls, uri: str, file: ManifestFile, storage_options: Mapping[str, str]) -> Self:
+        """The version with a manifest that was read below `uri`."""
+        return cls(uri, file.version, dict(storage_options), file.timestamp_ms)
 
     def open(self) -> lance.LanceDataset:
         """Open the version.
 
         Raises:
-            VersionGone: There is no such version, or no table.
+            VersionGone: There is no such version, or no table, or another version took its place.
             WorkFailed: The version cannot be read.
         """
         session = lance.Session(index_cache_size_bytes=_INDEX_CACHE, metadata_cache_size_bytes=_METADATA_CACHE)
@@ -59,16 +77,24 @@ class PinnedTable:
                 return lance.LanceDataset(
                     self.uri, serialized_manifest=self.manifest, storage_options=options, session=session
                 )
-            return lance.dataset(self.uri, version=self.version, storage_options=options, session=session)
+            dataset = lance.dataset(self.uri, version=self.version, storage_options=options, session=session)
+        found = committed_ms(dataset)
+        if self.committed_ms not in {None, found}:
+            raise VersionGone(
+                f"{self.uri}: version {self.version} was replaced by another one: expected one that was committed at "
+                f"{self.committed_ms} ms, found {found} ms"
+            )
+        return dataset
 
     def opened(self) -> lance.LanceDataset:
         """The version, which this process opens once as long as it is one of the last few. Thread-safe.
 
-        A table without `content` is opened by every call.
+        A version of which neither `committed_ms` nor `manifest` is known is opened by every call.
         """
-        if not self.content:
+        content = self.committed_ms if self.manifest is None else blake2b(self.manifest, digest_size=12).digest()
+        if content is None:
             return self.open()
-        key = (self.uri, self.version, tuple(sorted(self.storage_options.items())), self.content)
+        key = (self.uri, self.version, tuple(sorted(self.storage_options.items())), content)
         with _lock:
             found = _opened.get(key)
             if found is None:
@@ -79,14 +105,6 @@ class PinnedTable:
         return found
 
 
-def content_digest(schema: pa.Schema, fragments: list[FragmentMetadata], manifest: bytes | None = None) -> str:
-    """Digest of the columns and of the names of all files of a version, and of its manifest if it is not published."""
-    digest = blake2b(manifest or b"", digest_size=12)
-    digest.update(schema.serialize())
-    for fragment in fragments:
-        digest.update(str(fragment.id).encode())
-        for file in fragment.files:
-            digest.update(f"{file.path} {file.fields}".encode())
-        if fragment.deletion_file is not None:
-            digest.update(fragment.deletion_file.path(fragment.id).encode())
-    return digest.hexdigest()
+def committed_ms(dataset: lance.LanceDataset) -> int:
+    """When the version that is open was committed, in milliseconds since the epoch. Nothing is read."""
+    return commit_time(dataset) // _MILLISECOND

@@ -10,7 +10,7 @@ import lance
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from spark_catalog.tables.pinned import PinnedTable, content_digest
+from spark_catalog.tables.pinned import PinnedTable, committed_ms
 from spark_catalog.tables.reading import scanner_options
 from spark_catalog.tables.scans import METADATA_COLUMNS, SCORE_COLUMNS, Scan
 from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS, MIN_ROWS, FragmentSize, Split, plan_splits
@@ -27,7 +27,7 @@ class PlannedScan:
     """A scan and its splits.
 
     Attributes:
-        table: The table and its version, with the digest of its content.
+        table: The table and its version.
         scan: What is read.
         schema: Schema of the rows in Spark.
         splits: What the tasks read, in order. None for a table without rows.
@@ -91,7 +91,7 @@ def plan_scan(
         rows = min(rows, scan.nearest.k)
     total = max(1, sum(size.rows for size in sizes))
     stored_bytes = sum(size.bytes for size in sizes) * rows // total
-    pinned = replace(table, content=content_digest(dataset.schema, fragments, table.manifest))
+    pinned = table if table.manifest is not None else replace(table, committed_ms=committed_ms(dataset))
     return PlannedScan(
         pinned, scan, spark_schema(stored), tuple(splits), rows, max(rows * row_width(stored), stored_bytes)
     )

@@ -57,7 +57,7 @@ class SplitRead:
         manifest = None if table.manifest is None else base64.b64encode(table.manifest).decode()
         return json.dumps(
             {
-                "table": [table.uri, table.version, dict(table.storage_options), table.content, manifest],
+                "table": [table.uri, table.version, dict(table.storage_options), table.committed_ms, manifest],
                 "scan": [scan.columns, scan.filter, scan.limit],
                 "schema": base64.b64encode(self.schema.serialize()).decode(),
                 "counts": self.counts,
@@ -73,10 +73,10 @@ class SplitRead:
         from spark_catalog.tables.scans import Scan
 
         found = json.loads(text)
-        uri, version, options, content, manifest = found["table"]
+        uri, version, options, committed_ms, manifest = found["table"]
         columns, filter_, limit = found["scan"]
         return cls(
-            PinnedTable(uri, version, options, content, None if manifest is None else base64.b64decode(manifest)),
+            PinnedTable(uri, version, options, committed_ms, None if manifest is None else base64.b64decode(manifest)),
             Scan(tuple(columns), filter_, limit),
             pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"]))),
             found["counts"],

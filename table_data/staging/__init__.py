@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from table_data.staging.alterations import Alteration, stage_alterations, stage_removal
 from table_data.staging.columns import stage_columns
-from table_data.staging.handles import ReadOnlyTable, commit_time, open_local, open_version
+from table_data.staging.handles import ReadOnlyTable, open_local, open_version
 from table_data.staging.indices import default_index_name, stage_index, stage_index_removal
 from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMerge, stage_merge
 from table_data.staging.row_sets import RowSet
@@ -31,7 +31,6 @@ __all__ = [
     "ReadOnlyTable",
     "RowSet",
     "StagedMerge",
-    "commit_time",
     "default_index_name",
     "open_local",
     "open_version",

@@ -57,17 +57,17 @@ class _Caches:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._identities: dict[tuple[str, int], str] = {}
+        self._manifests: dict[tuple[str, int], str] = {}
         self._session = self._new()
 
-    def session(self, uri: str, version: int, identity: str) -> lance.Session:
-        """The cache, for a version with this identity."""
+    def session(self, uri: str, version: int, manifest_sha256: str) -> lance.Session:
+        """The cache, for the version with this manifest."""
         with self._lock:
-            known = self._identities.get((uri, version), identity)
-            if known != identity or len(self._identities) >= _MOST_VERSIONS:
-                self._identities.clear()
+            known = self._manifests.get((uri, version), manifest_sha256)
+            if known != manifest_sha256 or len(self._manifests) >= _MOST_VERSIONS:
+                self._manifests.clear()
                 self._session = self._new()
-            self._identities[uri, version] = identity
+            self._manifests[uri, version] = manifest_sha256
             return self._session
 
     @staticmethod
@@ -78,18 +78,13 @@ class _Caches:
 _caches = cache(_Caches)
 
 
-def open_version(uri: str, version: int, identity: str, options: Mapping[str, str]) -> lance.LanceDataset:
+def open_version(uri: str, version: int, manifest_sha256: str, options: Mapping[str, str]) -> lance.LanceDataset:
     """A read-only handle on a published version. `uri` is the root of the table or of the branch.
 
-    `identity` tells the version from another one that has or had its place and number.
+    The SHA-256 of its manifest tells the version from another one that has or had its place and number.
     """
-    session = _caches().session(uri, version, identity)
+    session = _caches().session(uri, version, manifest_sha256)
     return ReadOnlyTable(uri, version=version, storage_options=dict(options) or None, session=session)
-
-
-def commit_time(dataset: lance.LanceDataset) -> int:
-    """When the version that is open was committed, in nanoseconds since the epoch. Nothing is read."""
-    return int(dataset._ds.current_version()["timestamp"])  # noqa: SLF001 - the public method rounds, to local time
 
 
 def open_local(uri: str, file: ManifestFile, options: Mapping[str, str]) -> lance.LanceDataset:

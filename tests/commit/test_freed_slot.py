@@ -14,7 +14,7 @@ import pytest
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.staged import stage_commit
 from lance_core.data import stage_fragments
-from lance_core.errors import CommitUnknown
+from lance_core.errors import CommitUnknown, RetryableConflict
 from lance_core.format.naming import manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
@@ -94,9 +94,20 @@ def test_a_commit_that_another_version_was_built_on_is_confirmed(held: FaultStor
 
 def test_a_staged_version_that_is_published_below_the_newest_is_unknown(held: FaultStore, tmp_path: Path) -> None:
     staged = stage_commit(held, "t", append(str(tmp_path / "t"), 100))
-    others(tmp_path, tags=(3,))
+    hold(held, staged.target, lambda: others(tmp_path, tags=(3,)))
 
     with pytest.raises(CommitUnknown):
         staged.publish()
+
+    assert values(tmp_path) == [0, 1, 2, 3]
+
+
+def test_a_staged_version_whose_base_was_removed_before_is_not_written(held: FaultStore, tmp_path: Path) -> None:
+    staged = stage_commit(held, "t", append(str(tmp_path / "t"), 100))
+    others(tmp_path, tags=(3,))
+
+    with pytest.raises(RetryableConflict, match=r"version 1: it is another version than was read: .* found none"):
+        staged.publish()
+    assert held.inner.find(staged.target) is None
 
     assert values(tmp_path) == [0, 1, 2, 3]

@@ -15,7 +15,7 @@ import pytest
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
 from table_data import staging
-from table_data.batch_operations import TableState
+from table_data.batch_operations import TableState, VersionIdentity
 from table_data.errors import VersionGone
 from table_data.open_tables import OpenTables
 from table_data.staging.matching import ADDRESS, matching_addresses
@@ -105,7 +105,8 @@ def test_what_was_replaced_is_not_read_at_an_earlier_catalog_version(http: httpx
 
 def state_of(uri: str, *, known: bool) -> TableState:
     file = parse_manifest_file(Path(manifest_path(uri, 3, NamingScheme.V2)).read_bytes())
-    return TableState(("t",), uri, 3, identity=file.identity.sha256 if known else None)
+    identity = VersionIdentity(file.identity.sha256, file.timestamp_ms)
+    return TableState(("t",), uri, 3, identity=identity if known else None)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -147,7 +148,7 @@ def test_a_version_that_is_replaced_while_it_is_read(tmp_path: Path, first: str)
         steps.reverse()
     steps[0]()
     write_versions(uri, NEW)
-    with pytest.raises(VersionGone, match="version 3 was replaced while it was read"):
+    with pytest.raises(VersionGone, match="version 3 was replaced by another one"):
         steps[1]()
 
 
@@ -161,7 +162,9 @@ def test_an_update_of_a_version_that_is_replaced_changes_nothing(http: httpx.Cli
         http.post(f"{table}/insert", content=stream(pa.table({"a": [number], "s": ["new"]})), **insert)
 
     make(10)
-    changes = TableChanges(TableState(("w", "t"), described["location"], 2, {}, "b", identity="known"), {})
+    version = post(http, f"{table}/version/describe", {"version": 2, "branch": "b"})["version"]
+    identity = VersionIdentity(version["manifest_sha256"], version["timestamp_millis"])
+    changes = TableChanges(TableState(("w", "t"), described["location"], 2, {}, "b", identity=identity), {})
     dataset = changes.dataset()
     rows = RowSet()
     for batch in matching_addresses(dataset, "a = 10"):

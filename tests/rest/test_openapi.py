@@ -31,6 +31,7 @@ OURS = {
     "CommitTableOperation": {"commit_transaction", "assert_table_version", "set_table_properties"},
     "CommitTableResult": {"commit_transaction", "assert_table_version", "set_table_properties"},
     "ErrorResponse": {"failures"},
+    "TableVersion": {"manifest_sha256"},
 }
 
 

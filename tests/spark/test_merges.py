@@ -19,6 +19,7 @@ from spark_catalog.changes.deletes import collect_addresses
 from spark_catalog.changes.merges import MergeRules, StagedMerge, stage_merge
 from spark_catalog.errors import GraphCheckFailed, InvalidWrite, last_line
 from spark_catalog.staging import StagedFragments, StageTarget
+from spark_catalog.tables.pinned import PinnedTable
 from table_data.batch_operations import TableState
 from table_data.composition import transaction_message
 from table_data.table_changes import TableChanges
@@ -104,7 +105,7 @@ def row_ids(uri: str) -> dict[int, int]:
 def merge(spark: SparkSession, uri: str, df: DataFrame, rules: MergeRules, bound: int) -> StagedMerge | StagedFragments:
     version = lance.dataset(uri).version
     changes = TableChanges(TableState(("t",), uri, version), {})
-    target = StageTarget("t", uri, SCHEMA, read_version=version)
+    target = StageTarget("t", uri, SCHEMA, version=PinnedTable(uri, version))
     return stage_merge(spark, df, changes, target, rules, driver_bytes=bound)
 
 

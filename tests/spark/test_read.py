@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +24,7 @@ from spark_catalog.tables.frames import columnar_frame, mapped_frame, scan_frame
 from spark_catalog.tables.pinned import MAX_OPEN, PinnedTable
 from spark_catalog.tables.planned import PlannedScan, count_rows, plan_scan
 from spark_catalog.tables.scans import Scan
+from table_data.errors import VersionGone
 
 pytestmark = pytest.mark.spark
 
@@ -246,12 +248,13 @@ def test_a_graph_is_read_with_the_columns_and_rows_that_are_named(
 def test_a_version_is_opened_once_by_a_process(uri: str) -> None:
     lance.write_dataset(pa.table({"a": [1]}), uri)
     first = plan_scan(PinnedTable(uri, 1)).table
-    assert first.opened() is first.opened() is PinnedTable(uri, 1, {}, first.content).opened()
+    assert first.opened() is first.opened() is PinnedTable(uri, 1, {}, first.committed_ms).opened()
     shutil.rmtree(uri.removeprefix("file://"))
     lance.write_dataset(pa.table({"a": [2]}), uri)
     second = plan_scan(PinnedTable(uri, 1)).table
     assert second.opened().to_table()["a"].to_pylist() == [2]
-    tables = [PinnedTable(uri, 1, {}, str(number)) for number in range(MAX_OPEN)]
+    tables = [replace(second, storage_options={"number": str(number)}) for number in range(MAX_OPEN)]
     opened = [table.opened() for table in tables]
     assert tables[-1].opened() is opened[-1]
-    assert second.opened() is not first.opened()
+    with pytest.raises(VersionGone, match="version 1 was replaced by another one"):
+        first.opened()

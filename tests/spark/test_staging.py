@@ -33,6 +33,7 @@ from spark_catalog.staging import (
     stage,
     stage_partition,
 )
+from spark_catalog.tables.pinned import PinnedTable
 from table_data.batch_operations import TableState
 from table_data.composition import transaction_message
 from table_data.table_changes import TableChanges
@@ -54,7 +55,7 @@ def upsert(
     spark: SparkSession, df: DataFrame, target: StageTarget, rules: MergeRules | None = None, bound: int = DRIVER_BYTES
 ) -> StagedMerge | StagedFragments:
     """Merge on `id`."""
-    changes = TableChanges(TableState(("t",), target.uri, target.read_version), {})
+    changes = TableChanges(TableState(("t",), target.uri, target.version and target.version.version), {})
     return stage_merge(spark, df, changes, target, rules or MergeRules(("id",)), driver_bytes=bound)
 
 
@@ -84,7 +85,7 @@ def test_staged_files_of_a_new_table_are_not_visible(spark: SparkSession, uri: s
 def test_an_append_is_staged_in_the_stored_schema(spark: SparkSession, uri: str) -> None:
     create(uri, [{"id": 1, "name": "a"}], data_storage_version="2.1")
     narrow = spark.createDataFrame([("b", 2)], "name string, id int")  # other order, other width
-    staged = stage(narrow, StageTarget("t", uri, SCHEMA, read_version=1))
+    staged = stage(narrow, StageTarget("t", uri, SCHEMA, version=PinnedTable(uri, 1)))
     assert [file.file_minor_version for fragment in staged.fragments for file in fragment.files] == [1]
     lance.LanceDataset.commit(uri, lance.LanceOperation.Append(list(staged.fragments)), read_version=1)
     assert rows_of(uri) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
@@ -246,33 +247,33 @@ def test_retried_tasks_give_one_report_per_partition(java: str, tmp_path: Path) 
 
 def test_deletes_are_staged_fragment_by_fragment(spark: SparkSession, uri: str) -> None:
     create(uri, [{"id": n, "name": str(n)} for n in range(30)], max_rows_per_file=10)
-    staged = stage_deletes(spark, StageTarget("t", uri, SCHEMA, read_version=1), "id < 10 OR id = 15")
+    staged = stage_deletes(spark, StageTarget("t", uri, SCHEMA, version=PinnedTable(uri, 1)), "id < 10 OR id = 15")
     assert (staged.rows, staged.removed, [fragment.id for fragment in staged.updated]) == (11, (0,), [1])
     assert lance.dataset(uri).count_rows() == 30
     operation = lance.LanceOperation.Delete(list(staged.updated), list(staged.removed), "id < 10 OR id = 15")
     lance.LanceDataset.commit(uri, operation, read_version=1)
     assert [row["id"] for row in rows_of(uri)] == [*range(10, 15), *range(16, 30)]
 
-    again = stage_deletes(spark, StageTarget("t", uri, SCHEMA, read_version=2), "id IN (15, 16)")
+    again = stage_deletes(spark, StageTarget("t", uri, SCHEMA, version=PinnedTable(uri, 2)), "id IN (15, 16)")
     assert (again.rows, again.removed, [fragment.id for fragment in again.updated]) == (1, (), [1])
 
 
 def test_deleting_nothing_stages_nothing(spark: SparkSession, uri: str) -> None:
     create(uri, [{"id": 1, "name": "a"}])
-    staged = stage_deletes(spark, StageTarget("t", uri, SCHEMA, read_version=1), "id = 7")
+    staged = stage_deletes(spark, StageTarget("t", uri, SCHEMA, version=PinnedTable(uri, 1)), "id = 7")
     assert (staged.rows, staged.updated, staged.removed, staged.files) == (0, (), (), ())
 
 
 def test_a_predicate_that_does_not_fit_is_refused_before_any_task(spark: SparkSession, uri: str) -> None:
     create(uri, [{"id": 1, "name": "a"}])
     with pytest.raises(InvalidWrite, match=r"t: predicate 'nosuch = 1': .*nosuch"):
-        stage_deletes(spark, StageTarget("t", uri, SCHEMA, read_version=1), "nosuch = 1")
+        stage_deletes(spark, StageTarget("t", uri, SCHEMA, version=PinnedTable(uri, 1)), "nosuch = 1")
 
 
 def test_an_upsert_is_merged_and_not_committed(spark: SparkSession, uri: str) -> None:
     create(uri, [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
     df = spark.createDataFrame([(2, "B"), (3, "C")], "id long, name string")
-    staged = upsert(spark, df, StageTarget("t", uri, SCHEMA, read_version=1))
+    staged = upsert(spark, df, StageTarget("t", uri, SCHEMA, version=PinnedTable(uri, 1)))
     assert isinstance(staged, StagedMerge)
     assert (staged.rows, staged.updated, len(staged.new_files)) == (2, 1, 1)
     assert lance.dataset(uri).version == 1
@@ -296,7 +297,9 @@ def test_an_upsert_of_two_rows_with_one_key_is_refused(spark: SparkSession, uri:
 def test_only_named_files_are_discarded(spark: SparkSession, uri: str) -> None:
     create(uri, [{"id": 1, "name": "a"}])
     others = data_files(uri)
-    staged = stage(spark.range(3).selectExpr("id", "'x' AS name"), StageTarget("t", uri, SCHEMA, read_version=1))
+    staged = stage(
+        spark.range(3).selectExpr("id", "'x' AS name"), StageTarget("t", uri, SCHEMA, version=PinnedTable(uri, 1))
+    )
     assert discard_files(uri, staged.files, {}, never_published=False) == []
     assert data_files(uri) == others
     assert rows_of(uri) == [{"id": 1, "name": "a"}]

@@ -95,7 +95,7 @@ class ManifestTable:
                 if file is None:
                     return found
                 batches = read_batches(file.transaction)
-                found.append(HistoryEntry(file.version, file.timestamp_ns // 1_000_000, batches))
+                found.append(HistoryEntry(file.version, file.timestamp_ms, batches))
             top = bottom
         return found
 

@@ -127,7 +127,8 @@ class CommitTransaction:
     """Commit a Lance transaction onto the head, rebased by us where the conflict rules allow.
 
     `stable_row_ids` makes the first version of a table one whose rows keep their ids. The table must lie at `location`,
-    if that is given: another table of the same name does not.
+    if that is given: another table of the same name does not. The version that the transaction read must have the
+    manifest with `manifest_sha256`, if that is given: in a chain that was begun again another one has its number (P11).
     """
 
     id: ObjectId
@@ -135,24 +136,37 @@ class CommitTransaction:
     transaction: pb.Transaction
     stable_row_ids: bool = False
     location: str | None = None
+    manifest_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AssertTableVersion:
-    """Fail the batch unless `version` is the head at the flip (0: there is no version yet), at `location` if given."""
+    """Fail the batch unless `version` is the head at the flip (0: there is no version yet).
+
+    With `location` and `manifest_sha256` the table must lie there, and the head have that manifest (P11).
+    """
 
     id: ObjectId
     branch: str | None
     version: int
     location: str | None = None
+    manifest_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SetTableProperties:
-    """Replace the properties that the catalog stores with a table."""
+    """Change the properties that the catalog stores with a table.
+
+    `properties` replaces all of them; if it is None, `updates` are set and `removals` removed, and the others stay. The
+    table must lie at `location`, if that is given: another table of the same name does not.
+    """
 
     id: ObjectId
-    properties: Mapping[str, str]
+    properties: Mapping[str, str] | None
+    updates: Mapping[str, str]
+    removals: frozenset[str]
+    location: str | None
+    limits: Limits
 
 
 @dataclass(frozen=True, slots=True)

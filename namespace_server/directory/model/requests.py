@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ _MAX_DIGITS = len(str(MAX_INT64))
 _MAX_PAGE = 2**31 - 1
 _WALKS = frozenset({".", ".."})
 _OBJECTS = (dict, Mapping)
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 """What JSON makes of it goes first, here and in `_is_list`: to ask an abstract class takes several times as long."""
 
 
@@ -162,6 +164,17 @@ def string_map(request: Request, field: str, limits: Limits) -> dict[str, str]:
         raise InvalidInputError(f"{field}: expected an object of strings, found {shown(value)}")
     limits.check_strings(value, field)
     return dict(value)
+
+
+def strings(request: Request, field: str, limits: Limits) -> frozenset[str]:
+    """An optional list of keys of an object of strings; absent is empty."""
+    value = request.get(field)
+    if value is None:
+        return frozenset()
+    if not _is_list(value) or not all(isinstance(item, str) for item in value):
+        raise InvalidInputError(f"{field}: expected a list of strings, found {shown(value)}")
+    limits.check_strings(dict.fromkeys(value, ""), field)
+    return frozenset(value)
 
 
 def branch(request: Request, field: str = "branch") -> str | None:
@@ -313,7 +326,12 @@ def commit_transaction(request: Request, rules: RequestRules) -> CommitTransacti
     if transaction.WhichOneof("operation") is None:
         raise InvalidInputError(f"transaction {transaction.uuid} on {join(target)}: it has no known operation")
     return CommitTransaction(
-        target, branch(request), transaction, flag(request, "stable_row_ids"), _expected_location(request, rules)
+        target,
+        branch(request),
+        transaction,
+        flag(request, "stable_row_ids"),
+        _expected_location(request, rules),
+        _expected_manifest(request),
     )
 
 
@@ -323,7 +341,8 @@ def assert_table_version(request: Request, rules: RequestRules) -> AssertTableVe
     version = integer(request, "version", required=True) or 0
     if version < 0:
         raise InvalidInputError(f"version {version} of {join(target)}: expected a version number or 0")
-    return AssertTableVersion(target, branch(request), version, _expected_location(request, rules))
+    location, manifest = _expected_location(request, rules), _expected_manifest(request)
+    return AssertTableVersion(target, branch(request), version, location, manifest)
 
 
 def create_branch(request: Request, _rules: RequestRules) -> CreateBranch:
@@ -355,8 +374,18 @@ def tag_name(request: Request) -> str:
 
 
 def set_table_properties(request: Request, rules: RequestRules) -> SetTableProperties:
-    """Ours, in a batch: all properties of a table."""
-    return SetTableProperties(table_id(request), string_map(request, "properties", rules.limits))
+    """Ours, in a batch: all properties of a table, or changes of some."""
+    target = table_id(request)
+    updates, removals = string_map(request, "updates", rules.limits), strings(request, "removals", rules.limits)
+    some = any(request.get(field) is not None for field in ("updates", "removals"))
+    properties = None if some else string_map(request, "properties", rules.limits)
+    if some and request.get("properties") is not None:
+        raise InvalidInputError("properties: expected either all properties, or updates and removals; found both")
+    both = updates.keys() & removals
+    if both:
+        raise InvalidInputError(f"removals: expected none that updates set, found {names(sorted(both))}")
+    location = _expected_location(request, rules)
+    return SetTableProperties(target, properties, updates, removals, location, rules.limits)
 
 
 def _expected_location(request: Request, rules: RequestRules) -> str | None:
@@ -368,6 +397,14 @@ def _expected_location(request: Request, rules: RequestRules) -> str | None:
     if key is None:
         raise InvalidInputError(f"location {shown(sent)} lies outside the catalog root")
     return unquote(key)
+
+
+def _expected_manifest(request: Request) -> str | None:
+    """The SHA-256 of the manifest that the client read (P11)."""
+    sent = text(request, "manifest_sha256")
+    if sent is not None and not _SHA256.fullmatch(sent):
+        raise InvalidInputError(f"manifest_sha256: expected 64 lower-case hexadecimal digits, found {shown(sent)}")
+    return sent
 
 
 _BATCH_OPERATIONS: dict[str, Callable[[Request, RequestRules], Operation]] = {

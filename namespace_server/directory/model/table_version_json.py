@@ -16,6 +16,8 @@ def table_version_json(entry: VersionEntry, manifest_path: str, *, with_e_tag: b
     }
     if entry.size:
         version["manifest_size"] = entry.size
+    if entry.sha256:
+        version["manifest_sha256"] = entry.sha256
     if with_e_tag and entry.e_tag is not None:
         version["e_tag"] = entry.e_tag
     if entry.metadata:

@@ -20,6 +20,7 @@ from namespace_server.directory.model.operations import (
     AssertTableVersion,
     CommitTransaction,
     CreateTableVersion,
+    SetTableProperties,
     TableOperation,
 )
 from namespace_server.directory.planning.plan_builder import (
@@ -33,7 +34,9 @@ def chain_name(operation: TableOperation) -> str:
     return f"table {name}" if operation.branch is None else f"branch {operation.branch} of table {name}"
 
 
-def table_at_location(builder: PlanBuilder, operation: CommitTransaction | AssertTableVersion) -> TableEntry:
+def table_at_location(
+    builder: PlanBuilder, operation: CommitTransaction | AssertTableVersion | SetTableProperties
+) -> TableEntry:
     """The table, or TableNotFoundError (4) if it is not at the location that the client expects (N1).
 
     Another table of the same name has versions from 1 on as well, so a version number does not tell them apart.
@@ -41,10 +44,24 @@ def table_at_location(builder: PlanBuilder, operation: CommitTransaction | Asser
     table = builder.table(operation.id)
     if operation.location not in {None, table.location, unquote(table.location)}:
         raise TableNotFoundError(
-            f"Table not found: {chain_name(operation)} at {operation.location} does not exist any more; "
+            f"Table not found: table {join(operation.id)} at {operation.location} does not exist any more; "
             f"the table of that name is at {table.location}"
         )
     return table
+
+
+def replacement(entry: VersionEntry, manifest_sha256: str | None) -> str | None:
+    """What says that a row is of another version than the one that a client read under its number (P11), in words.
+
+    None if it is that one, or where that is not known: the client does not say what it read, or the row is of a writer
+    that keeps no hash.
+    """
+    if manifest_sha256 is None or entry.sha256 in {"", manifest_sha256}:
+        return None
+    return (
+        f"version {entry.version} is another one than was read: expected the manifest with SHA-256 {manifest_sha256}, "
+        f"found {entry.sha256}"
+    )
 
 
 def require_removed(builder: PlanBuilder, table: TableEntry, operation: TableOperation) -> None:

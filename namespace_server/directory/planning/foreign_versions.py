@@ -52,7 +52,7 @@ def found_entry(
         size=file.identity.size,
         sha256=file.identity.sha256,
         transaction_uuid=file.identity.transaction_uuid,
-        timestamp_ms=file.timestamp_ns // 1_000_000,
+        timestamp_ms=file.timestamp_ms,
         e_tag=e_tag,
         naming_scheme=scheme,
         staged_path=None,

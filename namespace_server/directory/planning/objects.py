@@ -27,6 +27,7 @@ from namespace_server.directory.model.operations import (
     RenameTable,
     SetTableProperties,
 )
+from namespace_server.directory.planning.chains import table_at_location
 from namespace_server.directory.planning.plan_builder import PlanBuilder, Result
 
 
@@ -161,11 +162,16 @@ def rename_table(builder: PlanBuilder, operation: RenameTable) -> Result:
 
 
 def set_table_properties(builder: PlanBuilder, operation: SetTableProperties) -> Result:
-    """Replaces all properties of a table."""
-    table = builder.table(operation.id)
-    if table.properties != operation.properties:
-        builder.change([replace(table, properties=operation.properties)])
-    return _with_properties({}, operation.properties)
+    """Replaces all properties of a table, or changes some."""
+    table = table_at_location(builder, operation)
+    properties = operation.properties
+    if properties is None:
+        kept = {key: value for key, value in table.properties.items() if key not in operation.removals}
+        properties = kept | dict(operation.updates)
+        operation.limits.check_strings(properties, "properties")
+    if table.properties != properties:
+        builder.change([replace(table, properties=properties)])
+    return _with_properties({}, properties)
 
 
 def _require_vacant(builder: PlanBuilder, table_id: ObjectId) -> None:

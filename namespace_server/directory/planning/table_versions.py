@@ -34,6 +34,7 @@ from namespace_server.directory.planning.chains import (
     chain_name,
     conflict_detail,
     forked_version,
+    replacement,
     require_head,
     require_removed,
     table_at_location,
@@ -90,7 +91,7 @@ def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersi
         size=len(staged.data),
         sha256=staged.file.identity.sha256,
         transaction_uuid=staged.file.identity.transaction_uuid,
-        timestamp_ms=staged.file.timestamp_ns // 1_000_000,
+        timestamp_ms=staged.file.timestamp_ms,
         e_tag=operation.e_tag or staged.e_tag,
         naming_scheme=operation.naming_scheme,
         staged_path=staged.key,
@@ -149,13 +150,18 @@ def _remove_all(
 
 
 def assert_version(builder: PlanBuilder, index: int, operation: AssertTableVersion) -> Result:
-    """Fail the batch unless the version is the head in the snapshot that the flip is planned on (P9)."""
+    """Fail the batch unless the version is the head in the snapshot that the flip is planned on (P9, P11)."""
     table_at_location(builder, operation)
     head = builder.view(operation.id).head(operation.id, operation.branch)
     actual = 0 if head is None else head.version
     if actual != operation.version:
         message = f"{chain_name(operation)}: expected version {operation.version} to be the head, found {actual}"
         hint = f"read version {actual} and redo what depended on version {operation.version}"
+        raise BatchConflict(message, conflict_detail(builder, index, operation, operation.version, hint))
+    replaced = None if head is None else replacement(head, operation.manifest_sha256)
+    if replaced is not None:
+        message = f"{chain_name(operation)}: {replaced}"
+        hint = f"read version {actual} again and redo what depended on it"
         raise BatchConflict(message, conflict_detail(builder, index, operation, operation.version, hint))
     return {}
 

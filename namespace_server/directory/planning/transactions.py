@@ -27,6 +27,7 @@ from namespace_server.directory.planning.chains import (
     chain_name,
     conflict_detail,
     forked_version,
+    replacement,
     require_removed,
     table_at_location,
 )
@@ -48,23 +49,15 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
     transaction = operation.transaction
     if transaction.WhichOneof("operation") == "clone":
         return begin_branch(builder, index, operation, table)
-    finding = builder.findings.get(index)
-    if isinstance(finding, LanceNamespaceError):
-        raise finding
-    if isinstance(finding, AddedFiles) and finding.location != table.location:
-        raise InvalidInputError(
-            f"transaction {transaction.uuid} on {chain_name(operation)}: its files lie at {finding.location}, the "
-            f"table of that name is at {table.location} now (N1); stage again"
-        )
     head = builder.view(operation.id).head(operation.id, operation.branch)
     if head is None and operation.branch is not None:
         raise TableBranchNotFoundError(f"{chain_name(operation)} does not exist; fork it before committing to it")
     top = 0 if head is None else head.version
     if transaction.read_version > top:
-        raise InvalidInputError(
-            f"transaction {transaction.uuid} on {chain_name(operation)}: read version {transaction.read_version}, "
-            f"but the head is {top}"
-        )
+        found = f"read version {transaction.read_version}, but the head is {top}"
+        if operation.manifest_sha256 is not None:
+            raise _conflict(builder, index, operation, f"retryable: {found}; redo the operation on the head")
+        raise InvalidInputError(f"transaction {transaction.uuid} on {chain_name(operation)}: {found}")
     concurrent: list[VersionEntry] = []
     for version in range(transaction.read_version + 1, top + 1):
         entry = builder.view(operation.id).version_entry(operation.id, operation.branch, version)
@@ -73,11 +66,32 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
         if entry.transaction_uuid == transaction.uuid:
             return {**version_result(entry), "rebased": False}
         concurrent.append(entry)
+    read = builder.view(operation.id).version_entry(operation.id, operation.branch, transaction.read_version)
+    _require_read_version(builder, index, operation, read)
+    finding = builder.findings.get(index)
+    if isinstance(finding, LanceNamespaceError):
+        raise finding
+    if isinstance(finding, AddedFiles) and finding.location != table.location:
+        raise InvalidInputError(
+            f"transaction {transaction.uuid} on {chain_name(operation)}: its files lie at {finding.location}, the "
+            f"table of that name is at {table.location} now (N1); stage again"
+        )
     if head is not None:
         builder.require_head_promoted(head)
-    read = builder.view(operation.id).version_entry(operation.id, operation.branch, transaction.read_version)
     prepared = _prepare(builder, index, operation, table, Basis(read, head, tuple(concurrent)))
     return _publish(builder, index, operation, table, prepared, "V2" if head is None else head.naming_scheme)
+
+
+def _require_read_version(
+    builder: PlanBuilder, index: int, operation: CommitTransaction, read: VersionEntry | None
+) -> None:
+    """Refuse a transaction that was computed on another version of this number, or that may have been (P11)."""
+    if operation.manifest_sha256 is not None and read is None:
+        gone = f"version {operation.transaction.read_version} is no longer readable; redo the operation"
+        raise _conflict(builder, index, operation, gone)
+    replaced = None if read is None else replacement(read, operation.manifest_sha256)
+    if replaced is not None:
+        raise _conflict(builder, index, operation, f"retryable: {replaced}; redo the operation on the head")
 
 
 def begin_branch(builder: PlanBuilder, index: int, operation: CommitTransaction, table: TableEntry) -> Result:
@@ -117,7 +131,7 @@ def _publish(
         size=prepared.file.identity.size,
         sha256=prepared.file.identity.sha256,
         transaction_uuid=prepared.file.identity.transaction_uuid,
-        timestamp_ms=prepared.file.timestamp_ns // 1_000_000,
+        timestamp_ms=prepared.file.timestamp_ms,
         e_tag=None,
         naming_scheme=scheme,
         staged_path=staged_manifest_key(builder.batch.uuid, builder.context.attempt, index, prepared.version),

@@ -137,6 +137,9 @@ def describe_catalog_version(context: ReadContext, request: Request) -> Body:
         head = context.snapshot.head(table_id)
         if head is not None:
             described["version"] = head.version
+            described["timestamp_millis"] = head.timestamp_ms
+            if head.sha256:
+                described["manifest_sha256"] = head.sha256
         branches = {
             name: entry.version
             for name in context.snapshot.branches(table_id)

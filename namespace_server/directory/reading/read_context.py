@@ -102,7 +102,8 @@ class ReadContext:
         if row is not None:
             return row.sha256 != entry.sha256
         if entry.branch is None:
-            return False
+            head = newest.head(table_id)
+            return head is not None and head.version < entry.version  # numbers only grow (N2): it is another chain
         return newest.top(table_id, entry.branch) is None or self.catalog.is_vacant(entry.canonical_path)
 
     def is_promoted(self, entry: VersionEntry) -> bool:

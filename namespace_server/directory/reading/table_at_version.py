@@ -9,7 +9,7 @@ from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.requests import Request
 from namespace_server.directory.reading import table_versions
 from namespace_server.directory.reading.read_context import ReadContext
-from table_data.batch_operations import TableState
+from table_data.batch_operations import TableState, VersionIdentity
 
 
 def table_at_version(context: ReadContext, request: Request) -> TableState:
@@ -35,4 +35,5 @@ def table_at_version(context: ReadContext, request: Request) -> TableState:
         return TableState(table.id, uri, None, properties)
     if not context.is_promoted(entry):
         context.catalog.promoter.promote([entry], context.catalog.table.current)
-    return TableState(table.id, uri, entry.version, properties, branch, identity=entry.sha256 or None)
+    identity = VersionIdentity(entry.sha256, entry.timestamp_ms) if entry.sha256 else None
+    return TableState(table.id, uri, entry.version, properties, branch, identity=identity)

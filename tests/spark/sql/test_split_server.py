@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.tables.pinned import PinnedTable, committed_ms
 from spark_catalog.tables.scans import Scan
 from spark_catalog.tables.split_server import SplitRead, SplitServer, encode_split
 from spark_catalog.tables.splits import Piece, Split
@@ -39,8 +40,9 @@ def server() -> Iterator[SplitServer]:
 def table(tmp_path: Path) -> PinnedTable:
     """A table of two fragments."""
     path = str(tmp_path / "numbers")
-    lance.write_dataset(pa.table({"id": pa.array(range(ROWS), pa.int64())}), path, max_rows_per_file=ROWS // 2)
-    return PinnedTable(path, 1, content="numbers")
+    rows = pa.table({"id": pa.array(range(ROWS), pa.int64())})
+    dataset = lance.write_dataset(rows, path, max_rows_per_file=ROWS // 2)
+    return PinnedTable(path, 1, committed_ms=committed_ms(dataset))
 
 
 def ask(server: SplitServer, read: SplitRead, split: Split) -> tuple[pa.Table, Any]:
@@ -54,7 +56,7 @@ def ask(server: SplitServer, read: SplitRead, split: Split) -> tuple[pa.Table, A
 
 @pytest.mark.parametrize("manifest", [None, b"\0\xff"])
 def test_a_read_and_a_split_survive_the_way_to_the_process(manifest: bytes | None) -> None:
-    table = PinnedTable("s3://b/t", 7, {"region": "x"}, "digest", manifest)
+    table = PinnedTable("s3://b/t", 7, {"region": "x"}, 1_700_000_000_123, manifest)
     read = SplitRead(table, Scan(("id",), "id > 'é\n'", 5), SCHEMA, counts=True)
     assert "\n" not in read.encode()
     assert SplitRead.decode(read.encode()) == read
@@ -75,6 +77,9 @@ def test_a_split_that_fails_says_why(server: SplitServer, table: PinnedTable) ->
     assert "none" in status["error"]
     gone = SplitRead(PinnedTable(table.uri, 9), Scan(("id",)), SCHEMA)
     assert "version 9" in ask(server, gone, WHOLE)[1]["error"]
+    assert table.committed_ms is not None
+    other = replace(table, committed_ms=table.committed_ms - 1)
+    assert "replaced by another one" in ask(server, SplitRead(other, Scan(("id",)), SCHEMA), WHOLE)[1]["error"]
 
 
 def test_a_task_that_leaves_ends_its_thread(server: SplitServer, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import lance
 import pyarrow as pa
 import pytest
 from lance.fragment import write_fragments
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_catalog import CatalogServer
@@ -43,6 +44,42 @@ def test_rows_of_a_table_that_took_the_place_of_another(
         sql.sql(f"UPDATE {ns}.t SET b = 1 WHERE a = {first + 1}")
         assert sorted(sql.table(f"{ns}.t").collect()) == [(first, 0), (first + 1, 1)]
         httpx.post(f"{route}/deregister", json={}).raise_for_status()
+
+
+def test_an_earlier_version_is_not_one_that_took_its_place(
+    sql: SparkSession, ns: str, catalog: CatalogServer, server_url: str
+) -> None:
+    """Neither for a statement nor for a DataFrame that was loaded before: its rows are the old ones, if there are any.
+
+    Executors that have the files open can read them still.
+    """
+    uri = Path(catalog.state().root.removeprefix("file://"), f"{ns.removeprefix('lance.')}-moved")
+    route = f"{server_url}/v1/table/{ns.removeprefix('lance.')}$t"
+
+    def register(*values: int) -> None:
+        shutil.rmtree(uri, ignore_errors=True)
+        for value in values:
+            lance.write_dataset(pa.table({"a": [value]}), uri, mode="append")
+        httpx.post(f"{route}/register", json={"location": uri.name}).raise_for_status()
+
+    register(1, 2)
+    before = catalog.state().version
+    at = f"SELECT a FROM {ns}.t VERSION AS OF 'catalog:{before}'"
+    loaded = [sql.table(f"{ns}.t"), sql.sql(at), sql.table(f"{ns}.t").where("a > 0")]
+    assert sorted(loaded[-1].collect()) == [(1,), (2,)]
+    httpx.post(f"{route}/deregister", json={}).raise_for_status()
+    register(7, 8)
+    for frame in loaded:
+        try:
+            found: object = sorted(frame.collect())
+        except PySparkException as error:
+            found = "replaced by another one" in str(error)
+        assert found in ([(1,), (2,)], True)
+    with pytest.raises(PySparkException, match="cannot be found"):
+        sql.sql(at).collect()
+    assert sorted(sql.sql(f"SELECT a FROM {ns}.t VERSION AS OF 2").collect()) == [(7,), (8,)]
+    with pytest.raises(PySparkException, match="version 3: expected one that its metadata table versions lists"):
+        sql.sql(f"SELECT a FROM {ns}.t VERSION AS OF 3").collect()
 
 
 def _without_offsets() -> pa.Array:

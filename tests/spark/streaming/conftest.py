@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import lance
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
@@ -32,6 +35,16 @@ class Stream:
     @property
     def checkpoint(self) -> Path:
         return self.home / "checkpoint"
+
+    def register(self, name: str, *versions: list[dict[str, object]]) -> None:
+        """Register a table with these versions, at the location of the one that was registered before."""
+        table = "$".join((*self.namespace, name))
+        httpx.post(f"{self.catalog.url}/v1/table/{table}/deregister", json={})
+        place = Path(urlsplit(self.catalog.state().root).path, f"registered-{table}")
+        shutil.rmtree(place, ignore_errors=True)
+        for rows in versions:
+            lance.write_dataset(pa.Table.from_pylist(rows), place, mode="append")
+        httpx.post(f"{self.catalog.url}/v1/table/{table}/register", json={"location": place.name}).raise_for_status()
 
     def feed(self, *batches: list[tuple[int, str]]) -> None:
         """Add one file for each micro-batch."""

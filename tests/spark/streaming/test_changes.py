@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 from namespace_client import Catalog, MultiTableTransaction
 from spark_catalog import GraphWrite, InvalidWrite, StreamWriter, graph_changes, read_changes
 from spark_catalog.streaming.graph_changes import GraphChanges
-from spark_catalog.streaming.steps import StepOptions, StepReader
+from spark_catalog.streaming.steps import COLUMNS, StepOptions, StepReader
 from table_data.errors import InvalidCall, VersionGone
 from tests.spark.streaming.conftest import Stream
 
@@ -183,7 +183,28 @@ def reader(stream: Stream, *tables: str, start: object = None, limit: int | None
 
 
 def ranges(steps: StepReader, start: dict[str, object], end: dict[str, object]) -> dict[str, tuple[object, object]]:
-    return {row[2]: row[4:] for part in steps.partitions(start, end) for row in steps.read(part)}  # type: ignore[misc]
+    rows = [row for part in steps.partitions(start, end) for row in steps.read(part)]
+    return {row[2]: (row[4], row[6]) for row in rows}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("versions", [1, 2, 3])
+def test_a_table_whose_files_were_replaced_is_refused(stream: Stream, versions: int) -> None:
+    """It has the same location and, as the new table has more or fewer versions, the known one is there again."""
+    stream.register("person", person(1), person(2))
+    changes = graph_changes(stream.spark, stream.catalog, stream.namespace, ["person"])
+    steps = reader(stream, "person")
+    start = steps.latestOffset(steps.initialOffset(), ReadAllAvailable())
+    stream.register("person", *(person(number) for number in range(7, 7 + versions)))
+    if versions < 3:
+        with pytest.raises(InvalidCall, match="another table took its place; start again without a checkpoint"):
+            steps.latestOffset(start, ReadAllAvailable())
+        return
+    end = steps.latestOffset(start, ReadAllAvailable())
+    rows = [row for part in steps.partitions(start, end) for row in steps.read(part)]
+    step = stream.spark.createDataFrame(rows, COLUMNS)
+    with pytest.raises(VersionGone, match="person: version 2 was replaced by another one"):
+        changes.read(step)
+    assert steps.latestOffset({**start, "times": {}}, ReadAllAvailable()) == end, "an offset of an earlier release"
 
 
 def test_a_limit_goes_past_catalog_versions_without_changes(stream: Stream, client: Catalog) -> None:

@@ -75,7 +75,7 @@ class Walk:
 
 
 def found(uri: str, last: int, policy: ChangePolicy = EVERY, start: int = 0) -> list[tuple[Any, ...]]:
-    changes = changes_between("t", uri, start, last, policy, {})
+    changes = changes_between("t", PinnedTable(uri, last), start, policy)
     tasks = divide(PinnedTable(uri, last), changes)
     batches = (batch for parts in tasks for batch in read_changed(parts, CHANGES, ADDED))
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]

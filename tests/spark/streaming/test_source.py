@@ -274,6 +274,7 @@ def test_a_merge_that_only_inserts_adds_rows(feed: Feed, stable: bool) -> None:
 def test_rows_that_one_batch_deletes_and_adds(feed: Feed, stable: bool) -> None:
     feed.make(1, 2, stable=stable)
     feed.read()
+    before = feed.offset
 
     def both(tx: MultiTableTransaction) -> None:
         tx.delete("person", "id = 1")
@@ -283,7 +284,7 @@ def test_rows_that_one_batch_deletes_and_adds(feed: Feed, stable: bool) -> None:
     with pytest.raises(InvalidCall, match="deletes rows" if stable else "updates rows"):
         feed.read()
     expected = [(5, "insert")] if stable else [(5, "upsert")]
-    feed.offset = dict(feed.offset or {}, table_version=1)
+    feed.offset = before
     assert feed.types(deletes="ignore") == expected
 
 
@@ -310,6 +311,36 @@ def test_a_table_that_was_made_again_is_refused(feed: Feed) -> None:
     feed.make(1)
     with pytest.raises(InvalidCall, match="found it dropped and made again"):
         feed.read()
+
+
+@pytest.mark.parametrize("versions", [1, 2, 3])
+@pytest.mark.parametrize("limit", [None, "1"])
+def test_a_table_whose_files_were_replaced_is_refused(feed: Feed, versions: int, limit: str | None) -> None:
+    """It has the same location and, as the new table has more or fewer versions, the known one is there again."""
+    limited = {} if limit is None else {"max_versions_per_trigger": limit}
+    feed.stream.register("person", rows(1), rows(2), rows(3))
+    assert feed.ids(starting_version="1", **limited) == ([1, 2, 3] if limit is None else [1])
+    if limit is not None:
+        assert feed.ids(starting_version="1", **limited) == [2]
+    feed.stream.register("person", *(rows(number) for number in range(7, 7 + versions)))
+    with pytest.raises(InvalidCall, match=r"another table took its place|was replaced by another one"):
+        feed.read(starting_version="1", **limited)
+
+
+def test_an_offset_of_an_earlier_release_is_continued(feed: Feed) -> None:
+    feed.make(1)
+    feed.read()
+    assert feed.offset is not None
+    assert isinstance(feed.offset.pop("committed_ms"), int)
+    feed.change(append(2))
+    assert feed.read() == rows(2)
+
+
+def test_a_start_above_the_newest_version_is_waited_for(feed: Feed) -> None:
+    feed.make(1)
+    assert feed.read(starting_version="3") == []
+    feed.change(append(2), append(3))
+    assert feed.read(starting_version="3") == rows(3)
 
 
 def test_a_column_that_a_version_does_not_have_is_named(feed: Feed) -> None:

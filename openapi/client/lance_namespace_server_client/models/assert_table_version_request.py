@@ -21,12 +21,15 @@ class AssertTableVersionRequest:
             version (int):
             branch (str | Unset):
             location (str | Unset): Where the table must be; another table of the same name is elsewhere.
+            manifest_sha256 (str | Unset): SHA-256 of the manifest of `version`, 64 lower-case hexadecimal digits. Another
+                version of that number is a conflict (code 14).
     """
 
     id: list[str]
     version: int
     branch: str | Unset = UNSET
     location: str | Unset = UNSET
+    manifest_sha256: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -37,6 +40,8 @@ class AssertTableVersionRequest:
         branch = self.branch
 
         location = self.location
+
+        manifest_sha256 = self.manifest_sha256
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -50,6 +55,8 @@ class AssertTableVersionRequest:
             field_dict["branch"] = branch
         if location is not UNSET:
             field_dict["location"] = location
+        if manifest_sha256 is not UNSET:
+            field_dict["manifest_sha256"] = manifest_sha256
 
         return field_dict
 
@@ -64,11 +71,14 @@ class AssertTableVersionRequest:
 
         location = d.pop("location", UNSET)
 
+        manifest_sha256 = d.pop("manifest_sha256", UNSET)
+
         assert_table_version_request = cls(
             id=id,
             version=version,
             branch=branch,
             location=location,
+            manifest_sha256=manifest_sha256,
         )
 
         assert_table_version_request.additional_properties = d

@@ -22,12 +22,16 @@ class CatalogTable:
         id (list[str]): A path of names, outermost first; empty is the root.
         location (str): URI of the table.
         version (int | Unset): Absent if the table was only declared.
+        manifest_sha256 (str | Unset): SHA-256 of the manifest of this version; absent if it is not known.
+        timestamp_millis (int | Unset): When this version was committed, since the Unix epoch.
         branches (CatalogTableBranches | Unset): The newest version of each branch.
     """
 
     id: list[str]
     location: str
     version: int | Unset = UNSET
+    manifest_sha256: str | Unset = UNSET
+    timestamp_millis: int | Unset = UNSET
     branches: CatalogTableBranches | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -37,6 +41,10 @@ class CatalogTable:
         location = self.location
 
         version = self.version
+
+        manifest_sha256 = self.manifest_sha256
+
+        timestamp_millis = self.timestamp_millis
 
         branches: dict[str, Any] | Unset = UNSET
         if not isinstance(self.branches, Unset):
@@ -52,6 +60,10 @@ class CatalogTable:
         )
         if version is not UNSET:
             field_dict["version"] = version
+        if manifest_sha256 is not UNSET:
+            field_dict["manifest_sha256"] = manifest_sha256
+        if timestamp_millis is not UNSET:
+            field_dict["timestamp_millis"] = timestamp_millis
         if branches is not UNSET:
             field_dict["branches"] = branches
 
@@ -68,6 +80,10 @@ class CatalogTable:
 
         version = d.pop("version", UNSET)
 
+        manifest_sha256 = d.pop("manifest_sha256", UNSET)
+
+        timestamp_millis = d.pop("timestamp_millis", UNSET)
+
         _branches = d.pop("branches", UNSET)
         branches: CatalogTableBranches | Unset
         if isinstance(_branches, Unset):
@@ -79,6 +95,8 @@ class CatalogTable:
             id=id,
             location=location,
             version=version,
+            manifest_sha256=manifest_sha256,
+            timestamp_millis=timestamp_millis,
             branches=branches,
         )
 

@@ -36,8 +36,9 @@ class CommitTableOperation:
         assert_table_version (AssertTableVersionRequest | Unset): Reject the batch unless `version` is the newest of the
             table when the batch is committed. Not part of the published
             namespace API.
-        set_table_properties (SetTablePropertiesRequest | Unset): Replace all properties that the catalog stores with a
-            table. Not part of the published namespace API.
+        set_table_properties (SetTablePropertiesRequest | Unset): Change the properties that the catalog stores with a
+            table: all of them (`properties`), or some (`updates`, `removals`). Not
+            part of the published namespace API.
     """
 
     declare_table: DeclareTableRequest | Unset = UNSET

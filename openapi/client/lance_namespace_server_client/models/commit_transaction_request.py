@@ -23,6 +23,9 @@ class CommitTransactionRequest:
             branch (str | Unset):
             location (str | Unset): Where the table must be; another table of the same name is elsewhere.
             stable_row_ids (bool | Unset): For the first version of a table; its rows keep their ids when they move.
+            manifest_sha256 (str | Unset): SHA-256 of the manifest of the version that the transaction read, 64 lower-case
+                hexadecimal digits. Another version of that
+                number, of a branch that was made again for instance, is a conflict (code 14).
     """
 
     id: list[str]
@@ -30,6 +33,7 @@ class CommitTransactionRequest:
     branch: str | Unset = UNSET
     location: str | Unset = UNSET
     stable_row_ids: bool | Unset = UNSET
+    manifest_sha256: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -42,6 +46,8 @@ class CommitTransactionRequest:
         location = self.location
 
         stable_row_ids = self.stable_row_ids
+
+        manifest_sha256 = self.manifest_sha256
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -57,6 +63,8 @@ class CommitTransactionRequest:
             field_dict["location"] = location
         if stable_row_ids is not UNSET:
             field_dict["stable_row_ids"] = stable_row_ids
+        if manifest_sha256 is not UNSET:
+            field_dict["manifest_sha256"] = manifest_sha256
 
         return field_dict
 
@@ -73,12 +81,15 @@ class CommitTransactionRequest:
 
         stable_row_ids = d.pop("stable_row_ids", UNSET)
 
+        manifest_sha256 = d.pop("manifest_sha256", UNSET)
+
         commit_transaction_request = cls(
             id=id,
             transaction=transaction,
             branch=branch,
             location=location,
             stable_row_ids=stable_row_ids,
+            manifest_sha256=manifest_sha256,
         )
 
         commit_transaction_request.additional_properties = d

@@ -9,7 +9,8 @@ from attrs import field as _attrs_field
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.properties import Properties
+    from ..models.set_table_properties_request_properties import SetTablePropertiesRequestProperties
+    from ..models.set_table_properties_request_updates import SetTablePropertiesRequestUpdates
 
 
 T = TypeVar("T", bound="SetTablePropertiesRequest")
@@ -17,15 +18,25 @@ T = TypeVar("T", bound="SetTablePropertiesRequest")
 
 @_attrs_define
 class SetTablePropertiesRequest:
-    """Replace all properties that the catalog stores with a table. Not part of the published namespace API.
+    """Change the properties that the catalog stores with a table: all of them (`properties`), or some (`updates`,
+    `removals`). Not
+    part of the published namespace API.
 
-    Attributes:
-        id (list[str]): A path of names, outermost first; empty is the root.
-        properties (Properties | Unset): Names and values that the catalog keeps.
+        Attributes:
+            id (list[str]): A path of names, outermost first; empty is the root.
+            properties (SetTablePropertiesRequestProperties | Unset): Replaces all properties; none are left if `updates`
+                and `removals` are missing too.
+            updates (SetTablePropertiesRequestUpdates | Unset): Properties to set; the others stay. Not together with
+                `properties`.
+            removals (list[str] | Unset): Names of properties to remove, if they are there. Not together with `properties`.
+            location (str | Unset): Where the table must be; another table of the same name is elsewhere.
     """
 
     id: list[str]
-    properties: Properties | Unset = UNSET
+    properties: SetTablePropertiesRequestProperties | Unset = UNSET
+    updates: SetTablePropertiesRequestUpdates | Unset = UNSET
+    removals: list[str] | Unset = UNSET
+    location: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -34,6 +45,16 @@ class SetTablePropertiesRequest:
         properties: dict[str, Any] | Unset = UNSET
         if not isinstance(self.properties, Unset):
             properties = self.properties.to_dict()
+
+        updates: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.updates, Unset):
+            updates = self.updates.to_dict()
+
+        removals: list[str] | Unset = UNSET
+        if not isinstance(self.removals, Unset):
+            removals = self.removals
+
+        location = self.location
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -44,26 +65,47 @@ class SetTablePropertiesRequest:
         )
         if properties is not UNSET:
             field_dict["properties"] = properties
+        if updates is not UNSET:
+            field_dict["updates"] = updates
+        if removals is not UNSET:
+            field_dict["removals"] = removals
+        if location is not UNSET:
+            field_dict["location"] = location
 
         return field_dict
 
     @classmethod
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
-        from ..models.properties import Properties
+        from ..models.set_table_properties_request_properties import SetTablePropertiesRequestProperties
+        from ..models.set_table_properties_request_updates import SetTablePropertiesRequestUpdates
 
         d = dict(src_dict)
         id = cast(list[str], d.pop("id"))
 
         _properties = d.pop("properties", UNSET)
-        properties: Properties | Unset
+        properties: SetTablePropertiesRequestProperties | Unset
         if isinstance(_properties, Unset):
             properties = UNSET
         else:
-            properties = Properties.from_dict(_properties)
+            properties = SetTablePropertiesRequestProperties.from_dict(_properties)
+
+        _updates = d.pop("updates", UNSET)
+        updates: SetTablePropertiesRequestUpdates | Unset
+        if isinstance(_updates, Unset):
+            updates = UNSET
+        else:
+            updates = SetTablePropertiesRequestUpdates.from_dict(_updates)
+
+        removals = cast(list[str], d.pop("removals", UNSET))
+
+        location = d.pop("location", UNSET)
 
         set_table_properties_request = cls(
             id=id,
             properties=properties,
+            updates=updates,
+            removals=removals,
+            location=location,
         )
 
         set_table_properties_request.additional_properties = d

@@ -22,6 +22,8 @@ class TableVersion:
         version (int):
         manifest_path (str): Path of the manifest in its object store, without scheme, bucket or leading slash.
         manifest_size (int | Unset): In bytes.
+        manifest_sha256 (str | Unset): SHA-256 of the manifest, 64 lower-case hexadecimal digits. Absent if a stock
+            writer recorded the version. Not part of the published namespace API.
         e_tag (str | Unset):
         timestamp_millis (int | Unset): When it was committed
         metadata (TableVersionMetadata | Unset):
@@ -30,6 +32,7 @@ class TableVersion:
     version: int
     manifest_path: str
     manifest_size: int | Unset = UNSET
+    manifest_sha256: str | Unset = UNSET
     e_tag: str | Unset = UNSET
     timestamp_millis: int | Unset = UNSET
     metadata: TableVersionMetadata | Unset = UNSET
@@ -41,6 +44,8 @@ class TableVersion:
         manifest_path = self.manifest_path
 
         manifest_size = self.manifest_size
+
+        manifest_sha256 = self.manifest_sha256
 
         e_tag = self.e_tag
 
@@ -60,6 +65,8 @@ class TableVersion:
         )
         if manifest_size is not UNSET:
             field_dict["manifest_size"] = manifest_size
+        if manifest_sha256 is not UNSET:
+            field_dict["manifest_sha256"] = manifest_sha256
         if e_tag is not UNSET:
             field_dict["e_tag"] = e_tag
         if timestamp_millis is not UNSET:
@@ -80,6 +87,8 @@ class TableVersion:
 
         manifest_size = d.pop("manifest_size", UNSET)
 
+        manifest_sha256 = d.pop("manifest_sha256", UNSET)
+
         e_tag = d.pop("e_tag", UNSET)
 
         timestamp_millis = d.pop("timestamp_millis", UNSET)
@@ -95,6 +104,7 @@ class TableVersion:
             version=version,
             manifest_path=manifest_path,
             manifest_size=manifest_size,
+            manifest_sha256=manifest_sha256,
             e_tag=e_tag,
             timestamp_millis=timestamp_millis,
             metadata=metadata,
