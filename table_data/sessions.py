@@ -10,6 +10,7 @@ from table_data.batch_operations import BatchOperation, TableState, TransactionC
 from table_data.discarding import remove_staged_files
 from table_data.jobs import Job, Staged
 from table_data.open_datasets import OpenDatasets
+from table_data.open_versions import OpenVersions
 from table_data.operations import CHANGES
 from table_data.pylance_errors import explained
 from table_data.table_changes import TableChanges
@@ -23,12 +24,17 @@ class ChangeSession:
     """
 
     def __init__(
-        self, job: Job, rows: io.RawIOBase | io.BufferedIOBase | None = None, layouts: OpenDatasets | None = None
+        self,
+        job: Job,
+        rows: io.RawIOBase | io.BufferedIOBase | None = None,
+        layouts: OpenDatasets | None = None,
+        versions: OpenVersions | None = None,
     ) -> None:
         self._job = job
         self._change = CHANGES[job.operation]
         keep = self._change.keep if self._change.repeatable else 0
         self._layouts = layouts
+        self._versions = versions
         self._rows = None if rows is None else ArrowBody(rows, keep=keep)
         self._staged: tuple[TableChanges, Sequence[BatchOperation]] | None = None
 
@@ -38,7 +44,10 @@ class ChangeSession:
         Raises `InvalidCall` and its kinds if the call is wrong, `WorkFailed`.
         """
         self._staged = None
-        changes = TableChanges(table, self._job.options, new=self._job.new, checked=False, layouts=self._layouts)
+        opened = None if self._versions is None else self._versions.take(table, self._job.options)
+        changes = TableChanges(
+            table, self._job.options, new=self._job.new, checked=False, layouts=self._layouts, opened=opened
+        )
         with explained(f"{self._job.operation} of {changes.name}"):
             try:
                 result = self._change.stage(changes, self._job.request, self._rows)

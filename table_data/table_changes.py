@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -39,11 +40,20 @@ if TYPE_CHECKING:
 _MILLISECOND: Final = 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedVersion:
+    """A published version: its manifest, and its dataset in pylance."""
+
+    file: ManifestFile
+    dataset: lance.LanceDataset
+
+
 class TableChanges:
     """The steps of one table, each applied to the version that the step before it left. Not thread-safe.
 
     A `new` table is not in the catalog. Manifests are read on first use. With `checked`, an operation that does not fit
-    the version is refused when it is taken, else when the batch is committed.
+    the version is refused when it is taken, else when the batch is committed. `opened` is the base version, as another
+    object of this class opened it.
     """
 
     def __init__(
@@ -54,6 +64,7 @@ class TableChanges:
         new: bool = False,
         checked: bool = True,
         layouts: OpenDatasets | None = None,
+        opened: OpenedVersion | None = None,
     ) -> None:
         self.state = state
         self.new = new
@@ -67,8 +78,8 @@ class TableChanges:
         self.options = options
         self._layouts = layouts
         self._read_before_reset = False
-        self._base: ManifestFile | None = None
-        self._published: lance.LanceDataset | None = None
+        self._base = None if opened is None else opened.file
+        self._published = None if opened is None else opened.dataset
         self._local: tuple[ManifestFile, lance.LanceDataset] | None = None
 
     @property
@@ -146,6 +157,10 @@ class TableChanges:
         self.was_read = True
         if not any(isinstance(step.operation, (Overwrite, Restore)) for step in self.steps):
             self._read_before_reset = True
+
+    def open(self) -> OpenedVersion:
+        """Read the base version, which there is, and open its dataset. Raises as `base` does."""
+        return OpenedVersion(self.require_head(), self.dataset())
 
     def dataset(self) -> lance.LanceDataset:
         """A read-only dataset of the base version with the steps applied. Raises as `base` does."""

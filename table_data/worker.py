@@ -6,6 +6,7 @@ The parent holds the other end of the control connection. It sends tuples of
     ("stage", number, table)               of a change that began; any number of times
     ("discard", number)                    what was staged last, which was rejected
     ("end", numbers)                       of changes; others may begin before it
+    ("open", table, options)               a version that a change has just made, for the next change of the table
     ("read", job, table)
 
 and gets for each stage, discard and read one of
@@ -42,6 +43,7 @@ from table_data.frames import FrameReader
 from table_data.jobs import Job
 from table_data.open_datasets import OpenDatasets
 from table_data.open_tables import OpenTables
+from table_data.open_versions import OpenVersions
 from table_data.operations import READS
 from table_data.pipes import CHUNK, open_pipe, widen
 from table_data.pylance_errors import explained
@@ -62,6 +64,7 @@ class Worker:
         widen(self._socket)
         self._tables = OpenTables()
         self._layouts = OpenDatasets()
+        self._versions = OpenVersions()
         self._changes: dict[int, tuple[ChangeSession, FrameReader | None]] = {}
 
     def run(self) -> None:
@@ -76,12 +79,15 @@ class Worker:
             case ("change", number, job, length, piped):
                 pipe = FrameReader(recv_handle(self._connection)) if piped else None
                 rows = pipe if length is None else io.BytesIO(self._receive(length))
-                self._changes[number] = ChangeSession(job, rows, self._layouts), pipe
+                self._changes[number] = ChangeSession(job, rows, self._layouts, self._versions), pipe
             case ("end", numbers):
                 for number in numbers:
                     _, pipe = self._changes.pop(number)
                     if pipe is not None:
                         pipe.close()
+            case ("open", table, options):
+                with suppress(Exception):  # the change that needs it says what is wrong
+                    self._versions.open(table, options)
             case ("read", job, table):
                 self._read(job, table)
             case _:

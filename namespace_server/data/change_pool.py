@@ -104,6 +104,12 @@ class RemoteChange:
                 await process.ask(("discard", self._number))
                 await process.answer()
 
+    async def prepare(self, table: TableState) -> None:
+        """Let an idle process open the version that the change was committed as: the next change may be of it."""
+        if self._held and self._process is not None and not self._pool.is_waited_for:
+            with suppress(WorkFailed):  # it ends just now
+                await self._process.tell(("open", table, self._job.options))
+
     async def end(self) -> None:
         """Let the process forget the change."""
         has_pipe = isinstance(self._rows, PipeEnd)

@@ -96,6 +96,9 @@ class _InlineChange:
     async def discard(self) -> None:
         self._session.discard()
 
+    async def prepare(self, table: TableState) -> None:
+        pass
+
 
 class InlineWork:
     """Does jobs where it is called. Pylance is loaded by the first one. Thread-safe."""

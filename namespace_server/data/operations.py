@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
@@ -17,7 +17,7 @@ from lance_namespace.errors import (
 )
 
 from namespace_server.data.port import ChangeUnderWay, Tables, Workforce
-from table_data.batch_operations import Json, TableState
+from table_data.batch_operations import Json, TableState, VersionIdentity
 from table_data.durations import parse_duration
 from table_data.errors import ClientError
 from table_data.jobs import Job, Staged
@@ -75,7 +75,9 @@ class DataOperations(Generic[Rows]):
                 if not staged.operations:
                     return DataAnswer({"version": table.version or 0, **staged.result}, catalog_version)
                 try:
-                    return await self._commit(staged, message_of(request))
+                    answer, made = await self._commit(staged, message_of(request))
+                    await change.prepare(_at(table, made))
+                    return answer
                 except LanceNamespaceError as error:
                     if is_verdict(error):
                         await change.discard()
@@ -107,7 +109,8 @@ class DataOperations(Generic[Rows]):
         async with self._begin(operation, request, rows, new=new) as change:
             staged = await change.stage(table)
             try:
-                return await self._commit(staged, message_of(request), compose(staged, table))
+                answer, _ = await self._commit(staged, message_of(request), compose(staged, table))
+                return answer
             except LanceNamespaceError as error:
                 if is_verdict(error):
                     await change.discard()
@@ -122,15 +125,21 @@ class DataOperations(Generic[Rows]):
             async with self._workforce.change(job, rows) as change:
                 yield change
 
-    async def _commit(self, staged: Staged, message: str | None, operations: list[Json] | None = None) -> DataAnswer:
+    async def _commit(
+        self, staged: Staged, message: str | None, operations: list[Json] | None = None
+    ) -> tuple[DataAnswer, Json]:
+        """The answer to a change, and the version that it was committed as."""
         body, catalog_version = await self._tables.commit(batch_request(operations or list(staged.operations), message))
-        versions = [
-            result["commit_transaction"]["version"]["version"]
-            for result in body["results"]
-            if "commit_transaction" in result
-        ]
-        answer = {"transaction_id": body["transaction_id"], "version": versions[-1], **staged.result}
-        return DataAnswer(answer, catalog_version)
+        *_, made = (
+            result["commit_transaction"]["version"] for result in body["results"] if "commit_transaction" in result
+        )
+        answer = {"transaction_id": body["transaction_id"], "version": made["version"], **staged.result}
+        return DataAnswer(answer, catalog_version), made
+
+
+def _at(table: TableState, version: Json) -> TableState:
+    identity = VersionIdentity(version["manifest_sha256"], version["timestamp_millis"])
+    return replace(table, version=version["version"], layout=None, identity=identity)
 
 
 def batch_request(operations: list[Json], message: str | None) -> Json:

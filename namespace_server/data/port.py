@@ -81,6 +81,10 @@ class ChangeUnderWay(Protocol):
         """Remove the files that were staged last: their batch was rejected. Raises nothing."""
         ...
 
+    async def prepare(self, table: TableState) -> None:
+        """Prepare for a change of the version that this change was committed as. Raises nothing."""
+        ...
+
 
 class Workforce(Protocol[Rows_contra]):
     """Does changes."""

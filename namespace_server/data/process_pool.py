@@ -40,6 +40,11 @@ class ProcessPool:
             self._end(process)
         await asyncio.gather(*self._endings)
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether work waits for a process."""
+        return bool(self._turns)
+
     async def _hold(self, table: str | None = None) -> WorkerProcess:
         """Wait for a free process and take it; one that has the table open, if there is one. `_release` it after."""
         if self._free:
