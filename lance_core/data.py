@@ -275,6 +275,10 @@ def _set_sequence(message: pb.DataFragment, name: str, sequence: Mapping[str, An
             getattr(message, f"external_{name}").CopyFrom(external)
 
 
-def commit_time(dataset: lance.LanceDataset) -> int:
-    """When the version that is open was committed, in nanoseconds since the epoch. Nothing is read."""
-    return int(dataset._ds.current_version()["timestamp"])  # noqa: SLF001 - the public method rounds, to local time
+def commit_time(dataset: lance.LanceDataset) -> int | None:
+    """When the version that is open was committed, in nanoseconds since the epoch. Nothing is read.
+
+    None if pylance does not tell it: it says 0 for a time before 1970 or after April 2262.
+    """
+    found = int(dataset._ds.current_version()["timestamp"])  # noqa: SLF001 - the public method rounds, to local time
+    return found or None

@@ -200,17 +200,15 @@ class TableChanges:
 
         All of them have the same name, and other files may have taken it between two reads.
         """
-        known = self.state.identity
-        read = None if self._base is None else self._base.timestamp_ns
+        known, read = self.state.identity, self._base
         opened = None if self._published is None else commit_time(self._published)
-        times = [time for time in (read, opened) if time is not None]
         reason = None
-        if known is not None and self._base is not None and self._base.identity.sha256 != known.sha256:
-            reason = f"its manifest has SHA-256 {self._base.identity.sha256}, expected {known.sha256}"
-        elif known is not None and any(time // _MILLISECOND != known.committed_ms for time in times):
-            reason = f"it was committed at {times[0] // _MILLISECOND} ms, expected {known.committed_ms} ms"
-        elif len(set(times)) > 1:
-            reason = f"its manifest was committed at {read} ns, its dataset at {opened} ns"
+        if known is not None and read is not None and read.identity.sha256 != known.sha256:
+            reason = f"its manifest has SHA-256 {read.identity.sha256}, expected {known.sha256}"
+        elif known is not None and opened is not None and opened // _MILLISECOND != known.committed_ms:
+            reason = f"it was committed at {opened // _MILLISECOND} ms, expected {known.committed_ms} ms"
+        elif read is not None and opened not in {None, read.timestamp_ns}:
+            reason = f"its manifest was committed at {read.timestamp_ns} ns, its dataset at {opened} ns"
         if reason is not None:
             raise VersionGone(f"{self.name}: version {self.state.version} was replaced by another one: {reason}")
 

@@ -86,7 +86,10 @@ class VersionChain:
         if since.head is None:
             raise ReferenceNotFound(f"{self.store.object_uri(self.base)}: expected version {number}, found none")
         known = since.head.version == number
-        file = since.head if known else read_complete(self.store, self.base, self._location(number, since.scheme))
+        try:
+            file = since.head if known else read_complete(self.store, self.base, self._location(number, since.scheme))
+        except RetryableConflict as error:
+            raise RetryableConflict(number, "it was read, and can no longer be compared with what was read") from error
         if file.identity.sha256 != manifest_sha256:
             raise replaced(number, manifest_sha256, file.identity.sha256)
 

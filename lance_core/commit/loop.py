@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
-from lance_core.commit.chain import VersionChain
+from lance_core.commit.chain import VersionChain, replaced
 from lance_core.commit.confirm import check_continues
 from lance_core.commit.copying import Origin, copy_files
 from lance_core.commit.durability import write_before_publishing
@@ -116,7 +116,7 @@ def prepare_on_head(
     the transaction has made already. Raises as `commit_transaction` does, except `CommitUnknown`.
     """
     if transaction.WhichOneof("operation") == "clone":
-        return _prepare_clone(chain, transaction, branch, origin)
+        return _prepare_clone(chain, transaction, branch, origin, manifest_sha256)
     since = chain.load_since(transaction.read_version)
     if since.head is None and branch is not None:
         raise ReferenceNotFound(
@@ -140,7 +140,11 @@ def prepare_on_head(
 
 
 def _prepare_clone(
-    chain: VersionChain, transaction: pb.Transaction, branch: str | None, origin: Origin | None
+    chain: VersionChain,
+    transaction: pb.Transaction,
+    branch: str | None,
+    origin: Origin | None,
+    manifest_sha256: str | None,
 ) -> tuple[PreparedCommit, ManifestFile | None, NamingScheme] | Committed:
     """Prepare the first version of a branch or clone; or return the version that the Clone has made already."""
     clone = transaction.clone
@@ -152,6 +156,8 @@ def _prepare_clone(
     else:
         return _committed_clone(files, transaction, latest)
     origin = origin or _find_origin(files, clone)
+    if manifest_sha256 not in {None, origin.file.identity.sha256}:
+        raise replaced(clone.ref_version, str(manifest_sha256), origin.file.identity.sha256)
     prepared = prepare_commit(
         transaction, History(None), files, now_ns=time.time_ns(), first=FirstVersion(branch, cloned=origin.file)
     )

@@ -270,7 +270,7 @@ class Dataset:
     def to_pylance(self) -> lance.LanceDataset:
         """A pylance handle on this version. Raises `ReferenceNotFound` if another version took its place."""
         opened = data.open_published(self.uri, self.version, self._storage_options)
-        if data.commit_time(opened) != self.file.timestamp_ns:
+        if data.commit_time(opened) not in {None, self.file.timestamp_ns}:
             raise ReferenceNotFound(f"{self.uri}: version {self.version} was replaced by another one")
         return opened
 

@@ -19,7 +19,7 @@ from lance_namespace.errors import (
 from namespace_server.data.port import ChangeUnderWay, Tables, Workforce
 from table_data.batch_operations import Json, TableState, VersionIdentity
 from table_data.durations import parse_duration
-from table_data.errors import ClientError
+from table_data.errors import ClientError, VersionGone
 from table_data.jobs import Job, Staged
 
 Rows = TypeVar("Rows")
@@ -71,7 +71,14 @@ class DataOperations(Generic[Rows]):
         async with self._begin(operation, request, rows) as change:
             deadline = _Deadline(request.get("timeout"))
             for left in reversed(range(MAX_TRIES)):
-                staged = await change.stage(table, limit=deadline.left)
+                try:
+                    staged = await change.stage(table, limit=deadline.left)
+                except VersionGone:  # a branch was made again since it was found
+                    gone = table.identity
+                    table, catalog_version = await self._tables.find_table(newest, layout=layout)
+                    if not left or rows is not None or table.identity == gone:
+                        raise
+                    continue
                 if not staged.operations:
                     return DataAnswer({"version": table.version or 0, **staged.result}, catalog_version)
                 try:

@@ -89,7 +89,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         if start["snapshot"]:
             return end
         known, version = _read_at(start), end["table_version"]
-        if start["location"]:
+        if start["location"] and start["catalog_version"] <= end["catalog_version"]:
             refuse_replaced(self._options.place.name, known, _read_at(end))
         if isinstance(limit, ReadMaxFiles):
             version = min(version, known.version + limit.max_files)

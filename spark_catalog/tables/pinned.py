@@ -79,7 +79,7 @@ class PinnedTable:
                 )
             dataset = lance.dataset(self.uri, version=self.version, storage_options=options, session=session)
         found = committed_ms(dataset)
-        if self.committed_ms not in {None, found}:
+        if None not in {found, self.committed_ms} and found != self.committed_ms:
             raise VersionGone(
                 f"{self.uri}: version {self.version} was replaced by another one: expected one that was committed at "
                 f"{self.committed_ms} ms, found {found} ms"
@@ -105,6 +105,10 @@ class PinnedTable:
         return found
 
 
-def committed_ms(dataset: lance.LanceDataset) -> int:
-    """When the version that is open was committed, in milliseconds since the epoch. Nothing is read."""
-    return commit_time(dataset) // _MILLISECOND
+def committed_ms(dataset: lance.LanceDataset) -> int | None:
+    """When the version that is open was committed, in milliseconds since the epoch; None if pylance does not tell it.
+
+    Nothing is read.
+    """
+    found = commit_time(dataset)
+    return None if found is None else found // _MILLISECOND

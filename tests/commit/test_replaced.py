@@ -15,6 +15,7 @@ from lance_core.commit.uri import commit_transaction
 from lance_core.compaction import CompactionOptions
 from lance_core.compaction.table import compact_table
 from lance_core.errors import CommitUnknown, ReferenceNotFound, RetryableConflict
+from lance_core.format.naming import manifest_path
 from lance_core.storage.local import LocalStore
 from lance_core.tables.dataset import Dataset
 from lance_core.testing.faults import Fault, FaultStore
@@ -73,6 +74,15 @@ def test_a_handle_below_the_head_commits_on_its_own_version(table: Path) -> None
     with pytest.raises(RetryableConflict, match="another version than was read"):
         handle.commit(encode_transaction(SETS_A_KEY, read_version=2))
     assert opened(table).version == 3
+
+
+def test_a_version_that_was_cleaned_up_cannot_be_compared(table: Path) -> None:
+    handle = opened(table)
+    branch = lance.dataset(f"{table}/tree/b")
+    branch.insert(pa.table({"a": [12]}))
+    (table / "tree" / "b" / manifest_path("", 2)).unlink()
+    with pytest.raises(RetryableConflict, match="version 2: it was read, and can no longer be compared"):
+        handle.commit(encode_transaction(SETS_A_KEY, read_version=2))
 
 
 def test_a_handle_below_the_head_of_its_branch_is_rebased(table: Path) -> None:

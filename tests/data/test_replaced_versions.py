@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,16 @@ import httpx
 import lance
 import pyarrow as pa
 import pytest
+from lance_namespace.errors import TableVersionNotFoundError
 
-from lance_core.format.manifest import parse_manifest_file
+from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
+from lance_core.tables.dataset import Dataset
+from namespace_server.data.operations import DataOperations
 from table_data import staging
 from table_data.batch_operations import TableState, VersionIdentity
 from table_data.errors import VersionGone
+from table_data.jobs import Staged
 from table_data.open_tables import OpenTables
 from table_data.staging.matching import ADDRESS, matching_addresses
 from table_data.staging.row_sets import RowSet
@@ -150,6 +156,73 @@ def test_a_version_that_is_replaced_while_it_is_read(tmp_path: Path, first: str)
     write_versions(uri, NEW)
     with pytest.raises(VersionGone, match="version 3 was replaced by another one"):
         steps[1]()
+
+
+@pytest.mark.parametrize("seconds", [9_300_000_000, -5])
+def test_a_time_that_pylance_does_not_tell(http: httpx.Client, table: str, seconds: int) -> None:
+    """It says 0 for times before 1970 and after 2262, which manifests may have."""
+    described = post(http, f"{table}/describe", {})
+    uri = Path(described["location"].removeprefix("file://")).with_name(f"odd{seconds}")
+    lance.write_dataset(pa.table({"a": [1, 2]}), uri)
+    path = Path(manifest_path(str(uri), 1, NamingScheme.V2))
+    file = parse_manifest_file(path.read_bytes())
+    file.manifest.timestamp.seconds = seconds
+    path.write_bytes(encode_manifest_file(file.manifest, file.transaction, file.indices))
+    route = f"{table}-odd"
+    post(http, f"{route}/register", {"location": uri.name})
+    assert queried(http, route, "a") == [1, 2]
+    assert Dataset.open(uri).to_pylance().count_rows() == 2
+    if seconds > 0:
+        body = stream(pa.table({"a": [3]}))
+        assert http.post(f"{route}/insert", content=body, headers=ARROW).status_code == 200
+        assert post(http, f"{route}/update", {"predicate": "a = 1", "updates": [["a", "7"]]})["updated_rows"] == 1
+        assert queried(http, route, "a") == [2, 3, 7]
+
+
+def test_a_change_is_staged_on_the_version_that_took_the_place() -> None:
+    """The branch is made again between the look at the catalog and the opening of its dataset."""
+    states = [TableState(("t",), "u", 2, identity=VersionIdentity(digit * 64, 0)) for digit in "001"]
+    seen: list[TableState] = []
+
+    class Tables:
+        def __init__(self) -> None:
+            self.storage_options: dict[str, str] = {}
+
+        async def find_table(self, _request: Any, *, layout: bool = False) -> tuple[TableState, int]:
+            return states[-1 if seen else 0], 5
+
+    class Change:
+        async def stage(self, table: TableState, *, limit: float | None = None) -> Staged:
+            seen.append(table)
+            if table != states[-1] or table.identity != states[-1].identity:
+                raise VersionGone("replaced")
+            return Staged((), {"updated_rows": 0}, repeatable=True)
+
+    class Work:
+        @asynccontextmanager
+        async def change(self, _job: Any, _rows: Any) -> AsyncIterator[Change]:
+            yield Change()
+
+    operations: DataOperations[bytes] = DataOperations(Tables(), Work())  # type: ignore[arg-type]
+    answer = asyncio.run(operations.change("update_table", {"id": ["t"]}))
+    assert [state.identity for state in seen] == [states[0].identity, states[2].identity]
+    assert answer.body == {"version": 2, "updated_rows": 0}
+    states[-1] = states[0]
+    seen.clear()
+    with pytest.raises(TableVersionNotFoundError, match="replaced"):
+        asyncio.run(DataOperations(Tables(), Gone()).change("update_table", {"id": ["t"]}))  # type: ignore[arg-type]
+    assert len(seen) == 0
+
+
+class Gone:
+    """Work that finds no version."""
+
+    @asynccontextmanager
+    async def change(self, _job: Any, _rows: Any) -> AsyncIterator[Gone]:
+        yield self
+
+    async def stage(self, _table: TableState, *, limit: float | None = None) -> Staged:
+        raise VersionGone("replaced")
 
 
 def test_an_update_of_a_version_that_is_replaced_changes_nothing(http: httpx.Client, table: str) -> None:

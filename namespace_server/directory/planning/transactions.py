@@ -55,7 +55,7 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
     top = 0 if head is None else head.version
     if transaction.read_version > top:
         found = f"read version {transaction.read_version}, but the head is {top}"
-        if operation.manifest_sha256 is not None:
+        if operation.manifest_sha256 is not None and head is not None:
             raise _conflict(builder, index, operation, f"retryable: {found}; redo the operation on the head")
         raise InvalidInputError(f"transaction {transaction.uuid} on {chain_name(operation)}: {found}")
     concurrent: list[VersionEntry] = []
@@ -111,6 +111,10 @@ def begin_branch(builder: PlanBuilder, index: int, operation: CommitTransaction,
     if isinstance(finding, LanceNamespaceError):
         raise finding
     parent = forked_version(builder, operation, clone)
+    replaced = replacement(parent, operation.manifest_sha256)
+    if replaced is not None:
+        hint = f"retryable: {replaced}; begin the branch at the version that there is"
+        raise BatchConflict(f"{place}: {replaced}", conflict_detail(builder, index, operation, clone.ref_version, hint))
     prepared = _prepare(builder, index, operation, table, Basis(cloned=parent))
     return _publish(builder, index, operation, table, prepared, "V2")
 

@@ -21,6 +21,7 @@ from lance_namespace.errors import (
     TableVersionNotFoundError,
 )
 
+from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
 from namespace_server.directory.namespace import DirectoryNamespace
 
@@ -122,6 +123,19 @@ def test_an_assertion_is_of_the_manifest(namespace: DirectoryNamespace, root: Pa
     register(namespace, root, 2)
     with pytest.raises(ConcurrentModificationError, match=f"expected the manifest with SHA-256 {known}, found"):
         assert_version(namespace, 1, known)
+
+
+def test_a_branch_is_begun_at_the_manifest_that_was_read(namespace: DirectoryNamespace, root: Path) -> None:
+    register(namespace, root, 1)
+    clone = pb.Transaction(uuid=str(uuid.uuid4()), read_version=1)
+    clone.clone.CopyFrom(
+        pb.Transaction.Clone(is_shallow=True, ref_version=1, ref_path=str(root / "place"), branch_name="b")
+    )
+    request = {"id": ["t"], "branch": "b", "transaction": base64.b64encode(clone.SerializeToString()).decode()}
+    with pytest.raises(ConcurrentModificationError, match="version 1 is another one than was read"):
+        namespace.commit_batch({"operations": [{"commit_transaction": {**request, "manifest_sha256": OTHER}}]})
+    known = versions(namespace)[1]["manifest_sha256"]
+    namespace.commit_batch({"operations": [{"commit_transaction": {**request, "manifest_sha256": known}}]})
 
 
 @pytest.mark.parametrize("sent", ["", "0" * 63, "A" * 64, "0" * 65, 7])

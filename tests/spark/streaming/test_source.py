@@ -336,6 +336,16 @@ def test_an_offset_of_an_earlier_release_is_continued(feed: Feed) -> None:
     assert feed.read() == rows(2)
 
 
+def test_a_commit_between_the_target_and_the_start(feed: Feed) -> None:
+    """The target is found before the start, which then is newer: there is nothing to read."""
+    feed.make(1)
+    reader = feed.reader(starting_version="latest")
+    reader.prepareForTriggerAvailableNow()
+    feed.change(append(2))
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, ReadAllAvailable()) == start
+
+
 def test_a_start_above_the_newest_version_is_waited_for(feed: Feed) -> None:
     feed.make(1)
     assert feed.read(starting_version="3") == []
