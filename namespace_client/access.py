@@ -155,7 +155,7 @@ class CatalogAccess:
             raise CommitRejected(f"{'$'.join(table_id)} has no branch {branch!r}", code=BRANCH_NOT_FOUND)
         head = int(versions[0]["version"]) if versions else None
         properties, storage_options = (dict(table.get(key) or {}) for key in ("properties", "storage_options"))
-        identity = _identity(versions[0]) if versions else None
+        identity = VersionIdentity.of(versions[0]) if versions else None
         return TableState(
             table_id, str(table["location"]), head, properties, branch, storage_options, identity=identity
         )
@@ -165,7 +165,7 @@ class CatalogAccess:
         wanted = self.state().version if version is None else version
         answer = self._backend.ask("describe_catalog_version", {"version": wanted})
         tables = [
-            TableState(tuple(table["id"]), table["location"], table.get("version"), identity=_identity(table))
+            TableState(tuple(table["id"]), table["location"], table.get("version"), identity=VersionIdentity.of(table))
             for table in answer["tables"]
         ]
         return CatalogPins(int(answer["version"]), {table.id: table for table in tables})
@@ -237,8 +237,3 @@ def _worth_repeating(reply: CommittedBatch | Reply) -> bool:
     if isinstance(reply, BatchRejected):
         return isinstance(reply.error, CatalogUnavailable)
     return isinstance(reply, (BatchNotSent, BatchUnknown))
-
-
-def _identity(version: Json) -> VersionIdentity | None:
-    sha256, committed_ms = version.get("manifest_sha256"), version.get("timestamp_millis")
-    return None if sha256 is None or committed_ms is None else VersionIdentity(str(sha256), int(committed_ms))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 
 TableId = tuple[str, ...]
@@ -29,6 +30,12 @@ class VersionIdentity:
 
     sha256: str
     committed_ms: int
+
+    @classmethod
+    def of(cls, version: Json) -> VersionIdentity | None:
+        """What a TableVersion of the catalog tells; None if it does not tell the hash, as of rows of stock writers."""
+        sha256, committed_ms = version.get("manifest_sha256"), version.get("timestamp_millis")
+        return None if sha256 is None or committed_ms is None else cls(str(sha256), int(committed_ms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +62,16 @@ class TableState:
     layout: bytes | None = field(default=None, repr=False, compare=False)
     identity: VersionIdentity | None = field(default=None, repr=False, compare=False)
 
-    def at(self, version: int) -> TableState:
-        """The table at the version with this number. What only the catalog knows of another version is left out."""
+    @property
+    def root(self) -> str:
+        """Root of the branch, which is the table's for the main branch."""
+        return branch_base(self.uri, self.branch)
+
+    def at(self, version: int, identity: VersionIdentity | None = None) -> TableState:
+        """The table at the version with this number. What else is known of this version is not known of another."""
         if version == self.version:
             return self
-        return replace(self, version=version, layout=None, identity=None)
+        return replace(self, version=version, layout=None, identity=identity)
 
 
 @dataclass(frozen=True, slots=True)

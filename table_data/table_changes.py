@@ -12,7 +12,7 @@ from lance_core.compaction import CompactionOptions, PreparedCompaction, prepare
 from lance_core.data import DATA_STORAGE_VERSION, commit_time
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
-from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
+from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
@@ -124,9 +124,7 @@ class TableChanges:
     @property
     def uri(self) -> str:
         """The root of the table or of the branch."""
-        if self.state.branch is None:
-            return self.state.uri
-        return f"{self.state.uri}/{BRANCHES_DIRECTORY}/{self.state.branch}"
+        return self.state.root
 
     @property
     def store(self) -> ObjectStore:
@@ -183,7 +181,7 @@ class TableChanges:
 
     def dataset_at(self, version: int, branch: str | None) -> lance.LanceDataset:
         """A read-only dataset of a published version."""
-        uri = self.state.uri if branch is None else f"{self.state.uri}/{BRANCHES_DIRECTORY}/{branch}"
+        uri = branch_base(self.state.uri, branch)
         return staging.open_version(uri, version, self._read(version, branch).identity.sha256, self.options)
 
     def version(self, number: int) -> ManifestFile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
@@ -83,7 +83,7 @@ class DataOperations(Generic[Rows]):
                     return DataAnswer({"version": table.version or 0, **staged.result}, catalog_version)
                 try:
                     answer, made = await self._commit(staged, message_of(request))
-                    await change.prepare(_at(table, made))
+                    await change.prepare(table.at(made["version"], VersionIdentity.of(made)))
                     return answer
                 except LanceNamespaceError as error:
                     if is_verdict(error):
@@ -142,11 +142,6 @@ class DataOperations(Generic[Rows]):
         )
         answer = {"transaction_id": body["transaction_id"], "version": made["version"], **staged.result}
         return DataAnswer(answer, catalog_version), made
-
-
-def _at(table: TableState, version: Json) -> TableState:
-    identity = VersionIdentity(version["manifest_sha256"], version["timestamp_millis"])
-    return replace(table, version=version["version"], layout=None, identity=identity)
 
 
 def batch_request(operations: list[Json], message: str | None) -> Json:

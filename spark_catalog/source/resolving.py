@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import lance
 
 from lance_core.errors import LanceCoreError
-from lance_core.format.naming import BRANCHES_DIRECTORY
+from lance_core.format.naming import branch_base
 from spark_catalog.source.options import Place, ReadOptions
-from spark_catalog.tables.pinned import PinnedTable, committed_ms
+from spark_catalog.tables.pinned import PinnedTable
 from table_data.errors import InvalidCall
 from table_data.pylance_errors import plain_text
 
@@ -50,8 +50,7 @@ def _at_uri(options: ReadOptions, uri: str) -> PinnedTable:
     reference = _reference(options)
     if reference is None:
         try:
-            dataset = lance.dataset(uri, storage_options=dict(storage) or None)
-            return PinnedTable(uri, dataset.version, storage, committed_ms(dataset))
+            return PinnedTable.of_dataset(uri, lance.dataset(uri, storage_options=dict(storage) or None), storage)
         except (ValueError, OSError) as error:
             raise InvalidCall(f"{uri}: expected a table: {plain_text(error)}") from None
     return _referred(uri, reference, options)
@@ -69,7 +68,6 @@ def _in_catalog(options: ReadOptions) -> PinnedTable:
         raise InvalidCall(f"{place.name}: it is declared and has no version in catalog version {at}")
     storage = place.storage_options or state.storage_options
     options = replace(options, place=replace(place, storage_options=storage))
-    root = state.uri if state.branch is None else f"{state.uri}/{BRANCHES_DIRECTORY}/{state.branch}"
     if options.tag is not None:
         return _referred(state.uri, options.tag, options)
     if options.version is not None and options.version > state.version:
@@ -81,8 +79,8 @@ def _in_catalog(options: ReadOptions) -> PinnedTable:
         found = _referred(state.uri, (options.branch, options.timestamp), options)
         if found.version < state.version:
             return found
-    elif options.version not in {None, state.version}:
-        return PinnedTable(root, options.version, storage)
+    elif options.version is not None:
+        state = state.at(options.version)
     return PinnedTable.of(state, storage)
 
 
@@ -101,5 +99,4 @@ def _referred(uri: str, reference: Reference, options: ReadOptions) -> PinnedTab
         found = Dataset.open(uri, reference, storage_options=storage)
     except LanceCoreError as error:
         raise InvalidCall(f"{options.place.name}: {error}") from error
-    root = uri if found.branch is None else f"{uri}/{BRANCHES_DIRECTORY}/{found.branch}"
-    return PinnedTable.published(root, found.file, storage)
+    return PinnedTable.published(branch_base(uri, found.branch), found.file, storage)

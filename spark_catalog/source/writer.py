@@ -29,7 +29,7 @@ from namespace_client.wire import CatalogHead
 from spark_catalog.source.options import WriteOptions
 from spark_catalog.source.resolving import connect
 from spark_catalog.staging import StageTarget, check_columns, discard_files, fragment_files, stage_partition
-from spark_catalog.tables.pinned import PinnedTable, committed_ms
+from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.types import arrow_schema
 from table_data.descriptions import append_operation, overwrite_operation
 from table_data.errors import InvalidCall
@@ -236,7 +236,7 @@ def _version(uri: str, options: WriteOptions) -> PinnedTable | None:
     storage = dict(options.place.storage_options) or None
     try:
         dataset = lance.dataset(uri, version=options.version, storage_options=storage)
-        return PinnedTable(uri, dataset.version, options.place.storage_options, committed_ms(dataset))
+        return PinnedTable.of_dataset(uri, dataset, options.place.storage_options)
     except (ValueError, OSError) as error:
         if options.version is None and "was not found" in str(error):
             return None

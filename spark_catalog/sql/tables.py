@@ -6,10 +6,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from lance_core.data import arrow_schema
 from lance_core.format.manifest import ManifestFile, serialized_manifest
+from lance_core.format.naming import branch_base
 from lance_core.transaction.features import has_stable_row_ids
 from spark_catalog.sql.errors import InvalidStatement, Unsupported
 from spark_catalog.sql.schemas import shown_schema
@@ -146,7 +146,7 @@ def describe_changes(transaction: SqlTransaction, changes: TableChanges) -> Json
 
 def resolve(versions: Versions, transaction: SqlTransaction | None, ref: Json) -> tuple[PinnedTable, ManifestFile]:
     """The version that a reference names. Raises `InvalidStatement` if it was of a transaction that is over."""
-    uri = _branch_uri(ref)
+    uri = branch_base(ref["uri"], ref["branch"])
     steps = int(ref["steps"])
     options = versions.storage_options(tuple(ref["table"]), ref["uri"])
     if not steps:
@@ -191,7 +191,3 @@ def transaction_of(session: Session, statement: str | None) -> SqlTransaction | 
         return session.statements[statement].transaction
     session.require_known()
     return session.open
-
-
-def _branch_uri(ref: Json) -> Any:
-    return ref["uri"] if ref["branch"] is None else f"{ref['uri']}/tree/{ref['branch']}"

@@ -31,7 +31,7 @@ from spark_catalog.source.resolving import connect
 from spark_catalog.staging import StageTarget, check_columns, discard_files, fragment_files, stage_partition
 from spark_catalog.streaming.epochs import Epoch
 from spark_catalog.streaming.marks import marks_table
-from spark_catalog.tables.pinned import PinnedTable, committed_ms
+from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.types import arrow_schema
 from table_data.batch_operations import TableId, TableState
 from table_data.descriptions import append_operation, overwrite_operation, written_fields
@@ -115,7 +115,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc] # th
         fields: tuple[Any, ...] = ()
         if not self._planned.overwrite:  # the version of the start of the query may have been cleaned up since
             newest = lance.dataset(target.uri, storage_options=dict(target.storage_options) or None)
-            base = PinnedTable(target.uri, newest.version, target.storage_options, committed_ms(newest))
+            base = PinnedTable.of_dataset(target.uri, newest, target.storage_options)
             target, fields = replace(target, version=base), _fields(newest)
         reports = [batch.to_pylist()[0] for batch in stage_partition(iterator, target)]
         return StagedEpoch(tuple(fragment for report in reports for fragment in json.loads(report["payload"])), fields)

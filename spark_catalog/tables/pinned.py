@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, Self
 import lance
 
 from lance_core.data import commit_time
-from lance_core.format.naming import BRANCHES_DIRECTORY
 from table_data.errors import VersionGone
 from table_data.pylance_errors import explained
 
@@ -54,14 +53,18 @@ class PinnedTable:
     def of(cls, state: TableState, storage_options: Mapping[str, str]) -> Self:
         """The version that the catalog names, which there is."""
         assert state.version is not None
-        uri = state.uri if state.branch is None else f"{state.uri}/{BRANCHES_DIRECTORY}/{state.branch}"
         known = None if state.identity is None else state.identity.committed_ms
-        return cls(uri, state.version, dict(storage_options), known)
+        return cls(state.root, state.version, dict(storage_options), known)
 
     @classmethod
     def published(cls, uri: str, file: ManifestFile, storage_options: Mapping[str, str]) -> Self:
         """The version with a manifest that was read below `uri`."""
         return cls(uri, file.version, dict(storage_options), file.timestamp_ms)
+
+    @classmethod
+    def of_dataset(cls, uri: str, dataset: lance.LanceDataset, storage_options: Mapping[str, str]) -> Self:
+        """The version that is open, of the table or branch with the root `uri`."""
+        return cls(uri, dataset.version, dict(storage_options), committed_ms(dataset))
 
     def open(self) -> lance.LanceDataset:
         """Open the version.

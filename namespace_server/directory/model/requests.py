@@ -97,9 +97,12 @@ def table_id(request: Request, what: str = "table") -> ObjectId:
 
 def object_id(request: Request, what: str, field: str = "id") -> ObjectId:
     """An id: a list of strings. An absent id is an error; an empty list is the root namespace."""
-    value = request.get(field)
+    return _strings(request.get(field), f"{what} {field}")
+
+
+def _strings(value: object, what: str) -> tuple[str, ...]:
     if not _is_list(value) or not all(isinstance(part, str) for part in value):
-        raise InvalidInputError(f"{what} {field}: expected a list of strings, found {shown(value)}")
+        raise InvalidInputError(f"{what}: expected a list of strings, found {shown(value)}")
     return tuple(value)
 
 
@@ -171,10 +174,9 @@ def strings(request: Request, field: str, limits: Limits) -> frozenset[str]:
     value = request.get(field)
     if value is None:
         return frozenset()
-    if not _is_list(value) or not all(isinstance(item, str) for item in value):
-        raise InvalidInputError(f"{field}: expected a list of strings, found {shown(value)}")
-    limits.check_strings(dict.fromkeys(value, ""), field)
-    return frozenset(value)
+    keys = frozenset(_strings(value, field))
+    limits.check_strings(dict.fromkeys(keys, ""), field)
+    return keys
 
 
 def branch(request: Request, field: str = "branch") -> str | None:

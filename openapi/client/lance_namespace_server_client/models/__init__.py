@@ -132,8 +132,6 @@ from .rename_table_response import RenameTableResponse
 from .restore_table_request import RestoreTableRequest
 from .restore_table_response import RestoreTableResponse
 from .set_table_properties_request import SetTablePropertiesRequest
-from .set_table_properties_request_properties import SetTablePropertiesRequestProperties
-from .set_table_properties_request_updates import SetTablePropertiesRequestUpdates
 from .set_table_properties_response import SetTablePropertiesResponse
 from .stage_rows_response import StageRowsResponse
 from .string_fts_query import StringFtsQuery
@@ -294,8 +292,6 @@ __all__ = (
     "RestoreTableRequest",
     "RestoreTableResponse",
     "SetTablePropertiesRequest",
-    "SetTablePropertiesRequestProperties",
-    "SetTablePropertiesRequestUpdates",
     "SetTablePropertiesResponse",
     "StageRowsResponse",
     "StringFtsQuery",

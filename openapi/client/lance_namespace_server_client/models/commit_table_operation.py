@@ -37,8 +37,10 @@ class CommitTableOperation:
             table when the batch is committed. Not part of the published
             namespace API.
         set_table_properties (SetTablePropertiesRequest | Unset): Change the properties that the catalog stores with a
-            table: all of them (`properties`), or some (`updates`, `removals`). Not
-            part of the published namespace API.
+            table. `properties` replaces all of them; none are left if `updates` and
+            `removals` are missing too. `updates` sets some and `removals` removes some, and the others stay; not together
+            with
+            `properties`. Not part of the published namespace API.
     """
 
     declare_table: DeclareTableRequest | Unset = UNSET

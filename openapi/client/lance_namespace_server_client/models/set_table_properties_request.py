@@ -9,8 +9,7 @@ from attrs import field as _attrs_field
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.set_table_properties_request_properties import SetTablePropertiesRequestProperties
-    from ..models.set_table_properties_request_updates import SetTablePropertiesRequestUpdates
+    from ..models.properties import Properties
 
 
 T = TypeVar("T", bound="SetTablePropertiesRequest")
@@ -18,23 +17,22 @@ T = TypeVar("T", bound="SetTablePropertiesRequest")
 
 @_attrs_define
 class SetTablePropertiesRequest:
-    """Change the properties that the catalog stores with a table: all of them (`properties`), or some (`updates`,
-    `removals`). Not
-    part of the published namespace API.
+    """Change the properties that the catalog stores with a table. `properties` replaces all of them; none are left if
+    `updates` and
+    `removals` are missing too. `updates` sets some and `removals` removes some, and the others stay; not together with
+    `properties`. Not part of the published namespace API.
 
         Attributes:
             id (list[str]): A path of names, outermost first; empty is the root.
-            properties (SetTablePropertiesRequestProperties | Unset): Replaces all properties; none are left if `updates`
-                and `removals` are missing too.
-            updates (SetTablePropertiesRequestUpdates | Unset): Properties to set; the others stay. Not together with
-                `properties`.
-            removals (list[str] | Unset): Names of properties to remove, if they are there. Not together with `properties`.
+            properties (Properties | Unset): Names and values that the catalog keeps.
+            updates (Properties | Unset): Names and values that the catalog keeps.
+            removals (list[str] | Unset): Names of properties to remove, if they are there.
             location (str | Unset): Where the table must be; another table of the same name is elsewhere.
     """
 
     id: list[str]
-    properties: SetTablePropertiesRequestProperties | Unset = UNSET
-    updates: SetTablePropertiesRequestUpdates | Unset = UNSET
+    properties: Properties | Unset = UNSET
+    updates: Properties | Unset = UNSET
     removals: list[str] | Unset = UNSET
     location: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -76,25 +74,24 @@ class SetTablePropertiesRequest:
 
     @classmethod
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
-        from ..models.set_table_properties_request_properties import SetTablePropertiesRequestProperties
-        from ..models.set_table_properties_request_updates import SetTablePropertiesRequestUpdates
+        from ..models.properties import Properties
 
         d = dict(src_dict)
         id = cast(list[str], d.pop("id"))
 
         _properties = d.pop("properties", UNSET)
-        properties: SetTablePropertiesRequestProperties | Unset
+        properties: Properties | Unset
         if isinstance(_properties, Unset):
             properties = UNSET
         else:
-            properties = SetTablePropertiesRequestProperties.from_dict(_properties)
+            properties = Properties.from_dict(_properties)
 
         _updates = d.pop("updates", UNSET)
-        updates: SetTablePropertiesRequestUpdates | Unset
+        updates: Properties | Unset
         if isinstance(_updates, Unset):
             updates = UNSET
         else:
-            updates = SetTablePropertiesRequestUpdates.from_dict(_updates)
+            updates = Properties.from_dict(_updates)
 
         removals = cast(list[str], d.pop("removals", UNSET))
 
