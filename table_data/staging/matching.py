@@ -21,6 +21,9 @@ _MOST: Final = 8192
 _ROWS_PER_RUN: Final = 4096
 """To take rows that follow one another takes less time than to read so many rows of the same columns."""
 
+_FRAGMENTS_AHEAD: Final = 64
+"""Fragments that are opened ahead. Changes leave small fragments, of which pylance opens too few at once."""
+
 
 def matching_rows(
     dataset: lance.LanceDataset, columns: Mapping[str, str], where: str | None, rows: int
@@ -40,6 +43,7 @@ def matching_rows(
         with_row_address=True,
         with_row_id=dataset.has_stable_row_ids,
         batch_size=batch_rows(dataset.schema, None),
+        fragment_readahead=_FRAGMENTS_AHEAD,
     )
     if found is None or found.num_rows:
         yield from scanner.to_reader()
@@ -51,7 +55,12 @@ def matching_addresses(dataset: lance.LanceDataset, where: str, *, with_ids: boo
     """The addresses of the rows that match, and their ids if wanted. Reads the columns of the filter only."""
     size = batch_rows(dataset.schema, [where])
     return dataset.scanner(
-        columns=[], filter=where, with_row_address=True, with_row_id=with_ids, batch_size=size
+        columns=[],
+        filter=where,
+        with_row_address=True,
+        with_row_id=with_ids,
+        batch_size=size,
+        fragment_readahead=_FRAGMENTS_AHEAD,
     ).to_reader()
 
 

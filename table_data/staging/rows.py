@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import lance
@@ -145,14 +145,22 @@ def stage_update(
             yield fitting
 
     try:
-        new = new_fragments(write_fragments(table_or_stream(schema, moved()), dataset, mode="append"))
+        moving = table_or_stream(schema, moved())
+        steps: tuple[Callable[[], Any], ...] = (
+            lambda: new_fragments(write_fragments(moving, dataset, mode="append")),
+            lambda: files.delete_rows(file.outline, rows.by_fragment),
+        )
+        # All rows of a table were found before it is written; those of a stream are found meanwhile.
+        if isinstance(moving, pa.Table):
+            new, (updated, removed) = files.store.gather(steps)
+        else:
+            new, (updated, removed) = (step() for step in steps)
     except Exception as error:
         if misfits:
             raise InvalidCall(f"update of columns {list(assignments)}: {misfits[0]}") from error
         raise
     if stable:
         new = _with_row_ids(new, np.concatenate(ids) if ids else np.empty(0, np.uint64))
-    updated, removed = files.delete_rows(file.outline, rows.by_fragment)
     changed = descendants(fields, {field.id for field in fields if _is_top(field, assignments)})
     return Update(updated, removed, new, value_fields=tuple(sorted(changed))), len(rows)
 
@@ -179,6 +187,8 @@ def _fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _cast_column(column: pa.Array, target: pa.DataType) -> pa.Array:
     """As SQL casts: fractions are cut off. What does not fit at all is an error."""
+    if column.type == target:
+        return column
     if pa.types.is_floating(column.type) and pa.types.is_integer(target):
         column = pc.trunc(column)
     if pa.types.is_dictionary(target) and not pa.types.is_dictionary(column.type):
