@@ -15,7 +15,7 @@ from namespace_client.reading import TableReader
 from namespace_client.results import CompactionCounts, MergeCounts
 from namespace_client.staged_transaction import Isolation, StagedTransaction, TableName
 from table_data import staging
-from table_data.merging import Matched, MergeClauses, NotMatched, NotMatchedBySource
+from table_data.requests.merging import Matched, MergeClauses, NotMatched, NotMatchedBySource
 from table_data.table_changes import TableChanges
 
 

@@ -1,9 +1,13 @@
 """Work on the rows of one table: changes and queries, computed by pylance and committed by others.
 
-staging           what one operation does to a version, its files written: rows, merges, columns, indices
+worker            the process that does jobs of the server, and what the server tells it
+operations        what the routes do with a table: JSON in, JSON or rows out
 table_changes     several operations on one table, each applied to the version that the one before it left
-composition       those operations as the transactions of a batch
+staging           what one operation does to a version, its files written: rows, merges, columns, indices
+queries           reads of rows: scans, searches, plans
+composition       operations on one table as the transactions of a batch
 batch_operations  operations of a batch about one table, and their JSON
 descriptions      operations of the engine from uncommitted results of pylance
-merging           the clauses of a merge
+requests          parts of requests: expressions, paths of fields, types, the clauses of a merge
+arrow             rows as bytes and in memory
 """

@@ -9,8 +9,8 @@ from namespace_server.data.process_pool import ProcessPool
 from namespace_server.data.worker_process import Message, WorkerProcess, WorkTimeout
 from table_data.batch_operations import TableState
 from table_data.errors import ClientError, WorkFailed
-from table_data.jobs import Job, Staged
-from table_data.pipes import PipeEnd
+from table_data.worker.jobs import Job, Staged
+from table_data.worker.pipes import PipeEnd
 
 Rows = bytes | PipeEnd
 """An Arrow IPC stream or file, or a pipe with frames of one."""

@@ -16,11 +16,11 @@ from namespace_server.data.port import TableCatalog
 from namespace_server.data.uploads import StagedUploads
 from table_data.batch_operations import DELIMITER, Json, TableState
 from table_data.errors import WorkFailed
-from table_data.jobs import Job, Staged
+from table_data.worker.jobs import Job, Staged
 
 if TYPE_CHECKING:
-    from table_data.open_tables import OpenTables
-    from table_data.sessions import ChangeSession
+    from table_data.worker.open_tables import OpenTables
+    from table_data.worker.sessions import ChangeSession
 
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ class InlineWork:
     @asynccontextmanager
     async def change(self, job: Job, rows: bytes | None = None) -> AsyncIterator[_InlineChange]:
         """Begin a change. `rows` is an Arrow IPC stream or file."""
-        from table_data.sessions import ChangeSession
+        from table_data.worker.sessions import ChangeSession
 
         yield _InlineChange(ChangeSession(job, None if rows is None else io.BytesIO(rows)))
 
@@ -119,7 +119,7 @@ class InlineWork:
 
     def rows(self, job: Job, table: TableState) -> bytes:
         """Do a read whose answer is rows, as an Arrow IPC file. Raises `ClientError`."""
-        from table_data.arrow_file import write_file
+        from table_data.arrow.file import write_file
         from table_data.pylance_errors import explained
 
         sink = io.BytesIO()
@@ -136,6 +136,6 @@ class InlineWork:
 
     @cached_property
     def _tables(self) -> OpenTables:
-        from table_data.open_tables import OpenTables
+        from table_data.worker.open_tables import OpenTables
 
         return OpenTables()

@@ -18,9 +18,9 @@ from lance_namespace.errors import (
 
 from namespace_server.data.port import ChangeUnderWay, Tables, Workforce
 from table_data.batch_operations import Json, TableState, VersionIdentity
-from table_data.durations import parse_duration
 from table_data.errors import ClientError, VersionGone
-from table_data.jobs import Job, Staged
+from table_data.requests.durations import parse_duration
+from table_data.worker.jobs import Job, Staged
 
 Rows = TypeVar("Rows")
 

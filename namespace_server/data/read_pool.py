@@ -12,8 +12,8 @@ from namespace_server.data.process_pool import ProcessPool
 from namespace_server.data.worker_process import WorkerProcess
 from table_data.batch_operations import TableState
 from table_data.errors import WorkFailed
-from table_data.jobs import Job
-from table_data.pipes import CHUNK, PipeEnd
+from table_data.worker.jobs import Job
+from table_data.worker.pipes import CHUNK, PipeEnd
 
 
 class ReadPool(ProcessPool):

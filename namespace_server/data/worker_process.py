@@ -1,6 +1,6 @@
 """One worker process, and the socket that the event loop speaks to it through.
 
-A thread between would take longer than many a job. See `table_data.worker` for what is spoken.
+A thread between would take longer than many a job. See `table_data.worker.process` for what is spoken.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, Final
 from lance_namespace.errors import ServiceUnavailableError
 
 from table_data.errors import WorkFailed
-from table_data.jobs import OPEN_TABLES
-from table_data.pipes import PipeEnd, widen
+from table_data.worker.jobs import OPEN_TABLES
+from table_data.worker.pipes import PipeEnd, widen
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our module
-                [sys.executable, "-P", "-m", "table_data.worker", str(theirs.fileno()), str(memory)],
+                [sys.executable, "-P", "-m", "table_data.worker.process", str(theirs.fileno()), str(memory)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 process_group=0,  # an interrupt from the terminal is for the server

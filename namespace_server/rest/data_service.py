@@ -24,7 +24,7 @@ from namespace_server.rest.errors import ClientDisconnected
 from namespace_server.rest.limits import DataLimits
 from namespace_server.rest.rows_body import RowsBody
 from table_data.batch_operations import Json, TableState
-from table_data.pipes import open_pipe
+from table_data.worker.pipes import open_pipe
 
 T = TypeVar("T")
 

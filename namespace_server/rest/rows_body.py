@@ -14,8 +14,8 @@ from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, Reque
 from namespace_server.rest.headers import Headers, declared_length
 from namespace_server.rest.limits import DataLimits
 from namespace_server.rest.request_body import is_last
-from table_data.frames import END, frame_head
-from table_data.pipes import PipeEnd
+from table_data.worker.frames import END, frame_head
+from table_data.worker.pipes import PipeEnd
 
 _SHORT: Final = 1 << 20
 

@@ -49,7 +49,7 @@ from spark_catalog.views import VersionRows, added_rows, published_or_staged
 from table_data import staging
 from table_data.composition import transaction_message
 from table_data.descriptions import append_operation, delete_operation, new_fragments
-from table_data.merging import MergeClauses
+from table_data.requests.merging import MergeClauses
 from table_data.table_changes import TableChanges
 
 NotMatched = Literal["insert", "ignore"]

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from table_data import staging
-from table_data.arrow_body import ArrowBody
-from table_data.arrow_types import arrow_type
+from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
 from table_data.errors import InvalidCall, NotSupported
 from table_data.operations.kinds import Change
-from table_data.schema_paths import field_at
+from table_data.requests.arrow_types import arrow_type
+from table_data.requests.schema_paths import field_at
 from table_data.staging import Alteration
 from table_data.table_changes import TableChanges
 

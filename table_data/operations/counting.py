@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from table_data.arrow.batch_sizes import batch_rows
 from table_data.batch_operations import Json
-from table_data.batch_sizes import batch_rows
 from table_data.operations.kinds import Read
 
 if TYPE_CHECKING:

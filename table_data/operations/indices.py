@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import SYSTEM_INDICES
 from table_data import staging
-from table_data.arrow_body import ArrowBody
+from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
 from table_data.errors import IndexNotFound, InvalidCall
 from table_data.operations.index_parameters import SCALAR, index_type_of, parameters_of
 from table_data.operations.kinds import Change, Read
 from table_data.pylance_errors import plain_text
-from table_data.schema_paths import canonical_path, field_at, is_list
+from table_data.requests.schema_paths import canonical_path, field_at, is_list
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:

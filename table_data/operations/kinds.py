@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from table_data.arrow_body import ArrowBody
+from table_data.arrow.body import ArrowBody
+from table_data.arrow.kept_bytes import IN_MEMORY
 from table_data.batch_operations import Json
-from table_data.kept_bytes import IN_MEMORY
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from table_data import staging
-from table_data.arrow_body import ArrowBody
+from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
 from table_data.errors import InvalidCall
-from table_data.expressions import check_expression
-from table_data.field_paths import column_of
 from table_data.operations.kinds import Change
+from table_data.requests.expressions import check_expression
+from table_data.requests.field_paths import column_of
 from table_data.table_changes import TableChanges
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lance_core.transaction.operations import MapUpdate, UpdateConfig
-from table_data.arrow_body import ArrowBody
+from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
 from table_data.operations.kinds import Change
-from table_data.schema_paths import canonical_path, field_at
+from table_data.requests.schema_paths import canonical_path, field_at
 from table_data.table_changes import TableChanges
 
 

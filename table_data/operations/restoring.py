@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from table_data.arrow_body import ArrowBody
+from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
 from table_data.operations.kinds import Change
 from table_data.table_changes import TableChanges

@@ -7,11 +7,11 @@ from typing import Final
 
 from lance_core.transaction.operations import Append
 from table_data import staging
-from table_data.arrow_body import ArrowBody
+from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
 from table_data.errors import InvalidCall
-from table_data.modes import mode_of
 from table_data.operations.kinds import Change
+from table_data.requests.modes import mode_of
 from table_data.table_changes import TableChanges
 
 _MODES: Final = ("append", "overwrite")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from table_data.arrow.batch_sizes import batch_rows
 from table_data.batch_operations import Json
-from table_data.batch_sizes import batch_rows
 from table_data.errors import InvalidCall
 from table_data.queries.full_text import Matches, full_text_query
 

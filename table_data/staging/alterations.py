@@ -14,7 +14,7 @@ from lance_core.transaction.fields import TOP_LEVEL
 from lance_core.transaction.indices import SYSTEM_INDICES, indexed_fields
 from lance_core.transaction.operations import Merge, Project
 from table_data.errors import InvalidCall
-from table_data.schema_paths import canonical_path, names_to
+from table_data.requests.schema_paths import canonical_path, names_to
 from table_data.staging.casts import Cast, cast_of, write_casts
 
 

@@ -17,9 +17,9 @@ from lance.udf import BatchUDF
 from lance_core.data import arrow_schema, fragment_message, schema_fields
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import TOP_LEVEL
-from table_data.arrow_types import is_castable
 from table_data.errors import InvalidCall
-from table_data.schema_paths import canonical_path, names_to
+from table_data.requests.arrow_types import is_castable
+from table_data.requests.schema_paths import canonical_path, names_to
 from table_data.staging.columns import next_field_id
 
 _OLD_FORMATS = ("", "0.1", "2.0")

@@ -9,7 +9,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
-from table_data.batch_sizes import batch_rows
+from table_data.arrow.batch_sizes import batch_rows
 
 ADDRESS: Final = "_rowaddr"
 ROW_ID: Final = "_rowid"

@@ -16,7 +16,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import Delete, Update
 from table_data.descriptions import delete_operation, update_operation
 from table_data.errors import InvalidCall
-from table_data.merging import MergeClauses
+from table_data.requests.merging import MergeClauses
 from table_data.staging.rows import rows_of
 
 MAX_CLAIMED_KEYS = 65_536

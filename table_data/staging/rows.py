@@ -17,9 +17,9 @@ from lance_core.table_files import TableFiles
 from lance_core.transaction.fields import descendants
 from lance_core.transaction.operations import Delete, Overwrite, Update
 from lance_core.transaction.row_ids import encode_row_ids
+from table_data.arrow.few_rows import table_or_stream
 from table_data.descriptions import new_fragments, overwrite_operation, written_fields
 from table_data.errors import ColumnNotFound, InvalidCall
-from table_data.few_rows import table_or_stream
 from table_data.staging.matching import ADDRESS, ROW_ID, matching_addresses, matching_rows
 from table_data.staging.row_sets import RowSet
 

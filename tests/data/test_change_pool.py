@@ -19,9 +19,9 @@ from namespace_server.data.change_pool import ChangePool
 from namespace_server.data.worker_process import WorkerProcess, WorkTimeout
 from table_data.batch_operations import TableState
 from table_data.errors import ColumnNotFound, InvalidCall, WorkFailed
-from table_data.frames import END, frame_head
-from table_data.jobs import Job
-from table_data.pipes import PipeEnd, open_pipe
+from table_data.worker.frames import END, frame_head
+from table_data.worker.jobs import Job
+from table_data.worker.pipes import PipeEnd, open_pipe
 from tests.data.pools import play_with
 
 pytestmark = pytest.mark.slow

@@ -16,9 +16,9 @@ from namespace_server.data.change_pool import ChangePool
 from table_data import staging
 from table_data.batch_operations import TableState, VersionIdentity
 from table_data.errors import VersionGone, WorkFailed
-from table_data.jobs import Job
-from table_data.open_versions import OpenVersions
-from table_data.sessions import ChangeSession
+from table_data.worker.jobs import Job
+from table_data.worker.open_versions import OpenVersions
+from table_data.worker.sessions import ChangeSession
 from tests.data.pools import play_with
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ from namespace_server.data.read_pool import ReadPool
 from namespace_server.data.worker_process import WorkTimeout
 from table_data.batch_operations import TableState
 from table_data.errors import ColumnNotFound, WorkFailed
-from table_data.jobs import Job
+from table_data.worker.jobs import Job
 from tests.data.pools import play_with, processes_of
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from table_data.batch_sizes import batch_rows
+from table_data.arrow.batch_sizes import batch_rows
 
 SCHEMA = pa.schema(
     {

@@ -14,9 +14,9 @@ import pytest
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.operations import Update
 from lance_core.versions import read_version
-from table_data.arrow_body import ArrowBody
-from table_data.few_rows import table_or_stream
-from table_data.merging import MergeClauses
+from table_data.arrow.body import ArrowBody
+from table_data.arrow.few_rows import table_or_stream
+from table_data.requests.merging import MergeClauses
 from table_data.staging import merge
 from table_data.staging.rows import reader_of, rows_of
 

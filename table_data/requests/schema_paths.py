@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.fields import TOP_LEVEL
 from table_data.errors import ColumnNotFound
-from table_data.field_paths import parse_path
+from table_data.requests.field_paths import parse_path
 
 _QUOTED = frozenset(".`")
 _LISTS = frozenset({"list", "list.struct", "large_list", "large_list.struct"})

@@ -1,4 +1,4 @@
-"""A process that does jobs, one at a time: `python -m table_data.worker DESCRIPTOR MEMORY`.
+"""A process that does jobs, one at a time: `python -m table_data.worker.process DESCRIPTOR MEMORY`.
 
 The parent holds the other end of the control connection. It sends tuples of
 
@@ -35,19 +35,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from table_data.arrow_file import write_file
+from table_data.arrow.few_rows import table_or_stream
+from table_data.arrow.file import write_file
 from table_data.batch_operations import DELIMITER, TableState
 from table_data.errors import ClientError, WorkFailed
-from table_data.few_rows import table_or_stream
-from table_data.frames import FrameReader
-from table_data.jobs import Job
-from table_data.open_datasets import OpenDatasets
-from table_data.open_tables import OpenTables
-from table_data.open_versions import OpenVersions
 from table_data.operations import READS
-from table_data.pipes import CHUNK, open_pipe, widen
 from table_data.pylance_errors import explained
-from table_data.sessions import ChangeSession
+from table_data.worker.frames import FrameReader
+from table_data.worker.jobs import Job
+from table_data.worker.open_datasets import OpenDatasets
+from table_data.worker.open_tables import OpenTables
+from table_data.worker.open_versions import OpenVersions
+from table_data.worker.pipes import CHUNK, open_pipe, widen
+from table_data.worker.sessions import ChangeSession
 
 _NICE = 10
 """Work on rows gives way to the catalog, which answers in less than a millisecond."""

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
-from table_data.jobs import OPEN_TABLES
+from table_data.worker.jobs import OPEN_TABLES
 
 if TYPE_CHECKING:
     import lance

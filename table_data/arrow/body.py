@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from table_data.arrow.few_rows import table_or_stream
+from table_data.arrow.kept_bytes import KeptBytes
 from table_data.errors import ClientError, InvalidCall
-from table_data.few_rows import table_or_stream
-from table_data.kept_bytes import KeptBytes
 
 _FILE_MAGIC = b"ARROW1\x00\x00"
 _BUFFER = 1 << 20
