@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.machine import describe_machine
+from benchmarks.support.machine import describe_machine
 
 NAMES = (
     "batch_size",

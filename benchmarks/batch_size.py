@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.load import Load, Request, drive
-from benchmarks.report import Report, Table, milliseconds, ratio
-from benchmarks.servers import Server, serve_ours, serve_peer
-from benchmarks.staging import (
+from benchmarks.support.report import Report, Table, milliseconds, ratio
+from benchmarks.support.servers import Server, serve_ours, serve_peer
+from benchmarks.support.staging import (
     Operation,
     StagedTable,
     Template,

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.load import Load, Request, drive, object_path
-from benchmarks.report import Report, Table, count, milliseconds
-from benchmarks.servers import Server, serve_ours
+from benchmarks.support.report import Report, Table, count, milliseconds
+from benchmarks.support.servers import Server, serve_ours
 
 NAMESPACE = "rows"
 TABLES = 1_000

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.catalogs import write_managed_catalog, write_stock_catalog
 from benchmarks.load import object_path
-from benchmarks.report import Report, Table, count, milliseconds
-from benchmarks.servers import Server, serve_ours, serve_peer
+from benchmarks.support.catalogs import write_managed_catalog, write_stock_catalog
+from benchmarks.support.report import Report, Table, count, milliseconds
+from benchmarks.support.servers import Server, serve_ours, serve_peer
 
 SIZES = (1_000, 1_000_000)
 

@@ -11,9 +11,9 @@ from statistics import median, quantiles
 
 import lance
 
-from benchmarks.engine_tables import Prepared, SampleTable
-from benchmarks.report import Report, Table, milliseconds, ratio
-from benchmarks.staging import flush_files
+from benchmarks.support.engine_tables import Prepared, SampleTable
+from benchmarks.support.report import Report, Table, milliseconds, ratio
+from benchmarks.support.staging import flush_files
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.staged import stage_commit
 from lance_core.proto import lance_table_pb2 as pb

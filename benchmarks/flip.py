@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory, mkdtemp
 from typing import Literal
 from uuid import uuid4
 
-from benchmarks.catalogs import VERSIONS_PER_TABLE, write_managed_catalog
-from benchmarks.staging import flush_files
+from benchmarks.support.catalogs import VERSIONS_PER_TABLE, write_managed_catalog
+from benchmarks.support.staging import flush_files
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.manifest_table.flip_outcome import Committed
 from namespace_server.directory.manifest_table.schema import OnDisk

@@ -9,8 +9,8 @@ from statistics import median
 from lance.namespace import CreateNamespaceRequest, DirectoryNamespace
 
 from benchmarks import flip
-from benchmarks.catalogs import write_stock_catalog
-from benchmarks.report import Report, Table, count, milliseconds, ratio
+from benchmarks.support.catalogs import write_stock_catalog
+from benchmarks.support.report import Report, Table, count, milliseconds, ratio
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 FLIPS = 300

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.report import Report, Table, count, milliseconds, ratio
-from benchmarks.servers import serve_ours
-from benchmarks.spark import friendships, median_seconds, people, spark_session
+from benchmarks.support.report import Report, Table, count, milliseconds, ratio
+from benchmarks.support.servers import serve_ours
+from benchmarks.support.spark import friendships, median_seconds, people, spark_session
 from namespace_client.http import CatalogServer
 from spark_catalog.checks import Level
 from spark_catalog.graph import Edge, Graph, Node

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.report import Report, Table, count, milliseconds, ratio
-from benchmarks.servers import ARROW, JSON, Server, serve_ours, serve_peer
+from benchmarks.support.report import Report, Table, count, milliseconds, ratio
+from benchmarks.support.servers import ARROW, JSON, Server, serve_ours, serve_peer
 
 READERS, INSERTERS, BATCHERS = 16, 8, 8
 SECONDS = 600.0

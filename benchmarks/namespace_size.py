@@ -10,11 +10,11 @@ from random import Random
 from statistics import median, quantiles
 from typing import Any
 
-from benchmarks.catalogs import WIDE_NAMESPACE, table_names, write_wide_catalog
 from benchmarks.load import object_path
-from benchmarks.report import Report, Table, count, milliseconds
-from benchmarks.servers import serve_ours
-from benchmarks.staging import flush_files
+from benchmarks.support.catalogs import WIDE_NAMESPACE, table_names, write_wide_catalog
+from benchmarks.support.report import Report, Table, count, milliseconds
+from benchmarks.support.servers import serve_ours
+from benchmarks.support.staging import flush_files
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.process import tune_process
 

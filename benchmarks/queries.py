@@ -21,8 +21,8 @@ import lance_namespace
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.report import Report, Table, count, milliseconds
-from benchmarks.servers import Server, serve_ours, serve_peer
+from benchmarks.support.report import Report, Table, count, milliseconds
+from benchmarks.support.servers import Server, serve_ours, serve_peer
 
 ROWS = 1_000_000
 PART = 50_000

@@ -15,8 +15,8 @@ import orjson
 import pyarrow as pa
 
 from benchmarks.load import Request, drive
-from benchmarks.report import Report, Table, count, milliseconds, ratio
-from benchmarks.servers import ARROW, JSON, Connection, Server, serve_ours, serve_peer
+from benchmarks.support.report import Report, Table, count, milliseconds, ratio
+from benchmarks.support.servers import ARROW, JSON, Connection, Server, serve_ours, serve_peer
 
 SIZES = (100, 10_000, 1_000_000)
 CLIENTS = 16

@@ -9,9 +9,9 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.report import Report, Table, count, milliseconds, ratio
-from benchmarks.servers import serve_ours
-from benchmarks.spark import friendships, median_seconds, people, spark_session
+from benchmarks.support.report import Report, Table, count, milliseconds, ratio
+from benchmarks.support.servers import serve_ours
+from benchmarks.support.spark import friendships, median_seconds, people, spark_session
 from namespace_client.http import CatalogServer
 from spark_catalog.read import read_table
 from spark_catalog.write import GraphWrite

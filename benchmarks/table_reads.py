@@ -15,9 +15,9 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.load import Load, Request, drive, object_path
-from benchmarks.report import Report, Table, count, milliseconds, ratio
-from benchmarks.servers import Server, serve_ours, serve_peer
-from benchmarks.staging import StagedTable, create_first_versions, declare_tables, flush_files, write_template
+from benchmarks.support.report import Report, Table, count, milliseconds, ratio
+from benchmarks.support.servers import Server, serve_ours, serve_peer
+from benchmarks.support.staging import StagedTable, create_first_versions, declare_tables, flush_files, write_template
 
 TABLES = 2_000
 CONNECTIONS = 8

@@ -13,11 +13,11 @@ from random import Random
 
 import httpx
 
-from benchmarks.catalogs import WIDE_NAMESPACE, write_wide_catalog
 from benchmarks.load import Load, Request, drive, object_path
-from benchmarks.report import Report, Table, count, milliseconds
-from benchmarks.servers import Server, serve_ours
-from benchmarks.staging import flush_files
+from benchmarks.support.catalogs import WIDE_NAMESPACE, write_wide_catalog
+from benchmarks.support.report import Report, Table, count, milliseconds
+from benchmarks.support.servers import Server, serve_ours
+from benchmarks.support.staging import flush_files
 
 TABLES = 100_000
 CONNECTIONS = 8

@@ -16,9 +16,9 @@ from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.direct import DirectRouter
 from namespace_server.rest.errors import render_error
 from namespace_server.rest.identity import Authenticator
-from namespace_server.rest.limits import RequestLimits
 from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext, check_head
 from namespace_server.rest.port import Catalog
+from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.rest.routers import DIRECT, ROUTERS
 from namespace_server.rest.service import CatalogService
 

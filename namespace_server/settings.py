@@ -33,8 +33,8 @@ from namespace_server.credentials.vending import LONGEST, ROLE, SHORTEST
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.reading.response_cache import CACHE_BYTES
 from namespace_server.rest.identity import Authenticator, KeyRing
-from namespace_server.rest.limits import DataLimits, RequestLimits
 from namespace_server.rest.middleware import local_hosts
+from namespace_server.rest.request.limits import DataLimits, RequestLimits
 from namespace_server.secret_texts import parse_json, parse_toml
 from namespace_server.serving import READ_BUFFER, ServingOptions
 

@@ -50,7 +50,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=TARGET)
     target: Path = parser.parse_args().output
     sys.path.insert(0, str(REPOSITORY))  # benchmarks are not installed
-    from benchmarks.servers import serve_ours, serve_peer
+    from benchmarks.support.servers import serve_ours, serve_peer
 
     with tempfile.TemporaryDirectory() as home:
         with serve_ours(Path(home) / "ours") as server:

@@ -8,19 +8,21 @@ and answers become bytes.
     dependencies    FastAPI dependencies, made of an exchange
     direct          the router in front of FastAPI, and raw ASGI routes of frequent changes and reads of rows
     reads           raw ASGI routes of reads of the catalog, whose answers may be cached
-    exchange        one request and what its parts say, for both kinds of routes
+    request         from an HTTP request to the request of an operation
+        exchange        one request and what its parts say, for both kinds of routes
+        headers         pins, idempotency keys, ids, query parameters
+        body            reads bodies within bounds and decodes them
+        rows            rows in the body of a request
+        decoding        from the parts of a request to the request of an operation
+        limits          the bounds that every request is held to
+        shared_timeout  the deadline of a body: one timer for all
     service         what all routes share: the catalog, threads, the newest snapshot
+    data_service    operations on rows, admitted within bounds
     commit_queue    groups of changes and the threads that commit them
-    request_body    reads bodies within bounds and decodes them
-    rows_body       rows in the body of a request
-    shared_timeout  the deadline of a body: one timer for all
-    requests        from the parts of an HTTP request to the request of an operation
-    headers         pins, idempotency keys, ids, query parameters
     models          pydantic models: our additions to the published ones, query parameters
     responses       headers and bodies of successes
     errors          status and body of every failure
     identity        API keys
-    limits          the bounds that every request is held to
     access_log      one line a request, written by a thread of its own
     port            what is needed of a catalog
 """

@@ -21,8 +21,8 @@ from namespace_server.data.read_pool import ReadPool
 from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read
 from namespace_server.data.uploads import StagedUploads
 from namespace_server.rest.errors import ClientDisconnected
-from namespace_server.rest.limits import DataLimits
-from namespace_server.rest.rows_body import RowsBody
+from namespace_server.rest.request.limits import DataLimits
+from namespace_server.rest.request.rows import RowsBody
 from table_data.batch_operations import Json, TableState
 from table_data.worker.pipes import open_pipe
 

@@ -11,10 +11,10 @@ from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel
 
 from namespace_server.data.reads import ReadPoint
-from namespace_server.rest.exchange import Exchange, QueryModel, RowsRequest
-from namespace_server.rest.headers import read_id, read_name
 from namespace_server.rest.models import BranchQuery, Query
-from namespace_server.rest.request_body import Change, JsonObject, check_media_type, decode_object
+from namespace_server.rest.request.body import Change, JsonObject, check_media_type, decode_object
+from namespace_server.rest.request.exchange import Exchange, QueryModel, RowsRequest
+from namespace_server.rest.request.headers import read_id, read_name
 from namespace_server.rest.service import CatalogService, service_of
 
 Service = Annotated[CatalogService, Depends(service_of)]

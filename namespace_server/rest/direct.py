@@ -16,8 +16,8 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.models import Query
+from namespace_server.rest.request.exchange import Exchange, QueryModel
 from namespace_server.rest.responses import RowsResponse, read_success, success
 from namespace_server.rest.service import CatalogService
 

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.rest.access_log import Access
 from namespace_server.rest.errors import SHOWN_METHOD, HeadTooLarge, OriginRefused, render_error
-from namespace_server.rest.headers import CATALOG_VERSION, Headers
+from namespace_server.rest.request.headers import CATALOG_VERSION, Headers
 from namespace_server.rest.service import CatalogService
 
 REQUEST_ID = b"x-request-id"

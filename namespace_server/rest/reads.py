@@ -9,10 +9,10 @@ from pydantic import BaseModel, TypeAdapter
 from starlette.types import Receive, Scope, Send
 
 from namespace_server.rest.direct import Endpoint
-from namespace_server.rest.headers import Headers, read_id, read_pin, read_version
 from namespace_server.rest.models import Query
-from namespace_server.rest.request_body import LARGE_BODY, JsonObject, check_media_type
-from namespace_server.rest.requests import decode_body, parse_query
+from namespace_server.rest.request.body import LARGE_BODY, JsonObject, check_media_type
+from namespace_server.rest.request.decoding import decode_body, parse_query
+from namespace_server.rest.request.headers import Headers, read_id, read_pin, read_version
 from namespace_server.rest.responses import success_headers
 from namespace_server.rest.service import CatalogService
 

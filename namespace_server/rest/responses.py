@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 from namespace_server.data.operations import DataAnswer
 from namespace_server.rest.data_service import RowStream
 from namespace_server.rest.errors import Header
-from namespace_server.rest.headers import CATALOG_VERSION, TABLE_VERSION
 from namespace_server.rest.port import Answer
+from namespace_server.rest.request.headers import CATALOG_VERSION, TABLE_VERSION
 from namespace_server.rest.service import CatalogService
 
 _log = logging.getLogger(__name__)

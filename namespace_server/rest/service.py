@@ -19,9 +19,9 @@ from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
 from namespace_server.rest.data_service import DataService
 from namespace_server.rest.identity import Authenticator
-from namespace_server.rest.limits import RequestLimits
 from namespace_server.rest.port import Answer, Catalog
-from namespace_server.rest.request_body import LARGE_BODY, BodyReader, Change, JsonObject
+from namespace_server.rest.request.body import LARGE_BODY, BodyReader, Change, JsonObject
+from namespace_server.rest.request.limits import RequestLimits
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from lance.namespace import RestAdapter
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest.identity import Authenticator
-from namespace_server.rest.limits import DataLimits, RequestLimits
+from namespace_server.rest.request.limits import DataLimits, RequestLimits
 from namespace_server.serving import Server, ServingOptions
 
 WORDS = ("apple", "banana", "cherry", "date", "elder", "fig", "grape", "hazel")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from namespace_server.app import Application, create_app
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest.identity import Authenticator
-from namespace_server.rest.limits import DataLimits, RequestLimits
+from namespace_server.rest.request.limits import DataLimits, RequestLimits
 from namespace_server.serving import Server, ServingOptions
 from namespace_server.settings import Settings
 from tests.data.arrow import ARROW, stream

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.rest.limits import DataLimits
+from namespace_server.rest.request.limits import DataLimits
 from tests.data.queried import answered, served
 
 ROWS = 120_000

@@ -15,8 +15,8 @@ from lance_namespace.errors import LanceNamespaceError, TableNotFoundError
 
 from namespace_server.app import Application, create_app
 from namespace_server.rest.identity import Authenticator
-from namespace_server.rest.limits import RequestLimits
 from namespace_server.rest.middleware import local_hosts
+from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.serving import Server, ServingOptions
 
 

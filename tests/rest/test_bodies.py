@@ -9,10 +9,10 @@ import pytest
 from starlette.types import Message
 
 from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected
-from namespace_server.rest.headers import Headers, declared_length
-from namespace_server.rest.limits import DataLimits, RequestLimits
-from namespace_server.rest.request_body import BodyReader
-from namespace_server.rest.rows_body import RowsBody
+from namespace_server.rest.request.body import BodyReader
+from namespace_server.rest.request.headers import Headers, declared_length
+from namespace_server.rest.request.limits import DataLimits, RequestLimits
+from namespace_server.rest.request.rows import RowsBody
 
 CHUNKED = {b"transfer-encoding": b"chunked"}
 Read = Callable[[Sequence[bytes], Headers], bytes]

@@ -27,6 +27,10 @@ from namespace_server.directory.manifest_table.row_codec import (
     decode_row,
     decode_version,
 )
+from namespace_server.directory.model.collections.layered_map import LayeredMap
+from namespace_server.directory.model.collections.sorted_names import SortedNames
+from namespace_server.directory.model.collections.version_columns import VersionBlock, VersionColumns, join_columns
+from namespace_server.directory.model.collections.version_index import Chain, Segment
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     TOMBSTONES,
@@ -36,7 +40,6 @@ from namespace_server.directory.model.entries import (
     RecordEntry,
     place_of,
 )
-from namespace_server.directory.model.layered_map import LayeredMap
 from namespace_server.directory.model.object_ids import (
     DELIMITER,
     RECORD_PREFIX,
@@ -45,7 +48,6 @@ from namespace_server.directory.model.object_ids import (
     parse_id,
     unescape_branch,
 )
-from namespace_server.directory.model.sorted_names import SortedNames
 from namespace_server.directory.model.state import (
     NO_CHILDREN,
     CatalogState,
@@ -55,8 +57,6 @@ from namespace_server.directory.model.state import (
     StoredTable,
 )
 from namespace_server.directory.model.state_editor import apply_changes
-from namespace_server.directory.model.version_columns import VersionBlock, VersionColumns, join_columns
-from namespace_server.directory.model.version_index import Chain, Segment
 
 LoadHook = Callable[[int], AbstractContextManager[None]]
 """A context manager for a load of so many rows."""

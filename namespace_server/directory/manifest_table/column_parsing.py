@@ -14,9 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 from numpy.typing import NDArray
 
-from namespace_server.directory.model.entries import HASH_DIGITS, digest_path
-from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, parse_id
-from namespace_server.directory.model.version_columns import (
+from namespace_server.directory.model.collections.version_columns import (
     HAS_E_TAG,
     HAS_HASH,
     HAS_TRANSACTION,
@@ -25,6 +23,8 @@ from namespace_server.directory.model.version_columns import (
     STAGED_ELSEWHERE,
     VersionColumns,
 )
+from namespace_server.directory.model.entries import HASH_DIGITS, digest_path
+from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, parse_id
 
 _FIELDS: Final = pa.schema(
     [

@@ -9,12 +9,11 @@ calls             a change on its way from the route to the flip
 operations        the typed operations that a batch consists of
 requests          JSON requests to typed operations; checks form only
 entries           what the catalog holds: namespaces, tables, versions, batch records
-version_index     the versions of one table branch; `version_columns` holds most of them in typed columns
 table_version_json    the wire form of a table version
 state             the maps that make up a snapshot; `state_editor` applies row changes to them
 snapshot          the catalog at one version
 overlay           changes laid over a snapshot
-layered_map, sorted_names    the persistent collections underneath
+collections       the persistent collections underneath: of entries, of names, of the versions of a branch
 limits            bounds on what one request may hold
 errors            the namespace errors that the catalog raises
 """

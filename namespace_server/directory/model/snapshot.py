@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterator
 from typing import Final
 
+from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.entries import (
     Changes,
     Entry,
@@ -16,7 +17,6 @@ from namespace_server.directory.model.entries import (
     VersionEntry,
 )
 from namespace_server.directory.model.object_ids import ObjectId, version_object_id
-from namespace_server.directory.model.sorted_names import SortedNames
 from namespace_server.directory.model.state import NO_CHILDREN, CatalogState, Children, StoredTable
 from namespace_server.directory.model.state_editor import apply_changes
 

@@ -9,6 +9,10 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from immutables import Map
 
+from namespace_server.directory.model.collections.layered_map import LayeredMap
+from namespace_server.directory.model.collections.sorted_names import SortedNames
+from namespace_server.directory.model.collections.version_columns import NOT_STORED
+from namespace_server.directory.model.collections.version_index import Chain
 from namespace_server.directory.model.entries import (
     HASH_DIGITS,
     NamespaceEntry,
@@ -17,7 +21,6 @@ from namespace_server.directory.model.entries import (
     RecordKey,
     TableEntry,
 )
-from namespace_server.directory.model.layered_map import LayeredMap
 from namespace_server.directory.model.object_ids import (
     RECORD_PREFIX,
     ObjectId,
@@ -25,9 +28,6 @@ from namespace_server.directory.model.object_ids import (
     parse_version,
     unescape_branch,
 )
-from namespace_server.directory.model.sorted_names import SortedNames
-from namespace_server.directory.model.version_columns import NOT_STORED
-from namespace_server.directory.model.version_index import Chain
 
 LONG_RESULTS: Final = 4_096
 """Results of a batch of more bytes than this are compressed in memory."""

@@ -8,6 +8,8 @@ from typing import Final
 
 from immutables import Map
 
+from namespace_server.directory.model.collections.version_columns import NOT_STORED
+from namespace_server.directory.model.collections.version_index import Chain
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     TOMBSTONES,
@@ -30,8 +32,6 @@ from namespace_server.directory.model.state import (
     StoredTable,
     VersionKey,
 )
-from namespace_server.directory.model.version_columns import NOT_STORED
-from namespace_server.directory.model.version_index import Chain
 
 NO_SERIALS: Final[Mapping[str, int]] = {}
 _NOWHERE: Final = ("", None)

@@ -18,11 +18,11 @@ from lance_core.errors import NotFound
 from lance_core.format.refs import decode_tag, tag_path
 from namespace_server.directory.committing.verifier import stored_entries
 from namespace_server.directory.model import requests
+from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.entries import NamespaceEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import namespace_not_found
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
 from namespace_server.directory.model.requests import Request
-from namespace_server.directory.model.sorted_names import SortedNames
 from namespace_server.directory.reading import references, table_versions, transactions
 from namespace_server.directory.reading.arrow_json import schema_json
 from namespace_server.directory.reading.read_context import ReadContext

@@ -10,7 +10,7 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 from pydantic import BaseModel
 
 from namespace_server.rest.dependencies import Service
-from namespace_server.rest.headers import CATALOG_VERSION
+from namespace_server.rest.request.headers import CATALOG_VERSION
 from namespace_server.rest.service import NotWritable
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from lance_namespace import (
 from namespace_server.rest.dependencies import At, Service, named_in_path, read_of
 from namespace_server.rest.direct import RowChangeRoute
 from namespace_server.rest.models import BranchQuery
-from namespace_server.rest.request_body import JsonObject
+from namespace_server.rest.request.body import JsonObject
 from namespace_server.rest.responses import read_success, success
 
 _COMMITTED = ("transaction_id",)

@@ -11,7 +11,7 @@ from namespace_server.data.reads import plan_request
 from namespace_server.rest.dependencies import At, Service, read_of
 from namespace_server.rest.direct import RowReadRoute
 from namespace_server.rest.models import AnalyzeRequest, ExplainRequest, QueryRequest
-from namespace_server.rest.request_body import JsonObject
+from namespace_server.rest.request.body import JsonObject
 from namespace_server.rest.responses import read_success
 
 DIRECT = (

@@ -19,7 +19,7 @@ from lance_namespace import (
 from namespace_server.rest.dependencies import Principal, Service, change_of
 from namespace_server.rest.models import Paging
 from namespace_server.rest.reads import ReadRoute
-from namespace_server.rest.request_body import Change
+from namespace_server.rest.request.body import Change
 from namespace_server.rest.responses import success
 
 DIRECT = (

@@ -9,8 +9,8 @@ from lance_namespace import DeleteFromTableRequest, UpdateTableRequest
 
 from namespace_server.rest.dependencies import Service, rows_of
 from namespace_server.rest.direct import RowChangeRoute, RowsRoute
-from namespace_server.rest.exchange import RowsRequest
 from namespace_server.rest.models import CreateTableQuery, InsertQuery, MergeInsertQuery, StageRowsQuery
+from namespace_server.rest.request.exchange import RowsRequest
 from namespace_server.rest.responses import success
 
 DIRECT = (

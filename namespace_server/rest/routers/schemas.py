@@ -15,7 +15,7 @@ from lance_namespace import (
 from namespace_server.data.operations import DataAnswer
 from namespace_server.rest.dependencies import Service, read_of, schema_metadata_of
 from namespace_server.rest.models import AlterAnyColumnsRequest
-from namespace_server.rest.request_body import JsonObject
+from namespace_server.rest.request.body import JsonObject
 from namespace_server.rest.responses import success
 
 router = APIRouter()

@@ -19,7 +19,7 @@ from namespace_server.rest.dependencies import Principal, Service, change_of
 from namespace_server.rest.direct import ChangeRoute
 from namespace_server.rest.models import DescribeTableQuery, ListTablesQuery
 from namespace_server.rest.reads import ReadRoute
-from namespace_server.rest.request_body import Change
+from namespace_server.rest.request.body import Change
 from namespace_server.rest.responses import success
 
 DIRECT = (

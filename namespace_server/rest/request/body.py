@@ -12,9 +12,9 @@ from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
 from starlette.types import Message, Receive
 
 from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
-from namespace_server.rest.headers import Headers, declared_length
-from namespace_server.rest.limits import RequestLimits
-from namespace_server.rest.shared_timeout import SharedTimeout
+from namespace_server.rest.request.headers import Headers, declared_length
+from namespace_server.rest.request.limits import RequestLimits
+from namespace_server.rest.request.shared_timeout import SharedTimeout
 
 JsonObject = dict[str, Any]
 

@@ -11,7 +11,10 @@ from pydantic import BaseModel, TypeAdapter
 from starlette.types import Receive, Scope
 
 from namespace_server.data.reads import ReadPoint
-from namespace_server.rest.headers import (
+from namespace_server.rest.models import Query
+from namespace_server.rest.request.body import LARGE_BODY, Change, JsonObject, check_arrow, check_media_type
+from namespace_server.rest.request.decoding import decode_body, parse_query
+from namespace_server.rest.request.headers import (
     Headers,
     read_id,
     read_idempotency_key,
@@ -19,10 +22,7 @@ from namespace_server.rest.headers import (
     read_pin,
     read_query,
 )
-from namespace_server.rest.models import Query
-from namespace_server.rest.request_body import LARGE_BODY, Change, JsonObject, check_arrow, check_media_type
-from namespace_server.rest.requests import decode_body, parse_query
-from namespace_server.rest.rows_body import RowsBody
+from namespace_server.rest.request.rows import RowsBody
 from namespace_server.rest.service import CatalogService
 
 

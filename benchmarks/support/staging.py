@@ -18,7 +18,7 @@ import lance
 import pyarrow as pa
 
 from benchmarks.load import object_path
-from benchmarks.servers import Server
+from benchmarks.support.servers import Server
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb

@@ -10,9 +10,9 @@ import orjson
 from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, TypeAdapter
 
-from namespace_server.rest.headers import SHORT_QUERY, read_query, read_repeated
-from namespace_server.rest.limits import RequestLimits
-from namespace_server.rest.request_body import JsonObject, decode_object
+from namespace_server.rest.request.body import JsonObject, decode_object
+from namespace_server.rest.request.headers import SHORT_QUERY, read_query, read_repeated
+from namespace_server.rest.request.limits import RequestLimits
 
 
 def decode_body(

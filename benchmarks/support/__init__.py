@@ -1,0 +1,1 @@
+"""What benchmarks share: servers under test, tables and catalogs made ahead, reports."""

@@ -1,0 +1,6 @@
+"""Immutable collections that hold many entries compactly and change one by one.
+
+layered_map       entries that are loaded at once and then change one by one
+sorted_names      names in order
+version_index     the versions of one table branch; `version_columns` holds most of them in typed columns
+"""
