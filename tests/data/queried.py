@@ -17,7 +17,9 @@ import lance
 import lance_namespace
 import numpy as np
 import pyarrow as pa
+import pytest
 from lance.namespace import RestAdapter
+from lance.query import MatchQuery
 
 from namespace_server.app import create_app
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -27,6 +29,16 @@ from namespace_server.serving import Server, ServingOptions
 
 WORDS = ("apple", "banana", "cherry", "date", "elder", "fig", "grape", "hazel")
 DIMENSION = 16
+QUERY = [0.1 * n for n in range(DIMENSION)]
+OTHER = [1.0 - 0.1 * n for n in range(DIMENSION)]
+VECTOR = {"single_vector": QUERY}
+ID = {"column_names": ["id"]}
+TABLE = "/v1/table/w$t"
+APPLE, FIG = MatchQuery("apple", "title"), MatchQuery("fig", "title")
+MATCH_APPLE, MATCH_FIG = (
+    {"match": {"terms": "apple", "column": "title"}},
+    {"match": {"terms": "fig", "column": "title"}},
+)
 
 
 def rows(count: int, first: int, seed: int) -> pa.Table:
@@ -145,3 +157,26 @@ def stream(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue()
+
+
+def refusal(response: httpx.Response) -> tuple[int, int]:
+    assert response.status_code >= 400
+    return response.status_code, response.json()["code"]
+
+
+def text(query: dict[str, Any]) -> dict[str, Any]:
+    """A request for a structured full-text query."""
+    return {"full_text_query": {"structured_query": {"query": query}}, "columns": ID}
+
+
+def same_ranking(found: pa.Table, expected: pa.Table, score: str = "_score") -> None:
+    """The same scores; rows of equal score may have changed places."""
+    assert found.column_names == expected.column_names
+    assert found[score].to_pylist() == pytest.approx(expected[score].to_pylist())
+    if found.num_rows:
+        last = found[score].to_pylist()[-1]  # others may have the last score too
+
+        def better(rows: pa.Table) -> set[tuple[Any, ...]]:
+            return {tuple(row.values()) for row in rows.to_pylist() if row[score] != pytest.approx(last)}
+
+        assert better(found) == better(expected)

@@ -12,8 +12,7 @@ import pytest
 from lancedb.query import BooleanQuery, BoostQuery, MatchQuery, MultiMatchQuery, Occur, PhraseQuery
 
 from namespace_server.rest.data_service import DataService
-from tests.data.queried import DIMENSION, Queried, queried
-from tests.data.test_queries import same_ranking
+from tests.data.queried import DIMENSION, Queried, queried, same_ranking
 
 VECTOR = [0.1 * n for n in range(DIMENSION)]
 APPLE, FIG = MatchQuery("apple", "title"), MatchQuery("fig", "body")
