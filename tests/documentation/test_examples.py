@@ -21,7 +21,7 @@ WITH_PYTHON = [page for page in RUN if blocks(page, "python")]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """One for all pages: each keeps to a namespace of its own."""
+    """One for all pages, as a reader has it: a page also runs after the others."""
     home = tmp_path_factory.mktemp("server")
     with ServerProcess(home / "catalog", log=home / "log") as running:
         yield running
