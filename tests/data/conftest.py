@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from lance.namespace import RestAdapter
 
+from tests.data.queried import Queried, queried
 from tests.data.two_servers import TwoServers, two_servers
 from tests.running import running
 
@@ -67,3 +68,10 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServers]:
 def name() -> str:
     """A table name of its own for each test."""
     return f"t{next(_numbers)}"
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queried]:
+    """One table on our server and below a stock adapter, for queries."""
+    with queried(tmp_path_factory.mktemp("queried")) as found:
+        yield found

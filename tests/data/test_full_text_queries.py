@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -21,17 +20,10 @@ from tests.data.queried import (
     VECTOR,
     Queried,
     complete,
-    queried,
     refusal,
     same_ranking,
     text,
 )
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queried]:
-    with queried(tmp_path_factory.mktemp("queried")) as found:
-        yield found
 
 
 class TestFullTextSearches:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import lancedb
@@ -12,7 +12,7 @@ import pytest
 from lancedb.query import BooleanQuery, BoostQuery, MatchQuery, MultiMatchQuery, Occur, PhraseQuery
 
 from namespace_server.rest.data_service import DataService
-from tests.data.queried import DIMENSION, Queried, queried, same_ranking
+from tests.data.queried import DIMENSION, Queried, same_ranking
 
 VECTOR = [0.1 * n for n in range(DIMENSION)]
 APPLE, FIG = MatchQuery("apple", "title"), MatchQuery("fig", "body")
@@ -41,12 +41,6 @@ TEXTS: dict[str, Search] = {
     ),
     "boolean": lambda table: table.search(BooleanQuery([(Occur.MUST, APPLE), (Occur.MUST_NOT, FIG)])).limit(20),
 }
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queried]:
-    with queried(tmp_path_factory.mktemp("lancedb")) as found:
-        yield found
 
 
 def opened(tables: Queried, *pushed: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +27,11 @@ from tests.data.queried import (
     Queried,
     answered,
     complete,
-    queried,
     refusal,
     same_ranking,
     stream,
     text,
 )
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queried]:
-    with queried(tmp_path_factory.mktemp("queried")) as found:
-        yield found
 
 
 class TestScans:
