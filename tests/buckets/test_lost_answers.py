@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ class Losing:
     """How many writes are answered before the one that is not."""
     seen: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    counting: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, lose: int | None) -> None:
         """Count writes from now on."""
@@ -43,10 +45,13 @@ class Losing:
         def losing(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
             if environ["REQUEST_METHOD"] not in WRITES:
                 return application(environ, start_response)
-            self.seen.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}")
-            if self.lose is None or len(self.seen) != self.lose + 1:
+            write = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
+            with self.counting:  # writes arrive in parallel
+                number = len(self.seen)
+                self.seen.append(write)
+            if number != self.lose:
                 return application(environ, start_response)
-            self.lost.append(self.seen[-1])
+            self.lost.append(write)
             b"".join(application(environ, lambda *_: None))
             with suppress(OSError):
                 environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
