@@ -392,3 +392,11 @@ def test_tls_needs_a_certificate_and_its_key(tmp_path: Path, option: str) -> Non
     done = run("serve", "--root", str(tmp_path), "--port", "0", option, str(pem))
     assert done.returncode == 2
     assert done.stderr == "lance-namespace: settings: tls_certificate, tls_key: expected both or none\n"
+
+
+@pytest.mark.parametrize("module", ["namespace_server.cli", "namespace_client"])
+def test_help_and_a_first_import_load_nothing_large(module: str) -> None:
+    large = ("fastapi", "lance", "lance_namespace", "pyarrow", "pydantic", "sqlalchemy", "granian")
+    program = f"import sys, {module}; print(sorted(set(sys.modules) & set({large})))"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"

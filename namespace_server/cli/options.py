@@ -1,0 +1,97 @@
+"""Options that commands share, what they mean, and the refusal of a command."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from lance_core.commit.handlers import CommitHandler
+
+Root = Annotated[str | None, typer.Option(help="Directory or URI of the catalog.")]
+Config = Annotated[Path | None, typer.Option(help="TOML file with settings.", dir_okay=False)]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="NAME=VALUE for the object store, over LANCE_NAMESPACE_STORAGE__NAME; may be repeated.", show_default=False
+    ),
+]
+Branch = Annotated[str | None, typer.Option(help="Branch of the table (main).")]
+Durability = Annotated[
+    str | None, typer.Option(help="fsync: a commit is on the disk before it is answered; none: it is not.")
+]
+ManifestStore = Annotated[
+    str | None,
+    typer.Option(
+        help="Database that decides commits where the store cannot: sqlite:///file or postgresql+psycopg://…. "
+        "A password is better kept in LANCE_NAMESPACE_MANIFEST_STORE."
+    ),
+]
+TableManifestStore = Annotated[
+    str | None,
+    typer.Option(envvar="LANCE_NAMESPACE_MANIFEST_STORE", help="Database that decides its commits, if one does."),
+]
+
+
+def refusal(message: str) -> typer.Exit:
+    """The end of a command that is refused, with status 2, after a line on standard error."""
+    typer.echo(f"lance-namespace: {message}", err=True)
+    return typer.Exit(2)
+
+
+def duration(option: str, text: str) -> timedelta:
+    """A time such as 14d, 36h, 90m. Ends the command for another text."""
+    found = re.fullmatch(r"([0-9]+)([smhdw])", text)
+    if found is None:
+        raise refusal(f"{option} {text}: expected a number and one of s, m, h, d, w, such as 14d")
+    seconds = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}[found[2]]
+    try:
+        return timedelta(seconds=int(found[1]) * seconds)
+    except OverflowError as error:
+        raise refusal(f"{option} {text}: expected less than a billion days") from error
+
+
+def storage_options(given: list[str] | None) -> dict[str, str]:
+    """Options given on the command line, over those of the environment, where secrets belong."""
+    pairs = [item.partition("=") for item in given or ()]
+    if wrong := [name for name, equals, _ in pairs if not equals or not name]:
+        raise refusal(f"--storage-option {wrong[0]}: expected NAME=VALUE")
+    from namespace_server.settings import read_environment
+
+    surroundings: dict[str, str] = read_environment(os.environ).get("storage", {})
+    return surroundings | {name: value for name, _, value in pairs}
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """End the command with a line on standard error where it cannot do its work, or the environment is wrong."""
+    from lance_namespace.errors import LanceNamespaceError
+
+    from lance_core.errors import LanceCoreError
+    from namespace_server.settings import read_environment
+
+    try:
+        read_environment(os.environ)
+        yield
+    except (LanceNamespaceError, LanceCoreError, OSError, ValueError) as error:
+        raise refusal(str(error)) from error
+
+
+@contextmanager
+def commit_handler(manifest_store: str | None) -> Iterator[CommitHandler | None]:
+    """What decides commits by an external manifest store, open within; None without one."""
+    if manifest_store is None:
+        yield None
+        return
+    from lance_core.commit.handlers import ExternalManifestHandler
+    from namespace_server.store.manifests import open_manifest_store
+
+    with closing(open_manifest_store(manifest_store)) as manifests:
+        yield ExternalManifestHandler(manifests)

@@ -1,0 +1,134 @@
+"""What `serve` and `adopt` do. Imported by them alone: the server takes a second to import."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import typer
+from lance_namespace.errors import LanceNamespaceError
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from lance_core.errors import LanceCoreError
+from namespace_server.app import create_app
+from namespace_server.cli.options import refusal
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.logs import configure_logs
+from namespace_server.process import tune_process
+from namespace_server.rest.access_log import AccessLog
+from namespace_server.rest.identity import Authenticator
+from namespace_server.rest.middleware import local_hosts
+from namespace_server.serving import Server
+from namespace_server.settings import Settings, explain, load_settings
+
+_log = logging.getLogger(__name__)
+
+
+def serve(config: Path | None, **given: object) -> None:
+    """Serve the catalog that the settings describe until the process is told to end."""
+    settings = _load(config, **given)
+    configure_logs(settings.log_level, settings.log_format)
+    if settings.exposed:
+        raise refusal(
+            f"refused to listen on {settings.host}: any client that reaches it could change the catalog. Configure API "
+            "keys ([api_keys] in the settings file, LANCE_NAMESPACE_API_KEYS or LANCE_NAMESPACE_API_KEYS_FILE), "
+            "listen on 127.0.0.1, or say --insecure."
+        )
+    authenticator = _authenticator(settings)
+    tune_process()
+    namespace = _open(settings)
+    app = create_app(
+        namespace,
+        authenticator,
+        limits=settings.limits,
+        hosts=_hosts(settings),
+        origins=settings.allowed_origins,
+        access_log=_access_log(settings),
+    )
+    _log.info("serving %s", settings.root)
+    try:
+        server = Server(app, settings.serving)
+    except ValueError as error:
+        raise refusal(f"settings: {error}") from error
+    except OSError as error:
+        typer.echo(f"lance-namespace: {settings.host}:{settings.port}: {error}", err=True)
+        raise typer.Exit(3) from error
+    threading.Thread(target=_check_readable, args=(namespace,), name="first-look", daemon=True).start()
+    signal.signal(signal.SIGHUP, lambda *_: authenticator.reload_soon())
+    authenticator.start()
+    try:
+        server.run(lambda: typer.echo(f"listening on {server.url}"))
+    finally:
+        authenticator.stop()
+
+
+def adopt(config: Path | None, *, strict: bool, **given: object) -> None:
+    """Take over the catalog that the settings describe, and print what was taken over."""
+    settings = _load(config, **given)
+    configure_logs(settings.log_level, settings.log_format)
+    namespace = _open(settings)
+    try:
+        adopted = namespace.adopt(strict=strict)
+    except (LanceNamespaceError, LanceCoreError) as error:
+        raise refusal(str(error)) from error
+    finally:
+        namespace.close()
+    for table_id, versions in adopted.tables:
+        typer.echo(f"{'$'.join(table_id)}: {versions} version{'' if versions == 1 else 's'}")
+    state = "was managed already" if adopted.already_managed else f"adopted, {len(adopted.tables)} tables"
+    typer.echo(f"{settings.root}: {state}, catalog version {adopted.catalog_version}")
+
+
+def _access_log(settings: Settings) -> AccessLog | None:
+    is_wanted = settings.access_log and settings.log_level in {"debug", "info"}
+    return AccessLog(settings.log_format) if is_wanted else None
+
+
+def _hosts(settings: Settings) -> frozenset[str]:
+    """The names that requests may address the server by; empty: any.
+
+    Without keys only names of this machine, unless the server was told to listen beyond it: a page of another site
+    could reach it under a name of its own (DNS rebinding).
+    """
+    if settings.allowed_hosts or settings.api_keys or settings.api_keys_file is not None:
+        return frozenset(settings.allowed_hosts)
+    return local_hosts(settings.host)
+
+
+def _authenticator(settings: Settings) -> Authenticator:
+    try:
+        return settings.authenticator
+    except (ValueError, OSError) as error:
+        raise refusal(f"settings: {error}") from error
+
+
+def _check_readable(namespace: DirectoryNamespace) -> None:
+    """Log why requests will fail if the catalog cannot be read. The server goes on: it may become readable.
+
+    Runs in a thread of its own: a store that does not answer must not delay the start.
+    """
+    try:
+        namespace.newest()
+    except (LanceNamespaceError, LanceCoreError) as error:
+        _log.critical("the catalog cannot be read, requests are answered with errors until it can: %s", error)
+
+
+def _load(config: Path | None, **given: object) -> Settings:
+    try:
+        return load_settings(config, **given)
+    except ValidationError as error:
+        raise refusal(f"settings: {explain(error)}") from error
+    except (OSError, SettingsError) as error:
+        raise refusal(f"settings: {error}") from error
+
+
+def _open(settings: Settings) -> DirectoryNamespace:
+    properties: dict[str, Any] = dict(settings.namespace_properties())
+    try:
+        return DirectoryNamespace(**properties)
+    except (LanceNamespaceError, LanceCoreError, OSError, ValueError) as error:
+        raise refusal(f"{settings.root}: {error}") from error
