@@ -2,6 +2,7 @@
 
 directory       the catalog of one directory or bucket
 data            operations on rows of its tables
+workers         processes that do the work on rows, and their pools
 credentials     storage options that clients are handed
 rest            the catalog over HTTP: routes, errors, middleware
 store           the external manifest store in a database; the only package that imports SQLAlchemy

@@ -1,10 +1,11 @@
 """Work on the rows of one table: changes and queries, computed by pylance and committed by others.
 
-worker            the process that does jobs of the server, and what the server tells it
+jobs              operations as values, and the state of a process that does one after another
 operations        what the routes do with a table: JSON in, JSON or rows out
 table_changes     several operations on one table, each applied to the version that the one before it left
 staging           what one operation does to a version, its files written: rows, merges, columns, indices
 queries           reads of rows: scans, searches, plans
+open_datasets     datasets that stay open after their use
 composition       operations on one table as the transactions of a batch
 batch_operations  operations of a batch about one table, and their JSON
 descriptions      operations of the engine from uncommitted results of pylance

@@ -35,7 +35,7 @@ from table_data.errors import InvalidCall, VersionGone
 if TYPE_CHECKING:
     import lance
 
-    from table_data.worker.open_datasets import OpenDatasets
+    from table_data.open_datasets import OpenDatasets
 
 _MILLISECOND: Final = 1_000_000
 

@@ -1,13 +1,9 @@
-"""Operations on the rows of tables: worker processes compute them with pylance, the catalog commits them.
+"""Operations on the rows of tables: workers compute them with pylance, the catalog commits them.
 
-port            what is needed of a catalog, and of the processes that do the work
-operations      a change from request to answer: find the table, do the work, commit it as a batch
-creation        a table made from rows: name, properties and first version in one flip
-uploads         rows that are written before the batch that commits them
-reads           a read from request to answer
-worker_process  one worker process, and the socket to it
-process_pool    a bounded pool of them
-change_pool     the pool for changes
-read_pool       the pool for reads
-inline          the same work in this process, for a catalog without a server
+port        what is needed of a catalog, and of the processes that do the work
+operations  a change from request to answer: find the table, do the work, commit it as a batch
+creation    a table made from rows: name, properties and first version in one flip
+uploads     rows that are written before the batch that commits them
+reads       a read from request to answer
+inline      the same work in this process, for a catalog without a server
 """

@@ -16,11 +16,11 @@ from namespace_server.data.port import TableCatalog
 from namespace_server.data.uploads import StagedUploads
 from table_data.batch_operations import DELIMITER, Json, TableState
 from table_data.errors import WorkFailed
-from table_data.worker.jobs import Job, Staged
+from table_data.jobs.job import Job, Staged
 
 if TYPE_CHECKING:
-    from table_data.worker.open_tables import OpenTables
-    from table_data.worker.sessions import ChangeSession
+    from table_data.jobs.open_tables import OpenTables
+    from table_data.jobs.sessions import ChangeSession
 
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ class InlineWork:
     @asynccontextmanager
     async def change(self, job: Job, rows: bytes | None = None) -> AsyncIterator[_InlineChange]:
         """Begin a change. `rows` is an Arrow IPC stream or file."""
-        from table_data.worker.sessions import ChangeSession
+        from table_data.jobs.sessions import ChangeSession
 
         yield _InlineChange(ChangeSession(job, None if rows is None else io.BytesIO(rows)))
 
@@ -136,6 +136,6 @@ class InlineWork:
 
     @cached_property
     def _tables(self) -> OpenTables:
-        from table_data.worker.open_tables import OpenTables
+        from table_data.jobs.open_tables import OpenTables
 
         return OpenTables()

@@ -19,8 +19,8 @@ from lance_namespace.errors import (
 from namespace_server.data.port import ChangeUnderWay, Tables, Workforce
 from table_data.batch_operations import Json, TableState, VersionIdentity
 from table_data.errors import ClientError, VersionGone
+from table_data.jobs.job import Job, Staged
 from table_data.requests.durations import parse_duration
-from table_data.worker.jobs import Job, Staged
 
 Rows = TypeVar("Rows")
 

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
 from table_data.batch_operations import Json, TableState
-from table_data.worker.jobs import Job, Staged
+from table_data.jobs.job import Job, Staged
 
 Rows_contra = TypeVar("Rows_contra", contravariant=True)
 

@@ -10,7 +10,7 @@ from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 from namespace_server.data.operations import DataAnswer, namespace_errors
 from namespace_server.data.port import TableCatalog
 from table_data.batch_operations import DELIMITER, Json, TableState
-from table_data.worker.jobs import Job
+from table_data.jobs.job import Job
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from namespace_server.data.creation import with_properties
 from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
 from namespace_server.data.port import Tables
 from table_data.batch_operations import DELIMITER, Json
+from table_data.jobs.job import Staged
 from table_data.requests.modes import mode_of
-from table_data.worker.jobs import Staged
 
 Rows = TypeVar("Rows")
 

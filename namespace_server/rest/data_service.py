@@ -13,18 +13,18 @@ from typing import Any, Final, TypeVar
 from lance_namespace.errors import ThrottlingError
 from starlette.types import Receive
 
-from namespace_server.data.change_pool import ChangePool, Rows
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
 from namespace_server.data.port import TableCatalog
-from namespace_server.data.read_pool import ReadPool
 from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read
 from namespace_server.data.uploads import StagedUploads
 from namespace_server.rest.errors import ClientDisconnected
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.rest.request.rows import RowsBody
+from namespace_server.workers.change_pool import ChangePool, Rows
+from namespace_server.workers.pipes import open_pipe
+from namespace_server.workers.read_pool import ReadPool
 from table_data.batch_operations import Json, TableState
-from table_data.worker.pipes import open_pipe
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from namespace_server.data.process_pool import ProcessPool
+from namespace_server.workers.process_pool import ProcessPool
 
 Pool = TypeVar("Pool", bound=ProcessPool)
 

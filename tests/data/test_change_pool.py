@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import ServiceUnavailableError
 
-from namespace_server.data.change_pool import ChangePool
-from namespace_server.data.worker_process import WorkerProcess, WorkTimeout
+from namespace_server.workers.change_pool import ChangePool
+from namespace_server.workers.frames import END, frame_head
+from namespace_server.workers.pipes import PipeEnd, open_pipe
+from namespace_server.workers.worker_process import WorkerProcess, WorkTimeout
 from table_data.batch_operations import TableState
 from table_data.errors import ColumnNotFound, InvalidCall, WorkFailed
-from table_data.worker.frames import END, frame_head
-from table_data.worker.jobs import Job
-from table_data.worker.pipes import PipeEnd, open_pipe
+from table_data.jobs.job import Job
 from tests.data.pools import play_with
 
 pytestmark = pytest.mark.slow

@@ -15,9 +15,9 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from table_data import table_changes
 from table_data.batch_operations import TableState
 from table_data.errors import ClientError
-from table_data.worker.jobs import Job
-from table_data.worker.open_datasets import OpenDatasets
-from table_data.worker.sessions import ChangeSession
+from table_data.jobs.job import Job
+from table_data.jobs.sessions import ChangeSession
+from table_data.open_datasets import OpenDatasets
 
 INSERT = Job("insert_into_table", {})
 

@@ -12,13 +12,13 @@ import pytest
 
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
-from namespace_server.data.change_pool import ChangePool
+from namespace_server.workers.change_pool import ChangePool
 from table_data import staging
 from table_data.batch_operations import TableState, VersionIdentity
 from table_data.errors import VersionGone, WorkFailed
-from table_data.worker.jobs import Job
-from table_data.worker.open_versions import OpenVersions
-from table_data.worker.sessions import ChangeSession
+from table_data.jobs.job import Job
+from table_data.jobs.open_versions import OpenVersions
+from table_data.jobs.sessions import ChangeSession
 from tests.data.pools import play_with
 
 pytestmark = pytest.mark.slow

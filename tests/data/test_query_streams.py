@@ -68,7 +68,7 @@ def workers() -> list[int]:
         with contextlib.suppress(OSError):
             ours = f"PPid:\t{os.getpid()}\n" in status.read_text()
             # The arguments of a process need not be text.
-            if ours and b"table_data.worker.process" in (status.parent / "cmdline").read_bytes():
+            if ours and b"namespace_server.workers.worker" in (status.parent / "cmdline").read_bytes():
                 found.append(int(status.parent.name))
     return found
 

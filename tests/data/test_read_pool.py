@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import ServiceUnavailableError, ThrottlingError
 
-from namespace_server.data.read_pool import ReadPool
-from namespace_server.data.worker_process import WorkTimeout
+from namespace_server.workers.read_pool import ReadPool
+from namespace_server.workers.worker_process import WorkTimeout
 from table_data.batch_operations import TableState
 from table_data.errors import ColumnNotFound, WorkFailed
-from table_data.worker.jobs import Job
+from table_data.jobs.job import Job
 from tests.data.pools import play_with, processes_of
 
 pytestmark = pytest.mark.slow

@@ -9,13 +9,13 @@ from typing import Final
 
 from starlette.types import Receive
 
-from namespace_server.data.worker_process import ready
 from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
 from namespace_server.rest.request.body import is_last
 from namespace_server.rest.request.headers import Headers, declared_length
 from namespace_server.rest.request.limits import DataLimits
-from table_data.worker.frames import END, frame_head
-from table_data.worker.pipes import PipeEnd
+from namespace_server.workers.frames import END, frame_head
+from namespace_server.workers.pipes import PipeEnd
+from namespace_server.workers.worker_process import ready
 
 _SHORT: Final = 1 << 20
 

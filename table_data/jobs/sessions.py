@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import BatchOperation, TableState, TransactionCommit, operation_json
+from table_data.jobs.discarding import remove_staged_files
+from table_data.jobs.job import Job, Staged
+from table_data.jobs.open_versions import OpenVersions
+from table_data.open_datasets import OpenDatasets
 from table_data.operations import CHANGES
 from table_data.pylance_errors import explained
 from table_data.table_changes import TableChanges
-from table_data.worker.discarding import remove_staged_files
-from table_data.worker.jobs import Job, Staged
-from table_data.worker.open_datasets import OpenDatasets
-from table_data.worker.open_versions import OpenVersions
 
 
 class ChangeSession:

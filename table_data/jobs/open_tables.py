@@ -8,8 +8,8 @@ import lance
 
 from table_data.batch_operations import TableState
 from table_data.errors import InvalidCall
+from table_data.open_datasets import OpenDatasets
 from table_data.table_changes import TableChanges
-from table_data.worker.open_datasets import OpenDatasets
 
 
 class OpenTables:

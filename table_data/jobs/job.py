@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from table_data.batch_operations import Json
-
-OPEN_TABLES: Final = 64
-"""Tables that one process keeps open."""
 
 
 @dataclass(frozen=True, slots=True)

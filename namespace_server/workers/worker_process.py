@@ -1,6 +1,6 @@
-"""One worker process, and the socket that the event loop speaks to it through.
+"""One worker process, and the socket through which the event loop speaks to it.
 
-A thread between would take longer than many a job. See `table_data.worker.process` for what is spoken.
+A thread between would take longer than many a job. See `protocol` for the messages.
 """
 
 from __future__ import annotations
@@ -8,29 +8,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import pickle
 import socket
-import struct
 import subprocess
 import sys
 from collections import OrderedDict, deque
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from lance_namespace.errors import ServiceUnavailableError
 
+from namespace_server.workers.pipes import PipeEnd, widen
+from namespace_server.workers.protocol import LENGTH, MARK, Message, decode, encode
 from table_data.errors import WorkFailed
-from table_data.worker.jobs import OPEN_TABLES
-from table_data.worker.pipes import PipeEnd, widen
+from table_data.open_datasets import OPEN_TABLES
 
 _log = logging.getLogger(__name__)
 
-Message = tuple[Any, ...]
-
-_LENGTH: Final = struct.Struct("!i")
 _JOINED: Final = 1 << 16
 """Bytes of a body that are copied in order to be sent by one call."""
-_LONG_LENGTH: Final = struct.Struct("!Q")
 
 
 class WorkTimeout(ServiceUnavailableError):
@@ -47,7 +42,7 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our module
-                [sys.executable, "-P", "-m", "table_data.worker.process", str(theirs.fileno()), str(memory)],
+                [sys.executable, "-P", "-m", "namespace_server.workers.worker", str(theirs.fileno()), str(memory)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 process_group=0,  # an interrupt from the terminal is for the server
@@ -87,7 +82,7 @@ class WorkerProcess:
     async def tell(self, *messages: Message, body: bytes = b"") -> None:
         """Tell the process something that it does not answer. The body of a message is sent behind them as it is."""
         loop = asyncio.get_running_loop()
-        frame = _framed(messages)
+        frame = encode(messages)
         if len(body) <= _JOINED:
             frame, body = frame + body, b""
         try:
@@ -110,7 +105,7 @@ class WorkerProcess:
         with end:
             while True:
                 try:
-                    socket.send_fds(self._socket, [b"\x01"], [end.fileno()])
+                    socket.send_fds(self._socket, [MARK], [end.fileno()])
                 except BlockingIOError:
                     await self._ready(self._socket.fileno(), to_write=True)
                 except OSError as error:
@@ -126,10 +121,8 @@ class WorkerProcess:
         limit = self._timeout if limit is None else max(0.0, min(limit, self._timeout))
         try:
             async with asyncio.timeout(limit):
-                [length] = _LENGTH.unpack(await self._read(_LENGTH.size))
-                if length < 0:
-                    [length] = _LONG_LENGTH.unpack(await self._read(_LONG_LENGTH.size))
-                reply: Message = pickle.loads(await self._read(length))  # noqa: S301 - from our own process
+                [length] = LENGTH.unpack(await self._read(LENGTH.size))
+                [reply] = decode(await self._read(length))
                 if reply[0] == "file":
                     reply = ("file", await self._read(reply[1]))
         except TimeoutError:
@@ -145,7 +138,7 @@ class WorkerProcess:
         """The end of a pipe that the process writes to. Raises `ClientError`, `WorkTimeout`."""
         await self.wait_for(self._socket.fileno())
         try:
-            _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
+            _, descriptors, _, _ = socket.recv_fds(self._socket, len(MARK), 1)
         except OSError as error:
             raise self._lost() from error
         if not descriptors:
@@ -205,13 +198,6 @@ class WorkerProcess:
         if not self._was_interrupted:
             _log.error("a worker process ended in its job")
         return WorkFailed("work on rows: expected an answer of the worker process, found its end; nothing was changed")
-
-
-def _framed(messages: tuple[Message, ...]) -> bytes:
-    """Messages as `multiprocessing.connection.Connection` reads them."""
-    data = pickle.dumps(messages)
-    head = _LENGTH.pack(len(data)) if len(data) < 1 << 31 else _LENGTH.pack(-1) + _LONG_LENGTH.pack(len(data))
-    return head + data
 
 
 async def ready(descriptor: int, *, to_write: bool) -> None:

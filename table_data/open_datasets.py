@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
-
-from table_data.worker.jobs import OPEN_TABLES
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import lance
+
+
+OPEN_TABLES: Final = 64
+"""Tables that one process keeps open."""
 
 
 class OpenDatasets:

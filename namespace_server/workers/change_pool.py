@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from namespace_server.data.process_pool import ProcessPool
-from namespace_server.data.worker_process import Message, WorkerProcess, WorkTimeout
+from namespace_server.workers.pipes import PipeEnd
+from namespace_server.workers.process_pool import ProcessPool
+from namespace_server.workers.protocol import Message
+from namespace_server.workers.worker_process import WorkerProcess, WorkTimeout
 from table_data.batch_operations import TableState
 from table_data.errors import ClientError, WorkFailed
-from table_data.worker.jobs import Job, Staged
-from table_data.worker.pipes import PipeEnd
+from table_data.jobs.job import Job, Staged
 
 Rows = bytes | PipeEnd
 """An Arrow IPC stream or file, or a pipe with frames of one."""

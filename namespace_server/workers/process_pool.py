@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from lance_namespace.errors import ServiceUnavailableError
 
-from namespace_server.data.worker_process import WorkerProcess
+from namespace_server.workers.worker_process import WorkerProcess
 from table_data.errors import WorkFailed
 
 T = TypeVar("T")

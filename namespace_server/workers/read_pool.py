@@ -8,12 +8,12 @@ from typing import Any
 
 from lance_namespace.errors import ThrottlingError
 
-from namespace_server.data.process_pool import ProcessPool
-from namespace_server.data.worker_process import WorkerProcess
+from namespace_server.workers.pipes import CHUNK, PipeEnd
+from namespace_server.workers.process_pool import ProcessPool
+from namespace_server.workers.worker_process import WorkerProcess
 from table_data.batch_operations import TableState
 from table_data.errors import WorkFailed
-from table_data.worker.jobs import Job
-from table_data.worker.pipes import CHUNK, PipeEnd
+from table_data.jobs.job import Job
 
 
 class ReadPool(ProcessPool):

@@ -1,0 +1,10 @@
+"""Worker processes, which do the work on rows beside the event loop; both ends of the protocol between them.
+
+protocol        the messages of a control socket, and their framing
+worker_process  one worker process as the event loop sees it
+worker          what runs in that process
+process_pool    a bounded pool of them
+change_pool     the pool for changes
+read_pool       the pool for reads
+pipes, frames   rows on their way
+"""

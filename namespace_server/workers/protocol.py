@@ -1,0 +1,85 @@
+"""The protocol of the control socket between the server and one of its worker processes.
+
+A message is a tuple. What is sent at once is a list of messages, pickled, behind its length in eight bytes. The server
+sends
+
+    ("change", number, job, length, piped) behind the list come the rows: so many bytes, or the descriptor of a pipe
+    ("stage", number, table)               of a change that began; any number of times
+    ("discard", number)                    what was staged last, which was rejected
+    ("end", numbers)                       of changes; others may begin before it
+    ("open", table, options)               a version that a change has just made, for the next change of the table
+    ("read", job, table)
+
+and gets for each stage, discard and read one of
+
+    ("staged", staged)            ("value", json)           ("discarded",)
+    ("file", length)              then so many bytes: all rows, where they are few
+    ("rows",)                     then the descriptor to read the rows from; at their end ("done",)
+    ("error", error)              a `ClientError`; also instead of ("done",)
+
+A descriptor comes with one byte of its own. Both ends are of one release and on one machine.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+Message = tuple[Any, ...]
+
+LENGTH: Final = struct.Struct("!Q")
+MARK: Final = b"\x01"
+"""The byte that a descriptor comes with."""
+
+
+def encode(messages: Sequence[Message]) -> bytes:
+    """Messages as they are sent."""
+    data = pickle.dumps(messages)
+    return LENGTH.pack(len(data)) + data
+
+
+def decode(data: bytes) -> Sequence[Message]:
+    """The messages behind a length."""
+    messages: Sequence[Message] = pickle.loads(data)  # noqa: S301 - from a process of our own
+    return messages
+
+
+class WorkerChannel:
+    """The worker's end. Blocking. Raises `EOFError` when the server has ended."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+
+    def receive(self) -> Sequence[Message]:
+        """The next messages."""
+        [length] = LENGTH.unpack(self.receive_bytes(LENGTH.size))
+        return decode(self.receive_bytes(length))
+
+    def receive_bytes(self, length: int) -> bytes:
+        """So many bytes behind a message."""
+        data = self._socket.recv(length, socket.MSG_WAITALL)
+        if len(data) < length:  # no signal is handled here, which could cut a call short
+            raise EOFError
+        return data
+
+    def receive_descriptor(self) -> int:
+        """A descriptor behind a message, which belongs to the caller."""
+        _, descriptors, _, _ = socket.recv_fds(self._socket, len(MARK), 1)
+        if not descriptors:
+            raise EOFError
+        return descriptors[0]
+
+    def send(self, message: Message) -> None:
+        """Send one message."""
+        self._socket.sendall(encode([message]))
+
+    def send_bytes(self, data: Any) -> None:
+        """Send bytes behind a message."""
+        self._socket.sendall(data)
+
+    def send_descriptor(self, descriptor: int) -> None:
+        """Send a descriptor behind a message; the caller keeps its own."""
+        socket.send_fds(self._socket, [MARK], [descriptor])
