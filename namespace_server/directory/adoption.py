@@ -8,7 +8,7 @@ from lance_namespace.errors import InvalidInputError
 
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.catalog import Catalog
-from namespace_server.directory.committing.verifier import dataset_versions
+from namespace_server.directory.committing.stored_versions import dataset_versions
 from namespace_server.directory.manifest_table.schema import MANAGED_METADATA
 from namespace_server.directory.model.entries import Changes, Entry, TableEntry, changes_of
 from namespace_server.directory.model.object_ids import ObjectId, join

@@ -24,13 +24,14 @@ from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_expiry import RecordRetention
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
-from namespace_server.directory.committing.verifier import Verifier, chains_of
+from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import AssertTableVersion, Batch
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.chains import chains_of
 from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.foreign_manifests import ForeignManifests

@@ -15,7 +15,7 @@ from lance_core.errors import CorruptFile, StorageError
 from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing.probe import check_writable
-from namespace_server.directory.committing.verifier import key_above
+from namespace_server.directory.committing.stored_versions import key_above
 from namespace_server.directory.data_methods import CatalogTables, made, plain
 from namespace_server.directory.index_methods import IndexMethods
 from namespace_server.directory.model import requests

@@ -5,6 +5,11 @@ group_attempt         the values of one attempt at a group: batches, verdicts, o
 group_planner         plans each batch of a group on the overlay of those before it
 attempt_context       the planning context of one attempt
 verifier              reads what a batch refers to on storage, before it is planned
+staged_manifests      verification of manifests that clients staged
+added_files           verification of the files that transactions add
+table_references      verification of references, where branches or versions are made or deleted
+locations             verification of locations that clients choose
+stored_versions       versions on storage: above a head, or all of a dataset
 allowed_locations     where the files of a table may lie
 promoter              gives committed manifests their canonical names
 manifest_reader       reads the manifest of a row, wherever it lies

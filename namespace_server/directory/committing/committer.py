@@ -33,7 +33,7 @@ from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
-from namespace_server.directory.committing.verifier import Verifier, chains_of
+from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.flip import Flip
 from namespace_server.directory.manifest_table.flip_outcome import (
     Committed,
@@ -54,6 +54,7 @@ from namespace_server.directory.model.errors import (
 from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import Batch, DeleteBranch, DeleteTableVersions
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.chains import chains_of
 from namespace_server.directory.planning.plan_builder import AddedFiles, Plan, VacantLocation
 from namespace_server.directory.planning.planner import replay_committed
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from lance_namespace.errors import LanceNamespaceError
 
 from namespace_server.directory.committing.attempt_context import AttemptContext
-from namespace_server.directory.committing.verifier import FoundVersion
+from namespace_server.directory.committing.stored_versions import FoundVersion
 from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import Batch, TableOperation
 from namespace_server.directory.model.overlay import Overlay

@@ -16,7 +16,7 @@ from lance_namespace.errors import (
 from lance_core.data import arrow_schema
 from lance_core.errors import NotFound
 from lance_core.format.refs import decode_tag, tag_path
-from namespace_server.directory.committing.verifier import stored_entries
+from namespace_server.directory.committing.stored_versions import stored_entries
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.entries import NamespaceEntry, TableEntry, VersionEntry

@@ -1,0 +1,73 @@
+"""Verification of locations that clients choose: vacant ones of new tables, and datasets to be registered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
+
+from lance_core.errors import StorageError
+from lance_core.format.naming import branch_base
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.committing.allowed_locations import AllowedLocations
+from namespace_server.directory.committing.stored_versions import first_version, stored_branches, stored_versions
+from namespace_server.directory.model.entries import DEREGISTERED, TableEntry, VersionEntry
+from namespace_server.directory.model.errors import shown
+from namespace_server.directory.model.object_ids import join
+from namespace_server.directory.model.operations import Operation, RegisterTable
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.foreign_versions import found_entry
+from namespace_server.directory.planning.plan_builder import Finding, VacantLocation
+
+
+class LocationChecks:
+    """Looks at locations. `allowed` says where tables may lie and base paths may lead."""
+
+    def __init__(self, store: ObjectStore, allowed: AllowedLocations) -> None:
+        self._store = store
+        self._allowed = allowed
+
+    def require_vacant(self, operation: Operation, vacant: VacantLocation) -> Finding:
+        """No version of a dataset stands at a location that a client chose; one listing (G15).
+
+        Data files and staged manifests may: clients stage a table's first version there before they declare it.
+        """
+        try:
+            found = first_version(self._store, vacant.location)
+        except StorageError as error:
+            return ServiceUnavailableError(f"table {join(operation.id)}: storage cannot be read: {error}")
+        if found is None:
+            return replace(vacant, seen=True)
+        return InvalidInputError(
+            f"table {join(operation.id)}: location {vacant.location!r} holds files of a dataset ({found}), expected a "
+            "location without versions; register_table takes a dataset into the catalog"
+        )
+
+    def dataset(self, operation: RegisterTable, snapshot: CatalogSnapshot) -> Finding:
+        """The versions of a dataset that may be registered: one of its own, below the root, with a main chain.
+
+        A table that was deregistered before it had a version comes back without one.
+        """
+        place = f"table {join(operation.id)}: location {shown(operation.location)}"
+        table = TableEntry(operation.id, operation.location, operation.properties)
+        parents = operation.location.split("/")[:-1]
+        for depth in range(1, len(parents) + 1):
+            parent = "/".join(parents[:depth])
+            if first_version(self._store, parent) is not None:
+                raise InvalidInputError(f"{place} lies inside the dataset at {parent!r}, expected one of its own")
+        reason = self._allowed.link_refusal(operation.location)
+        if reason is not None:
+            raise InvalidInputError(f"{place}: {reason}")
+        versions: list[VersionEntry] = []
+        for branch in (None, *stored_branches(self._store, operation.location)):
+            if branch is not None and snapshot.tombstone_at(branch_base(operation.location, branch)) is not None:
+                continue
+            for scheme, file in stored_versions(self._store, table, branch):
+                for refused in self._allowed.refused_bases(file.outline.base_paths).values():
+                    raise InvalidInputError(f"{place}: version {file.version} has the base path {refused}")
+                versions.append(found_entry(table, branch, file, None, scheme))
+        tombstone = snapshot.tombstone_at(operation.location)
+        deregistered = tombstone is not None and tombstone.state == DEREGISTERED
+        if not deregistered and not any(entry.branch is None for entry in versions):
+            raise InvalidInputError(f"{place} holds no dataset, expected one with at least one version")
+        return tuple(versions)

@@ -1,0 +1,97 @@
+"""Verification of manifests that clients staged: parsed, and compared with what the request says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from lance_namespace.errors import InvalidInputError
+
+from lance_core.commit.durability import added_files
+from lance_core.errors import CorruptFile, NotFound
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.naming import branch_base, parse_manifest_name, parse_staged_name, versions_directory
+from lance_core.format.outline import fragments_of
+from lance_core.storage.keys import is_key
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.committing.added_files import AddedFileChecks
+from namespace_server.directory.committing.allowed_locations import AllowedLocations
+from namespace_server.directory.model.object_ids import join
+from namespace_server.directory.model.operations import CreateTableVersion
+from namespace_server.directory.model.root_layout import is_in_staging
+from namespace_server.directory.planning.plan_builder import Finding, StagedManifest
+
+_FRESH = timedelta(hours=1)
+
+
+class StagedManifestChecks:
+    """Reads staged manifests. `stage_max_age` bounds their age (S2), `allowed` says where base paths may lead."""
+
+    def __init__(
+        self, store: ObjectStore, added: AddedFileChecks, allowed: AllowedLocations, stage_max_age: timedelta
+    ) -> None:
+        self._store = store
+        self._added = added
+        self._allowed = allowed
+        self._stage_max_age = stage_max_age
+
+    def look(
+        self, operation: CreateTableVersion, location: str, known_head: ManifestFile | None
+    ) -> tuple[Finding, Sequence[str]]:
+        """A staged manifest and all that its transaction adds (S1).
+
+        Whether that is there is asked where asking costs nothing, and for what was staged long ago (S3).
+        """
+        key = operation.manifest_path
+        base = branch_base(location, operation.branch)
+        if key is None or not _is_staging_place(key, base):
+            raise _unusable(
+                operation,
+                f"manifest_path {operation.path_as_sent!r} must be a staged manifest in the table's own "
+                "_versions directory, or lie under _staging",
+            )
+        try:
+            data, meta = self._store.get_with_meta(key)
+        except NotFound as error:
+            raise _unusable(operation, f"no staged manifest at {operation.path_as_sent!r}") from error
+        if operation.manifest_size is not None and operation.manifest_size != len(data):
+            raise _unusable(operation, f"manifest_size says {operation.manifest_size} bytes, the file has {len(data)}")
+        age = datetime.now(UTC) - meta.last_modified
+        if age > self._stage_max_age:
+            raise _unusable(operation, f"the manifest was staged {age} ago, stage again")
+        try:
+            file = parse_manifest_file(data, expected_version=operation.version, lazily=True)
+            if file.operation != "append" or file.version == 1:
+                fragments_of(file.outline)  # of an append to a head, planning decodes what the head does not have
+        except CorruptFile as error:
+            raise _unusable(operation, f"{operation.path_as_sent!r} cannot be used: {error}") from error
+        if file.transaction is None:
+            raise _unusable(operation, "the staged manifest carries no inline transaction")
+        if file.branch != operation.branch:
+            raise _unusable(
+                operation,
+                f"the manifest belongs to branch {file.branch or 'main'}, "
+                f"the request names {operation.branch or 'main'}",
+            )
+        # Of the head one has to know what it has already: not for an append, which names nothing that was there before.
+        head = None if file.operation == "append" else known_head
+        added = added_files(self._store, base, file.transaction, head, file)
+        self._added.check(operation, added, sure=self._store.local or age > _FRESH)
+        refused = self._allowed.refused_bases(file.outline.base_paths)
+        return StagedManifest(key, data, file, meta.e_tag, age, location, refused), [key, *added]
+
+
+def _unusable(operation: CreateTableVersion, reason: str) -> InvalidInputError:
+    place = f"version {operation.version} of table {join(operation.id)}"
+    if operation.branch is not None:
+        place += f" on branch {operation.branch}"
+    return InvalidInputError(f"{place}: {reason}")
+
+
+def _is_staging_place(key: str, base: str) -> bool:
+    directory, _, name = key.rpartition("/")
+    if not is_key(key):
+        return False
+    if is_in_staging(key):
+        return parse_manifest_name(name) is None
+    return directory == versions_directory(base) and parse_staged_name(name) is not None

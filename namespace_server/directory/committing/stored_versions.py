@@ -1,0 +1,121 @@
+"""Versions that chains have on storage: above the head of a chain (P5), or all of those of a dataset."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from lance_core.errors import CorruptFile, NotFound
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.naming import (
+    NamingScheme,
+    branch_base,
+    manifest_path,
+    parse_manifest_name,
+    versions_directory,
+)
+from lance_core.storage.port import ObjectStore
+from lance_core.versions import ManifestLocation, list_versions, read_manifest
+from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.object_ids import ChainKey, ObjectId
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.foreign_versions import found_entry
+
+logger = logging.getLogger(__name__)
+
+FoundVersion = tuple[str, ManifestFile, str | None]
+"""Naming scheme, parsed file, e_tag of a manifest that stands under its canonical name."""
+
+
+def versions_above(
+    store: ObjectStore, snapshot: CatalogSnapshot, chains: Iterable[ChainKey]
+) -> Mapping[ChainKey, list[FoundVersion]]:
+    """Canonical manifests above the head of each chain, upward and contiguous; one request where there are none.
+
+    What is left of a deleted branch is none of these (B2). A chain without a table has nothing above it. What
+    cannot be parsed ends the chain and is reported.
+    """
+    tables = [(chain, table) for chain in chains if (table := snapshot.table(chain[0])) is not None]
+    found = store.map(lambda item: _above(store, snapshot, item[1], item[0][1]), tables)
+    return {chain: versions for (chain, _), versions in zip(tables, found, strict=True) if versions}
+
+
+def _above(store: ObjectStore, snapshot: CatalogSnapshot, table: TableEntry, branch: str | None) -> list[FoundVersion]:
+    base = branch_base(table.location, branch)
+    if branch is not None and snapshot.tombstone_at(base) is not None:
+        return []
+    first = _first_above(snapshot, table.id, branch)
+    if first is not None:
+        return _read_upward(store, base, *first)
+    listed = list_versions(store, base)
+    return [] if not listed else _read_upward(store, base, listed[0].version, listed[0].scheme)
+
+
+def _read_upward(store: ObjectStore, base: str, version: int, scheme: NamingScheme) -> list[FoundVersion]:
+    found: list[FoundVersion] = []
+    while (data := store.find(key := manifest_path(base, version, scheme))) is not None:
+        try:
+            found.append((scheme.value, parse_manifest_file(data, expected_version=version), None))
+        except CorruptFile as error:
+            logger.error("foreign file %s is not adopted: %s", key, error)
+            break
+        version += 1
+    return found
+
+
+def key_above(snapshot: CatalogSnapshot, chain: ChainKey) -> str | None:
+    """Where the first version above the head of a chain would stand; None where only a listing can tell."""
+    table, first = snapshot.table(chain[0]), _first_above(snapshot, *chain)
+    return None if table is None or first is None else manifest_path(branch_base(table.location, chain[1]), *first)
+
+
+def _first_above(snapshot: CatalogSnapshot, table_id: ObjectId, branch: str | None) -> tuple[int, NamingScheme] | None:
+    top = snapshot.top(table_id, branch)
+    if top is not None:
+        return top[0] + 1, NamingScheme(top[1])
+    return (1, NamingScheme.V2) if branch is None else None
+
+
+def stored_entries(store: ObjectStore, table: TableEntry, branch: str | None) -> list[VersionEntry]:
+    """Rows for every readable version that a chain has on storage, ascending; the others are reported."""
+    return [found_entry(table, branch, file, None, scheme) for scheme, file in stored_versions(store, table, branch)]
+
+
+def stored_versions(store: ObjectStore, table: TableEntry, branch: str | None) -> list[tuple[str, ManifestFile]]:
+    """Naming scheme and manifest of every readable version that a chain has on storage, ascending."""
+    listed = list_versions(store, branch_base(table.location, branch))
+    files = store.map(partial(_readable, store), listed)
+    return [
+        (location.scheme.value, file)
+        for location, file in zip(listed, files, strict=True)
+        if file is not None and file.branch == branch
+    ]
+
+
+def dataset_versions(store: ObjectStore, table: TableEntry) -> tuple[VersionEntry, ...]:
+    """Rows for every readable version that a dataset has on storage, of main and of all branches."""
+    branches = [None, *stored_branches(store, table.location)]
+    return tuple(entry for branch in branches for entry in stored_entries(store, table, branch))
+
+
+def _readable(store: ObjectStore, location: ManifestLocation) -> ManifestFile | None:
+    try:
+        return read_manifest(store, location)
+    except (CorruptFile, NotFound) as error:
+        logger.error("%s is left out: %s", location.path, error)
+        return None
+
+
+def stored_branches(store: ObjectStore, location: str) -> list[str]:
+    """The branches that have versions on storage, by name. One listing."""
+    prefix = f"{location}/tree/"
+    marker = "/_versions/"
+    paths = (meta.path for meta in store.list(f"{location}/tree"))
+    return sorted({path[len(prefix) : path.index(marker)] for path in paths if marker in path})
+
+
+def first_version(store: ObjectStore, location: str) -> str | None:
+    """The key of a version of a dataset at a location; None where none stands. One listing."""
+    listed = store.list(versions_directory(location))
+    return next((meta.path for meta in listed if parse_manifest_name(meta.path.rpartition("/")[2])), None)
