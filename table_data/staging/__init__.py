@@ -7,6 +7,7 @@ after a batch that names them is committed.
 handles     read-only datasets on published and on unpublished versions
 rows        append, create, overwrite, delete, update
 matching    the rows that an update or a deletion changes
+sql_casts   values of expressions as the types of their columns
 row_sets    the rows of a version that a change replaces or deletes
 merge       upserts and other merges by key
 columns     new columns

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from table_data.arrow.batch_sizes import batch_rows
+from table_data.staging.sql_casts import cast_expressions
 
 ADDRESS: Final = "_rowaddr"
 ROW_ID: Final = "_rowid"
@@ -30,14 +31,38 @@ def matching_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The columns (SQL expressions by name) of the rows that match, or of all rows without `where`.
 
-    Each batch also has the addresses of its rows and, in a table with stable row ids, their ids. `rows` is the number
-    of rows of the table. Pylance decides by the width of a column alone whether it reads it as a whole.
+    They have the types of the table's columns, but a number may be of another type of numbers. Each batch also has the
+    addresses of its rows and, in a table with stable row ids, their ids. `rows` is the number of rows of the table.
+    Pylance decides by the width of a column alone whether it reads it as a whole. Raises for a wrong expression and for
+    a literal that does not fit, if no row matches too.
     """
     found = None if where is None or rows * len(columns) < _MANY else _few(dataset, where)
-    if found is not None and found.num_rows and _runs(found) * _ROWS_PER_RUN <= rows:
-        yield _take(dataset, columns, found)
-        return
-    scanner = dataset.scanner(
+    few = found is not None and bool(found.num_rows) and _runs(found) * _ROWS_PER_RUN <= rows
+
+    def read(columns: Mapping[str, str]) -> pa.RecordBatch | pa.RecordBatchReader:
+        return _take(dataset, columns, found) if few else _scanner(dataset, columns, where).to_reader()
+
+    if found is None or found.num_rows:
+        matching = read(columns)
+        types = matching.schema
+        casts = cast_expressions(columns, types, dataset.schema)
+        if casts:
+            matching = read({**columns, **casts})
+        some = False
+        for batch in [matching] if isinstance(matching, pa.RecordBatch) else matching:
+            some = some or bool(batch.num_rows)
+            yield batch
+        if some:
+            return
+    else:
+        types = _scanner(dataset, columns, where).projected_schema
+    casts = cast_expressions(columns, types, dataset.schema, numbers=True)
+    if casts:
+        _scanner(dataset, {**columns, **casts}, where).explain_plan()
+
+
+def _scanner(dataset: lance.LanceDataset, columns: Mapping[str, str], where: str | None) -> lance.LanceScanner:
+    return dataset.scanner(
         columns=dict(columns),
         filter=where,
         with_row_address=True,
@@ -45,10 +70,6 @@ def matching_rows(
         batch_size=batch_rows(dataset.schema, None),
         fragment_readahead=_FRAGMENTS_AHEAD,
     )
-    if found is None or found.num_rows:
-        yield from scanner.to_reader()
-    else:
-        scanner.explain_plan()  # raises for a wrong expression
 
 
 def matching_addresses(dataset: lance.LanceDataset, where: str, *, with_ids: bool = False) -> pa.RecordBatchReader:

@@ -8,7 +8,6 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
 from lance_core.format.manifest import ManifestFile
@@ -22,6 +21,7 @@ from table_data.descriptions import new_fragments, overwrite_operation, written_
 from table_data.errors import ColumnNotFound, InvalidCall
 from table_data.staging.matching import ADDRESS, ROW_ID, matching_addresses, matching_rows
 from table_data.staging.row_sets import RowSet
+from table_data.staging.sql_casts import fit
 
 
 def reader_of(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
@@ -138,7 +138,7 @@ def stage_update(
             if stable:
                 ids.append(batch.column(ROW_ID).to_numpy())
             try:
-                fitting = _fit(batch, schema)
+                fitting = fit(batch, schema)
             except pa.ArrowException as error:  # pylance would hide its kind
                 misfits.append(error)
                 raise
@@ -176,33 +176,13 @@ def _with_row_ids(
     return fragments
 
 
-def _fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    columns = [_cast_column(batch.column(field.name), field.type) for field in schema]
-    fitting = pa.RecordBatch.from_arrays(columns, schema=schema)
-    for field, column in zip(schema, columns, strict=True):
-        if not field.nullable and column.null_count:
-            raise pa.ArrowInvalid(f"column {field.name!r}: expected no nulls, found {column.null_count}")
-    return fitting
-
-
-def _cast_column(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """As SQL casts: fractions are cut off. What does not fit at all is an error."""
-    if column.type == target:
-        return column
-    if pa.types.is_floating(column.type) and pa.types.is_integer(target):
-        column = pc.trunc(column)
-    if pa.types.is_dictionary(target) and not pa.types.is_dictionary(column.type):
-        return column.cast(target.value_type).dictionary_encode().cast(target)
-    return column.cast(target)
-
-
 def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     absent = [name for name in schema.names if name not in reader.schema.names]
     surplus = [name for name in reader.schema.names if name not in schema.names]
     if absent or surplus:
         raise InvalidCall(f"rows with columns {reader.schema.names}: expected {schema.names}")
     for batch in reader:
-        yield _fit(batch, schema)
+        yield fit(batch, schema)
 
 
 def _is_blob(field: pb.Field) -> bool:
