@@ -119,12 +119,14 @@ class InlineWork:
 
     def rows(self, job: Job, table: TableState) -> bytes:
         """Do a read whose answer is rows, as an Arrow IPC file. Raises `ClientError`."""
+        from table_data.arrow.few_rows import table_or_stream
         from table_data.arrow.file import write_file
         from table_data.pylance_errors import explained
 
         sink = io.BytesIO()
         with explained(f"{job.operation} of {DELIMITER.join(table.id)}"):
-            write_file(self._read(job, table), sink)
+            found = self._read(job, table)
+            write_file(table_or_stream(found.schema, found), sink)
         return sink.getvalue()
 
     def _read(self, job: Job, table: TableState) -> Any:

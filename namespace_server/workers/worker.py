@@ -125,7 +125,7 @@ class Worker:
 
 def _file(rows: pa.Table) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    write_file(rows.to_reader(), sink)
+    write_file(rows, sink)
     return sink.getvalue()
 
 

@@ -2,50 +2,98 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+_INDEX: Final = pa.int32()
+"""The type of indices that are made wider."""
 
 
-def write_file(reader: pa.RecordBatchReader, sink: Any) -> None:
+def write_file(rows: pa.Table | pa.RecordBatchReader, sink: Any) -> None:
     """Write all rows to a file-like object, nothing before the first are there.
 
-    Each column has one dictionary in a file, to which values may be added. Fragments of a table have their own.
+    Each column, or field in one, has one dictionary in a file, to which values may be added. Fragments of a table have
+    their own. Together they may have more values than indices of 8 or 16 bits can count: a table gets wider ones then.
+    A stream gets them in any case, since its schema is written before its values are known.
     """
-    batch = next(reader, None)
-    options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
-    dictionaries = {at: _Dictionary() for at, field in enumerate(reader.schema) if pa.types.is_dictionary(field.type)}
-    writer = pa.ipc.new_file(sink, reader.schema, options=options)
+    if not any(map(_has_dictionary, rows.schema.types)):
+        batches: Iterator[pa.RecordBatch] = iter(rows.to_batches() if isinstance(rows, pa.Table) else rows)
+        schema = rows.schema
+    elif isinstance(rows, pa.Table):
+        unified = _unified(rows)
+        schema, batches = unified.schema, iter(unified.to_batches())
+    else:
+        schema = _widened(rows.schema)
+        batches = _with_one_dictionary(batch.cast(schema) for batch in rows)
+    batch = next(batches, None)
+    writer = pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True))
     while batch is not None:
-        for at, dictionary in dictionaries.items():
-            batch = batch.set_column(at, reader.schema[at], dictionary.encoded(batch.column(at)))
         writer.write_batch(batch)
-        batch = next(reader, None)
+        batch = next(batches, None)
     writer.close()  # not after an error: a file without its footer is not whole
 
 
-class _Dictionary:
-    """The values of one column in all batches so far."""
+def _unified(rows: pa.Table) -> pa.Table:
+    try:
+        return rows.unify_dictionaries()
+    except pa.ArrowInvalid:  # more values than the indices can count
+        return rows.cast(_widened(rows.schema)).unify_dictionaries()
 
-    def __init__(self) -> None:
-        self._values: pa.Array | None = None
 
-    def encoded(self, column: pa.DictionaryArray) -> pa.DictionaryArray:
-        """The column with all values that were seen before, and its own after them.
+def _with_one_dictionary(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, each with all values of the dictionaries before it, and its own after them."""
+    known: pa.RecordBatch | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if known is None:
+            known = pa.RecordBatch.from_arrays([_seed(column) for column in batch.columns], schema=batch.schema)
+        known = pa.Table.from_batches([known.slice(0, 0), batch]).unify_dictionaries().to_batches()[-1]
+        yield known
 
-        Raises `pyarrow.ArrowInvalid` if they are more than the type of its indices can count.
-        """
-        if self._values is None:
-            self._values = column.dictionary
-            return column
-        if not column.dictionary.equals(self._values):
-            places = pc.index_in(column.dictionary, self._values)
-            added = column.dictionary.filter(pc.is_null(places))
-            if len(added):
-                self._values = pa.concat_arrays([self._values, added])
-                places = pc.index_in(column.dictionary, self._values)
-            column = pa.DictionaryArray.from_arrays(
-                places.take(column.indices).cast(column.type.index_type), self._values
-            )
-        return column
+
+def _seed(array: pa.Array) -> pa.Array:
+    """No rows, with the dictionaries of `array`. An empty one gets a value that no row has: Arrow adds to no other."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        values = array.dictionary if len(array.dictionary) else _zero(kind.value_type)
+        return pa.DictionaryArray.from_arrays(pa.array([], kind.index_type), values)
+    if pa.types.is_struct(kind):
+        fields = [kind.field(place) for place in range(kind.num_fields)]
+        return pa.StructArray.from_arrays([_seed(array.field(place)) for place in range(len(fields))], fields=fields)
+    if pa.types.is_list(kind):
+        return pa.ListArray.from_arrays(pa.array([0], pa.int32()), _seed(array.values), type=kind)
+    if pa.types.is_large_list(kind):
+        return pa.LargeListArray.from_arrays(pa.array([0], pa.int64()), _seed(array.values), type=kind)
+    return array.slice(0, 0)
+
+
+def _zero(kind: pa.DataType) -> pa.Array:
+    """One value of a type: an empty text, the number 0."""
+    return pa.Array.from_buffers(kind, 1, [None, *pa.nulls(1, kind).buffers()[1:]])
+
+
+def _has_dictionary(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return True
+    return any(_has_dictionary(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def _widened(schema: pa.Schema) -> pa.Schema:
+    """The schema with indices of 32 bits where there are less."""
+    return pa.schema([field.with_type(_wide(field.type)) for field in schema], metadata=schema.metadata)
+
+
+def _wide(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind) and kind.index_type.bit_width < _INDEX.bit_width:
+        return pa.dictionary(_INDEX, kind.value_type, kind.ordered)
+    if pa.types.is_struct(kind):
+        fields = [kind.field(place) for place in range(kind.num_fields)]
+        return pa.struct([field.with_type(_wide(field.type)) for field in fields])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_wide(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_wide(kind.value_type)))
+    return kind
