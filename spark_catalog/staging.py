@@ -29,7 +29,7 @@ from spark_catalog.arrow_batches import unmeasured_batches
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.tables.frames import parallelism
 from spark_catalog.tables.pinned import PinnedTable
-from spark_catalog.tables.types import with_offsets
+from spark_catalog.tables.types import readable_by_lance
 
 if TYPE_CHECKING:
     import lance
@@ -187,6 +187,12 @@ def _encode_rows(batches: Sequence[pa.RecordBatch]) -> bytes:
     return data
 
 
+def _decode_rows(data: bytes) -> pa.Table:
+    """The rows of a report, aligned for Lance, which a stream in the memory of Python is not."""
+    rows = pa.ipc.open_stream(data).read_all()
+    return pa.table([readable_by_lance(column) for column in rows.columns], schema=rows.schema)
+
+
 def write_files(rows: pa.RecordBatchReader, target: StageTarget) -> list[FragmentMetadata]:
     """Write rows in the schema of the target as data files. Readers do not see them."""
     options = {
@@ -231,7 +237,7 @@ def fit_batch(batch: pa.RecordBatch | pa.Table, target: StageTarget) -> Any:
                 column = column.cast(wanted.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
                 raise InvalidWrite(f"{target.name}.{wanted.name}: expected {wanted.type}: {refusal}") from None
-        columns.append(with_offsets(column))
+        columns.append(readable_by_lance(column))
     return type(batch).from_arrays(columns, schema=target.schema)
 
 
@@ -285,7 +291,7 @@ def collect_staged(df: DataFrame, target: StageTarget, *, driver_bytes: int) -> 
     share = driver_bytes // tasks if tasks is not None else 0
     reports = run_reporting(joined, lambda batches: stage_partition(batches, target, share))
     fragments = [FragmentMetadata.from_json(json.dumps(found)) for report in reports for found in report.payload]
-    small = [pa.ipc.open_stream(report.data).read_all() for report in reports if report.data is not None]
+    small = [_decode_rows(report.data) for report in reports if report.data is not None]
     rows = pa.concat_tables(small) if small else target.schema.empty_table()
     return CollectedRows(tuple(fragments), rows, sum(report.rows for report in reports), reports)
 

@@ -62,9 +62,19 @@ def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     )
 
 
-def with_offsets(column: pa.Array) -> pa.Array:
-    """The same values, with offsets for nested columns without elements, which Spark 4.1 leaves out and Lance reads."""
-    return column.take(pa.array(range(len(column)), pa.int64())) if _has_empty_part(column) else column
+def readable_by_lance(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The same values in memory that Lance reads; a copy where Spark lays them out in another way.
+
+    Lance needs decimals at multiples of 16 bytes, and Spark aligns to 8. Spark 4.1 leaves out the offsets of nested
+    columns without elements, which Lance needs.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([readable_by_lance(chunk) for chunk in column.chunks], column.type)
+    if _has_empty_part(column):
+        return column.take(pa.array(range(len(column)), pa.int64()))
+    if _holds_decimal(column.type) and any(part is not None and part.address % 16 for part in column.buffers()):
+        return pa.concat_arrays([column])
+    return column
 
 
 def row_width(schema: pa.Schema) -> int:
@@ -91,6 +101,11 @@ def _has_empty_part(column: pa.Array) -> bool:
     else:
         return False
     return any(len(part) == 0 or _has_empty_part(part) for part in parts)
+
+
+def _holds_decimal(kind: pa.DataType) -> bool:
+    parts = (kind.field(number).type for number in range(kind.num_fields))
+    return bool(pa.types.is_decimal(kind)) or any(map(_holds_decimal, parts))
 
 
 def _readable(kind: pa.DataType) -> pa.DataType:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_catalog import CatalogServer
 from spark_catalog.sql.requirements import has_transactions, spark_version
-from spark_catalog.tables.types import spark_schema, with_offsets
+from spark_catalog.tables.types import readable_by_lance, spark_schema
 
 
 def test_java_is_of_the_version_of_python(sql: SparkSession) -> None:
@@ -94,7 +94,7 @@ def test_lists_without_elements_can_be_written(tmp_path: Path, nested: bool) -> 
     column = _without_offsets()
     if nested:
         column = pa.StructArray.from_arrays([column], names=["tags"])
-    fitted = with_offsets(column)
+    fitted = readable_by_lance(column)
     assert fitted.equals(column)
     batch = pa.record_batch([fitted], names=["x"])
     reader = pa.RecordBatchReader.from_batches(batch.schema, [batch])
@@ -104,7 +104,7 @@ def test_lists_without_elements_can_be_written(tmp_path: Path, nested: bool) -> 
 
 def test_other_columns_are_not_copied() -> None:
     column = pa.array([["a"], []])
-    assert with_offsets(column) is column
+    assert readable_by_lance(column) is column
 
 
 def test_timestamps_without_a_time_zone_stay_so() -> None:
