@@ -13,7 +13,7 @@ from spark_catalog.errors import InvalidWrite
 from spark_catalog.graph import Edge, Node
 from spark_catalog.staging import check_columns
 from spark_catalog.table_write import TableWrite
-from spark_catalog.tables.types import arrow_schema
+from spark_catalog.tables.types import storable_schema
 
 SchemaOption: TypeAlias = pa.Schema | Literal["merge"] | None
 
@@ -30,7 +30,7 @@ def merged_schema(write: TableWrite, df: DataFrame, schema: SchemaOption) -> Mer
     """
     if schema == "merge":
         required = write.target.required
-        return merge_schemas(write.name, write.schema, arrow_schema(df.schema), required)
+        return merge_schemas(write.name, write.schema, storable_schema(write.name, df.schema), required)
     check_columns(write.name, df.columns, write.schema)
     return None
 

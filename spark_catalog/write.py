@@ -122,7 +122,7 @@ class GraphWrite(WriteBlock):
             if where is not None:
                 self._overwrite_where(write, df, where)
                 return
-            made = schema or new_schema(df, write.declared)
+            made = schema or new_schema(table, df, write.declared)
             check_required(table, write.declared, made)
             check_columns(table, df.columns, made)
             exists = write.changes.state.version is not None

@@ -102,7 +102,7 @@ class WrittenTables:
             return found
         state = self._state(name)
         declared = self._declaration(name, state)
-        made = schema or new_schema(df, declared)
+        made = schema or new_schema(name, df, declared)
         check_required(name, declared, made)
         if state is None:
             properties = declared.properties() if declared is not None else {}
@@ -207,10 +207,10 @@ class WrittenTables:
         return Graph(nodes, edges)
 
 
-def new_schema(df: DataFrame, declared: Node | Edge | None) -> pa.Schema:
+def new_schema(name: str, df: DataFrame, declared: Node | Edge | None) -> pa.Schema:
     """The schema of a new table. Only columns that the graph requires are not nullable."""
     required = declared.required if declared is not None else ()
-    schema = spark_types.arrow_schema(df.schema)
+    schema = spark_types.storable_schema(name, df.schema)
     return pa.schema([item.with_nullable(item.name not in required) for item in schema])
 
 

@@ -30,7 +30,7 @@ from spark_catalog.source.options import WriteOptions
 from spark_catalog.source.resolving import connect
 from spark_catalog.staging import StageTarget, check_columns, discard_files, fragment_files, stage_partition
 from spark_catalog.tables.pinned import PinnedTable
-from spark_catalog.tables.types import arrow_schema
+from spark_catalog.tables.types import storable_schema
 from table_data.descriptions import append_operation, overwrite_operation
 from table_data.errors import InvalidCall
 from table_data.pylance_errors import plain_text
@@ -104,7 +104,7 @@ def plan_write(options: WriteOptions, schema: StructType, *, overwrite: bool) ->
     target = StageTarget(
         place.name,
         uri,
-        stored if stored is not None else _new_schema(schema),
+        stored if stored is not None else _new_schema(place.name, schema),
         version=base,
         overwrites=overwrite and found is not None,
         storage_options=dict(place.storage_options),
@@ -243,5 +243,5 @@ def _version(uri: str, options: WriteOptions) -> PinnedTable | None:
         raise InvalidCall(f"{uri}: expected a table: {plain_text(error)}") from None
 
 
-def _new_schema(schema: StructType) -> pa.Schema:
-    return pa.schema([item.with_nullable(True) for item in arrow_schema(schema)])
+def _new_schema(name: str, schema: StructType) -> pa.Schema:
+    return pa.schema([item.with_nullable(True) for item in storable_schema(name, schema)])

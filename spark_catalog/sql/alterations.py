@@ -11,15 +11,17 @@ from lance_core.transaction.operations import Merge, Operation, Project
 from spark_catalog.sql.errors import InvalidStatement, Unsupported
 from spark_catalog.sql.schemas import COMMENT, parse_schema, stored_schema
 from spark_catalog.sql.sessions import Statement
-from spark_catalog.sql.tables import STABLE_ROW_IDS
+from spark_catalog.sql.tables import MANAGED_LOCATION, STABLE_ROW_IDS
 from spark_catalog.sql.transactions import SqlTransaction
+from spark_catalog.tables.types import check_name
 from table_data import staging
 from table_data.batch_operations import Json, TableId
+from table_data.errors import InvalidCall
 from table_data.staging import Alteration
 from table_data.table_changes import TableChanges
 
 _TOP_LEVEL = -1
-_RESERVED = frozenset({"location", "provider", "owner", "external"})
+_RESERVED = frozenset({"location", "provider", "owner", "external", MANAGED_LOCATION})
 
 
 def alter(statement: Statement, table: TableId, changes: Sequence[Json]) -> None:
@@ -73,6 +75,11 @@ def _drop_column(changes: TableChanges, change: Json) -> Operation | None:
 
 
 def _rename_column(changes: TableChanges, change: Json) -> Operation | None:
+    if len(change["column"]) == 1:
+        try:
+            check_name(changes.name, change["name"])
+        except InvalidCall as error:
+            raise Unsupported(str(error)) from error
     return _altered(changes, Alteration(_require(changes, change).id, rename=change["name"]))
 
 

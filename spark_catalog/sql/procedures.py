@@ -12,6 +12,7 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 from lance_core.compaction import CompactionOptions
 from namespace_client.results import TransactionResult
 from spark_catalog.sql.errors import InvalidStatement
+from spark_catalog.sql.server import check_names
 from spark_catalog.sql.sessions import Session
 from table_data.batch_operations import Json, TableId
 
@@ -89,6 +90,7 @@ def table_path(text: str) -> TableId:
         rest = rest[1:]
     if len(names) < 2 or not all(names):
         raise InvalidStatement(f"table {text!r}: expected namespace.table, without the name of the catalog")
+    check_names(names)
     return tuple(names)
 
 

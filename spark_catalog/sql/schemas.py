@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql.types import StructField, StructType
 
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.sql.errors import Unsupported
-from spark_catalog.tables.types import arrow_schema, spark_schema
+from spark_catalog.tables.types import spark_schema, storable_schema
 
 COMMENT = b"comment"
 
@@ -30,13 +29,13 @@ def shown_schema(stored: pa.Schema, name: str) -> StructType:
 
 
 def stored_schema(shown: StructType, name: str) -> pa.Schema:
-    """The schema of a new table. Raises `Unsupported` for a column whose type Lance does not have."""
+    """The schema of a new table. Raises `Unsupported` for a column whose name or type Lance does not have."""
     fields = []
     for field in shown.fields:
         try:
-            [converted] = arrow_schema(StructType([field]))
-        except PySparkException as error:
-            raise Unsupported(f"{name}.{field.name}: Lance has no type for {field.dataType.simpleString()}") from error
+            [converted] = storable_schema(name, StructType([field]))
+        except InvalidWrite as error:
+            raise Unsupported(str(error)) from error
         comment = (field.metadata or {}).get("comment")
         metadata = None if comment is None else {COMMENT: comment.encode()}
         fields.append(pa.field(field.name, converted.type, field.nullable, metadata))

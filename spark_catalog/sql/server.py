@@ -9,7 +9,14 @@ from urllib.parse import quote
 import httpx
 
 from namespace_client.errors import CatalogUnreachable, CommitRejected
-from spark_catalog.sql.errors import NamespaceExists, NamespaceNotEmpty, NoSuchNamespace, NoSuchTable, TableExists
+from spark_catalog.sql.errors import (
+    InvalidStatement,
+    NamespaceExists,
+    NamespaceNotEmpty,
+    NoSuchNamespace,
+    NoSuchTable,
+    TableExists,
+)
 from table_data.batch_operations import DELIMITER, Json
 
 Path = tuple[str, ...]
@@ -147,6 +154,14 @@ class ServerRequests:
         if code in _ERRORS:
             raise _ERRORS[code](text)
         raise CommitRejected(f"{text} (code {code})", code=code, status=response.status_code)
+
+
+def check_names(path: Sequence[str]) -> None:
+    """Raise `InvalidStatement` for a name with which the path of another object would be requested."""
+    for name in path:
+        if not name or DELIMITER in name:
+            found = f"the character {DELIMITER!r} is not allowed in a name" if name else "expected a name, found none"
+            raise InvalidStatement(f"{'.'.join(path)}: {name!r}: {found}")
 
 
 def _id(path: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from namespace_client.http import CatalogServer
 from namespace_client.staged_transaction import Isolation
 from spark_catalog.sql import alterations, changelogs, creation, metadata_tables, procedures, scanning, travel, writing
 from spark_catalog.sql.errors import InvalidStatement, NoSuchNamespace, NoSuchTable, TransactionLost, Unsupported
-from spark_catalog.sql.server import ServerRequests
+from spark_catalog.sql.server import ServerRequests, check_names
 from spark_catalog.sql.sessions import Session, Sessions, Statement, discard
 from spark_catalog.sql.tables import Versions, describe, describe_changes, transaction_of
 from spark_catalog.sql.transactions import SqlTransaction
@@ -53,6 +53,8 @@ class CatalogService:
         session = self.sessions.get(given.pop("session"))
         statement = given.pop("statement", None)
         expected = given.pop("in_transaction", False)
+        for place in ("table", "namespace", "target"):
+            check_names(given.get(place) or ())
         with session.lock:
             if expected and session.open is None and operation != "procedures":
                 raise TransactionLost(

@@ -22,6 +22,7 @@ from table_data.table_changes import TableChanges
 
 PROVIDER = "lance"
 STABLE_ROW_IDS = "lance.stable_row_ids"
+MANAGED_LOCATION = "is_managed_location"
 _MAX_MANIFESTS = 64
 _MAX_OPTIONS = 10_000
 _EXPIRY = "expires_at_millis"
@@ -113,7 +114,8 @@ def describe(
         "steps": steps,
         "at": at,
     }
-    shown = {**properties, "provider": PROVIDER, "location": state.uri}
+    # Spark leaves out a location that is managed where it shows how a table was created.
+    shown = {**properties, "provider": PROVIDER, "location": state.uri, MANAGED_LOCATION: "true"}
     return {
         "ref": ref,
         "schema": shown_schema(arrow_schema(file.manifest.fields), name).jsonValue(),

@@ -32,7 +32,7 @@ from spark_catalog.staging import StageTarget, check_columns, discard_files, fra
 from spark_catalog.streaming.epochs import Epoch
 from spark_catalog.streaming.marks import marks_table
 from spark_catalog.tables.pinned import PinnedTable
-from spark_catalog.tables.types import arrow_schema
+from spark_catalog.tables.types import storable_schema
 from table_data.batch_operations import TableId, TableState
 from table_data.descriptions import append_operation, overwrite_operation, written_fields
 from table_data.errors import InvalidCall
@@ -85,7 +85,7 @@ def plan_stream(options: StreamWriteOptions, schema: StructType, *, overwrite: b
         raise InvalidCall(f"{place.name}: expected option query: the id of the checkpoint cannot be read")
     assert place.table is not None
     marks_table(place.table[:-1], query)
-    new = pa.schema([item.with_nullable(True) for item in arrow_schema(schema)])
+    new = pa.schema([item.with_nullable(True) for item in storable_schema(place.name, schema)])
     with connect(place) as access:
         state = _existing(access, place.table, new)
     stored = new

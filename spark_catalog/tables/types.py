@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import PySparkTypeError
+from pyspark.errors import PySparkException, PySparkTypeError
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -46,6 +46,32 @@ def spark_schema(schema: pa.Schema) -> StructType:
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The schema that Spark requires of the batches of a DataFrame, exactly."""
     return to_arrow_schema(schema, timezone="UTC") if _HAS_TIMEZONE else to_arrow_schema(schema)
+
+
+def storable_schema(table: str, schema: StructType) -> pa.Schema:
+    """The schema of a new table, or of new columns, for rows of a DataFrame.
+
+    Raises `InvalidCall` for a type that Lance does not have, or has without a part of it, such as a collation, and for
+    a name by which Lance does not find the column again.
+    """
+    stored = []
+    for item in schema:
+        check_name(table, item.name)
+        try:
+            [converted] = arrow_schema(StructType([item]))
+            [shown] = spark_schema(pa.schema([converted]))
+        except PySparkException:
+            shown = None
+        if shown is None or shown.dataType.simpleString() != item.dataType.simpleString():
+            raise InvalidCall(f"{table}.{item.name}: Lance has no type for {item.dataType.simpleString()}") from None
+        stored.append(converted)
+    return pa.schema(stored)
+
+
+def check_name(table: str, column: str) -> None:
+    """Raise `InvalidCall` for a name that a column of Lance cannot have. Fields of structs can have any."""
+    if not column or "`" in column or "." in column:
+        raise InvalidCall(f"{table}: column {column!r}: expected a name that is not empty and has no ` and no .")
 
 
 def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

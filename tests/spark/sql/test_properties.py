@@ -61,3 +61,19 @@ def test_another_table_of_the_name_is_not_changed(
         httpx.post(f"{route}/drop", json={}).raise_for_status()
         httpx.post(f"{route}/declare", json={"properties": {"team": "bob"}}).raise_for_status()
     assert properties(catalog, table) == {"team": "bob"}
+
+
+def test_what_show_create_table_prints_makes_the_same_table(sql: SparkSession, ns: str) -> None:
+    table = f"{ns}.t"
+    sql.sql(
+        f"CREATE TABLE {table} (id INT NOT NULL COMMENT 'it''s the key', m MAP<STRING, STRUCT<`a b`: DECIMAL(9, 2)>>) "
+        "COMMENT 'a \"table\"' TBLPROPERTIES ('lance.stable_row_ids' = 'true', 'p' = 'q')"
+    )
+    [(text,)] = sql.sql(f"SHOW CREATE TABLE {table}").collect()
+    described = f"DESCRIBE TABLE EXTENDED {table}"
+    before = {(row[0], row[1], row[2]) for row in sql.sql(described).collect() if row[0] != "Location"}
+    sql.sql(f"DROP TABLE {table}")
+    sql.sql(text)
+    assert {(row[0], row[1], row[2]) for row in sql.sql(described).collect() if row[0] != "Location"} == before
+    [(again,)] = sql.sql(f"SHOW CREATE TABLE {table}").collect()
+    assert again == text

@@ -10,7 +10,6 @@ import org.apache.arrow.memory.RootAllocator;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.spark.sql.connector.read.PartitionReader;
-import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
@@ -44,20 +43,14 @@ public final class SplitReader implements PartitionReader<ColumnarBatch> {
     }
     List<FieldVector> vectors = stream.getVectorSchemaRoot().getFieldVectors();
     if (columns == null) {
-      columns = vectors.stream().map(SplitReader::column).toArray(ColumnVector[]::new);
+      columns = vectors.stream().map(ArrowColumn::of).toArray(ColumnVector[]::new);
       batch = new ReusedBatch(columns);
     }
     for (ColumnVector column : columns) {
-      if (column instanceof FixedWidthColumn fixed) {
-        fixed.load();
-      }
+      ArrowColumn.load(column);
     }
     batch.setNumRows(stream.getVectorSchemaRoot().getRowCount());
     return true;
-  }
-
-  private static ColumnVector column(FieldVector vector) {
-    return FixedWidthColumn.holds(vector) ? new FixedWidthColumn(vector) : new ArrowColumnVector(vector);
   }
 
   /** The line after the rows tells a complete split from one that failed, or whose process has ended. */
