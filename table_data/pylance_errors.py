@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lance_core.errors import CorruptFile, LanceCoreError, NotFound, StorageError
@@ -25,6 +25,9 @@ _VALUES = re.compile(r"Divide by zero|Cast error|Overflow happened|Arithmetic ov
 """What is wrong with values or expressions, whatever exception it comes as."""
 _LOST = re.compile(r"Not found: \S*/\S+\.\w+")
 """A file that is gone, in the course of whatever."""
+_DAMAGED = re.compile(r"failed to fill whole buffer|Encountered corrupt file|Invalid range \S+ for object of size")
+"""A file that is shorter than it was, or holds something else."""
+_FILE = re.compile(r"/((?:data|_deletions|_indices)/[\w./-]+)")
 _SHOWN = 600
 _READ = 4000
 """Characters of an error that are looked at: it may repeat a whole request."""
@@ -61,14 +64,17 @@ _WRONG_CALL = (
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
+def explained(what: str, is_there: Callable[[], bool] | None = None) -> Iterator[None]:
     """Raise errors of pylance and of the engine in the block as `ClientError`; `what` begins their text.
+
+    `is_there` tells, after an error, whether the version that is read is still on storage: a file of it that is missing
+    is damage then.
 
     Raises:
         InvalidCall: the call is wrong: an expression, a column, rows that do not fit.
         VersionGone: a file of the version was removed meanwhile.
         WrittenAround: a table that has no version in the catalog has one on storage.
-        WorkFailed: anything else.
+        WorkFailed: anything else, damaged files of the table among it.
     """
     try:
         yield
@@ -83,7 +89,12 @@ def explained(what: str) -> Iterator[None]:
     except MemoryError as error:
         raise WorkFailed(f"{what}: expected less than the memory of a worker, found more") from error
     except Exception as error:
-        raise _kind(error)(f"{what}: {plain_text(error)}") from error
+        kind = _kind(error)
+        if kind is VersionGone and is_there is not None and is_there():
+            raise WorkFailed(f"{what}: {_file_of(error)} is missing, which the version has") from error
+        if kind is WorkFailed and _DAMAGED.search(str(error)[:_READ]):
+            raise WorkFailed(f"{what}: {_file_of(error)} is damaged ({plain_text(error)})") from error
+        raise kind(f"{what}: {plain_text(error)}") from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
@@ -104,6 +115,12 @@ def plain_text(error: BaseException) -> str:
     return text[:_SHOWN] or type(error).__name__
 
 
+def _file_of(error: BaseException) -> str:
+    """The file of the table that an error names, by its path in the table."""
+    found = _FILE.search(str(error)[:_READ])
+    return "a file of the table" if found is None else f"file {found[1].rstrip('.')} of the table"
+
+
 def _kind(error: Exception) -> type[ClientError]:
     text = str(error)[:_READ].removeprefix("External error: ")
     if any(found.search(text) for found in _COLUMN):
@@ -112,6 +129,8 @@ def _kind(error: Exception) -> type[ClientError]:
         return SchemaMismatch
     if _LOST.search(text):
         return VersionGone
+    if _DAMAGED.search(text):
+        return WorkFailed
     if text.startswith("Dataset already exists"):  # only a table that the catalog knows no version of is created
         return WrittenAround
     if text.startswith(_WRONG_CALL):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from lance_core.compaction import CompactionOptions, PreparedCompaction, prepare_compaction
 from lance_core.data import DATA_STORAGE_VERSION, commit_time
+from lance_core.errors import LanceCoreError
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
@@ -30,7 +31,7 @@ from table_data.batch_operations import (
     VersionAssertion,
 )
 from table_data.composition import Composition, Step, compose, take_step
-from table_data.errors import InvalidCall, VersionGone
+from table_data.errors import ClientError, InvalidCall, VersionGone
 
 if TYPE_CHECKING:
     import lance
@@ -313,3 +314,11 @@ class TableChanges:
             self.state.uri,
             self.manifest_sha256 if on_base else None,
         )
+
+
+def is_there(table: TableState, options: Mapping[str, str]) -> bool:
+    """Whether the version of a table, and no other one in its place, is on storage."""
+    try:
+        return TableChanges(table, options).base is not None
+    except (LanceCoreError, ClientError):
+        return False

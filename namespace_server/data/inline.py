@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -122,9 +122,10 @@ class InlineWork:
         from table_data.arrow.few_rows import table_or_stream
         from table_data.arrow.file import write_file
         from table_data.pylance_errors import explained
+        from table_data.table_changes import is_there
 
         sink = io.BytesIO()
-        with explained(f"{job.operation} of {DELIMITER.join(table.id)}"):
+        with explained(f"{job.operation} of {DELIMITER.join(table.id)}", partial(is_there, table, job.options)):
             found = self._read(job, table)
             write_file(table_or_stream(found.schema, found), sink)
         return sink.getvalue()
@@ -132,8 +133,9 @@ class InlineWork:
     def _read(self, job: Job, table: TableState) -> Any:
         from table_data.operations import READS
         from table_data.pylance_errors import explained
+        from table_data.table_changes import is_there
 
-        with explained(f"{job.operation} of {DELIMITER.join(table.id)}"):
+        with explained(f"{job.operation} of {DELIMITER.join(table.id)}", partial(is_there, table, job.options)):
             return READS[job.operation](self._tables.open(table, job.options), job.request)
 
     @cached_property

@@ -50,10 +50,8 @@ def clauses_of(request: Json) -> MergeClauses:
     on = tuple(column_of(str(key), "on") for key in keys)
     if len(set(on)) < len(on):
         raise InvalidCall(f"on: expected each column once, found {list(on)}")
-    condition = request.get("when_matched_update_all_filt") or None
-    delete_condition = request.get("when_not_matched_by_source_delete_filt") or None
-    check_expression(condition or "", "when_matched_update_all_filt")
-    check_expression(delete_condition or "", "when_not_matched_by_source_delete_filt")
+    condition = _condition(request, "when_matched_update_all_filt")
+    delete_condition = _condition(request, "when_not_matched_by_source_delete_filt")
     updates = bool(request.get("when_matched_update_all")) or condition is not None
     deletes = bool(request.get("when_not_matched_by_source_delete")) or delete_condition is not None
     inserts = request.get("when_not_matched_insert_all") is not False
@@ -68,6 +66,17 @@ def clauses_of(request: Json) -> MergeClauses:
         delete_condition=delete_condition,
         use_index=request.get("use_index"),
     )
+
+
+def _condition(request: Json, name: str) -> str | None:
+    """A condition of a clause. An empty one, as a variable that is not set gives, must not mean all rows."""
+    given = request.get(name)
+    if given is None:
+        return None
+    if not given.strip():
+        raise InvalidCall(f"{name}: expected an SQL expression or nothing, found {given[:80]!r}")
+    check_expression(given, name)
+    return str(given)
 
 
 CHANGES: Mapping[str, Change] = {"merge_insert_into_table": Change(merge_insert_into_table, repeatable=True, keep=None)}

@@ -84,7 +84,10 @@ def write_casts(
     try:
         written = [fragment.merge_columns(BatchUDF(convert, schema), columns=read) for fragment in fragments]
     except (pa.ArrowException, ValueError, OSError, RuntimeError) as error:
-        raise InvalidCall(f"cast of columns {read}: {_reason(error)}") from error
+        reason = _reason(error)
+        if reason is None:
+            raise
+        raise InvalidCall(f"cast of columns {read}: {reason}") from error
     _, (_, *encoded) = written[0][1].__reduce__()
     fields = [pb.Field.FromString(field) for field in encoded]
     leaves = {cast.field: _leaf(fields, name) for cast, name in zip(casts, names, strict=True)}
@@ -97,13 +100,13 @@ def _unused(name: str, used: set[str]) -> str:
     return name
 
 
-def _reason(error: BaseException) -> str:
-    """The error of pyarrow, which pylance shows with a trace."""
+def _reason(error: BaseException) -> str | None:
+    """The error of pyarrow, which pylance shows with a trace; None if the values were not even read."""
     text = str(error)
     for line in reversed(text.splitlines()):
         if "Arrow" in line and ": " in line:
             return line.rpartition("Arrow")[2].partition(": ")[2][:300]
-    return f"expected values that fit, found {type(error).__name__}"
+    return None
 
 
 def _leaf(fields: Sequence[pb.Field], name: str) -> pb.Field:

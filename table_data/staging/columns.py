@@ -27,7 +27,8 @@ def stage_columns(
         _check_new_names(dataset.schema.names, columns if isinstance(columns, Mapping) else columns.names)
     fragments = dataset.get_fragments()
     if isinstance(columns, Mapping) and not fragments:
-        computed = dataset.scanner(columns=dict(columns)).to_table().schema
+        # Constants alone would be no scan.
+        computed = dataset.scanner(columns=dict(columns), with_row_address=True).projected_schema
         columns = pa.schema([computed.field(name).with_nullable(True) for name in columns])
     if isinstance(columns, pa.Schema):
         added = _renumbered(schema_fields(columns), next_field_id(manifest))

@@ -91,6 +91,15 @@ class TestAdd:
         lance.write_dataset(rows, namespace_client=table.client, table_id=table.id, mode="append")
         assert table.open().to_table() == rows
 
+    def test_constants_of_a_table_without_rows(self, servers: TwoServers, name: str) -> None:
+        table = servers.make(name, ROWS.slice(0, 0))
+        constants = {"number": "1", "text": "'x'", "day": "current_date()"}
+        columns = [{"name": name, "expression": value} for name, value in constants.items()]
+        table.both("add_columns", {"new_columns": columns})
+        table.both("add_columns", {"new_columns": [{"name": "nothing", "expression": "NULL"}]})
+        ours, stock = table.each()
+        assert (ours.schema.names, ours.schema.types) == (stock.schema.names, stock.schema.types)
+
     def test_the_id_of_a_dropped_column_is_not_used_again(self, table: TwoTables) -> None:
         table.both("add_columns", {"new_columns": [{"name": "b", "expression": "a + 1"}]})
         table.both("drop_columns", {"columns": ["b"]})

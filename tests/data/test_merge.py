@@ -55,6 +55,9 @@ def rows_of(client: httpx.Client, route: str) -> list[dict[str, Any]]:
         MATCHED,
         "on=a&when_matched_update_all=maybe",
         f"on=a&{DELETE}&when_not_matched_by_source_delete_filt=nope%20%3D%201",
+        f"on=a&{DELETE}&when_not_matched_by_source_delete_filt=",
+        f"on=a&{MATCHED}&when_matched_update_all_filt=",
+        "on=a&when_not_matched_by_source_delete_filt=%20",
     ],
 )
 def test_a_merge_is_the_same_on_the_stock_server(
