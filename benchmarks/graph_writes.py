@@ -15,10 +15,10 @@ from benchmarks.support.report import Report, Table, count, milliseconds, ratio
 from benchmarks.support.servers import serve_ours
 from benchmarks.support.spark import friendships, median_seconds, people, spark_session
 from namespace_client.http import CatalogServer
-from spark_catalog.checks import Level
 from spark_catalog.graph import Edge, Graph, Node
-from spark_catalog.results import GraphWriteResult
-from spark_catalog.write import GraphWrite
+from spark_catalog.graph_writes.checks import Level
+from spark_catalog.graph_writes.graph_write import GraphWrite
+from spark_catalog.graph_writes.results import GraphWriteResult
 
 NODES, EDGES, CHANGED = 1_000_000, 5_000_000, 1_000_000
 TINY_ROWS, TINY_PARTITIONS, TABLES = 100, 100, 10

@@ -13,8 +13,8 @@ from benchmarks.support.report import Report, Table, count, milliseconds, ratio
 from benchmarks.support.servers import serve_ours
 from benchmarks.support.spark import friendships, median_seconds, people, spark_session
 from namespace_client.http import CatalogServer
+from spark_catalog.graph_writes.graph_write import GraphWrite
 from spark_catalog.read import read_table
-from spark_catalog.write import GraphWrite
 
 NODES, EDGES = 1_000_000, 5_000_000
 REPEATS, UNCOUNTED = 5, 2

@@ -1,4 +1,4 @@
-"""Compile the Java classes of the SQL catalog against the jars of the installed pyspark, and pack them into a jar.
+"""Compile the Java classes of the SQL catalog (`spark_java/`) against the jars of the installed pyspark, into a jar.
 
 The jar is written to `spark_catalog/sql/lance-catalog.jar` and holds a hash of its sources: it is built again only when
 they have changed. Needs a JDK, version 17 or newer (`scripts/java.sh --jdk`).
@@ -16,9 +16,9 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent.parent / "spark_catalog" / "sql"
-JAR = PACKAGE / "lance-catalog.jar"
-_SOURCES = PACKAGE / "java"
+ROOT = Path(__file__).resolve().parent.parent
+JAR = ROOT / "spark_catalog" / "sql" / "lance-catalog.jar"
+_SOURCES = ROOT / "spark_java"
 _HASH_ENTRY = "META-INF/sources.sha256"
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -94,4 +94,4 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 if __name__ == "__main__":
     built = build()
-    sys.stdout.write(f"{JAR.relative_to(PACKAGE.parent.parent)}: {'built' if built else 'is current'}\n")
+    sys.stdout.write(f"{JAR.relative_to(ROOT)}: {'built' if built else 'is current'}\n")

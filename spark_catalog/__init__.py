@@ -1,27 +1,19 @@
 """Graphs in Lance tables from Spark: staged by tasks, committed in one batch, read at one catalog version.
 
-source         data source `lance`: `spark.read.format("lance")`, `df.write.format("lance")`
-tables         one version of a table, as tasks read it
-graph          `Graph`, `Node`, `Edge`: the declaration of a graph
-write          `GraphWrite`: calls of a write
-write_block    the life of a write: jobs, checks, commit, resend, discarding of files
-call_arguments arguments of the calls, compared with the table
-written_tables tables of a write, in its transaction of `namespace_client`
-table_write    state of one table in a write
-changes        what a call does to its table: rows that go, merges by key, new columns
-jobs           staging jobs, side by side
-staging        data files, written by Spark tasks
-arrow_batches  size of the batches in which Spark passes rows to tasks
-checks         rules of the graph
-integer_keys   keys of integers, as sets of numbers
-views          rows of published and of staged versions
-read           `read_table`, `read_graph`: tables as DataFrames
-streaming      `StreamWriter`, `graph_changes`, `read_changes`: streams, each micro-batch once, and changes
-results        results and progress of a write
-errors         exceptions
-spark_session  settings of a Spark session
-shipping       this package as a zip file, for executors
 sql            SQL on a catalog server: `session`, `lance_transaction`
+source         data source `lance`: `spark.read.format("lance")`, `df.write.format("lance")`, and streams of one table
+streaming      `StreamWriter`, `graph_changes`: micro-batches of many tables, each committed once
+graph_writes   `GraphWrite`: many tables, staged and committed in one batch
+change_feed    `read_changes`: the rows that versions of a table inserted, updated and deleted
+tasks          data files, written by Spark tasks
+read           `read_table`, `read_graph`: tables as DataFrames
+tables         one version of a table, as tasks read it
+spark_session  settings of a Spark session
+requirements   checks of pyspark, Java, the jar and the server
+graph          `Graph`, `Node`, `Edge`: the declaration of a graph
+connections    connections to a server
+shipping       this package as a zip file, for executors
+errors         exceptions
 """
 
 from __future__ import annotations
@@ -32,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from namespace_client.http import CatalogServer
     from namespace_client.wire import CatalogPins
+    from spark_catalog.change_feed.change_frames import read_changes
     from spark_catalog.errors import (
         EpochTaken,
         GraphCheckFailed,
@@ -44,15 +37,20 @@ if TYPE_CHECKING:
         WriteUnknown,
     )
     from spark_catalog.graph import Edge, Graph, Node
+    from spark_catalog.graph_writes.graph_write import GraphWrite
+    from spark_catalog.graph_writes.results import (
+        GraphPreview,
+        GraphTableResult,
+        GraphWriteResult,
+        PreviewedTable,
+        StagedTable,
+    )
     from spark_catalog.read import GraphSnapshot, read_graph, read_table
-    from spark_catalog.results import GraphPreview, GraphTableResult, GraphWriteResult, PreviewedTable, StagedTable
     from spark_catalog.spark_session import configure, start
     from spark_catalog.sql.blocks import lance_transaction
     from spark_catalog.sql.settings import session
-    from spark_catalog.streaming.change_frames import read_changes
     from spark_catalog.streaming.graph_changes import GraphChanges, GraphStep, graph_changes
     from spark_catalog.streaming.stream_writer import StreamWriter
-    from spark_catalog.write import GraphWrite
 
 __all__ = [
     "CatalogPins",
@@ -107,21 +105,21 @@ _HOMES: Final = {
     "GraphSnapshot": "spark_catalog.read",
     "read_graph": "spark_catalog.read",
     "read_table": "spark_catalog.read",
-    "GraphPreview": "spark_catalog.results",
-    "PreviewedTable": "spark_catalog.results",
-    "GraphTableResult": "spark_catalog.results",
-    "GraphWriteResult": "spark_catalog.results",
-    "StagedTable": "spark_catalog.results",
+    "GraphPreview": "spark_catalog.graph_writes.results",
+    "PreviewedTable": "spark_catalog.graph_writes.results",
+    "GraphTableResult": "spark_catalog.graph_writes.results",
+    "GraphWriteResult": "spark_catalog.graph_writes.results",
+    "StagedTable": "spark_catalog.graph_writes.results",
     "configure": "spark_catalog.spark_session",
     "start": "spark_catalog.spark_session",
     "lance_transaction": "spark_catalog.sql.blocks",
     "session": "spark_catalog.sql.settings",
-    "read_changes": "spark_catalog.streaming.change_frames",
+    "read_changes": "spark_catalog.change_feed.change_frames",
     "GraphChanges": "spark_catalog.streaming.graph_changes",
     "GraphStep": "spark_catalog.streaming.graph_changes",
     "graph_changes": "spark_catalog.streaming.graph_changes",
     "StreamWriter": "spark_catalog.streaming.stream_writer",
-    "GraphWrite": "spark_catalog.write",
+    "GraphWrite": "spark_catalog.graph_writes.graph_write",
 }
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from namespace_client.http import CatalogServer
+from spark_catalog.connections import connected
 from spark_catalog.errors import InvalidWrite
 from spark_catalog.graph import Edge, Graph, Node, parse_properties
 from spark_catalog.tables.frames import parallelism, scan_frame
@@ -170,13 +170,3 @@ def tables_in(tables: Mapping[TableId, TableState], namespace: Sequence[str]) ->
     """The tables of a namespace without its children, by name."""
     parent = tuple(namespace)
     return {table_id[-1]: state for table_id, state in sorted(tables.items()) if table_id[:-1] == parent}
-
-
-@contextmanager
-def connected(server: CatalogServer | str) -> Iterator[CatalogServer]:
-    """The given connections, or new ones to a URL that are closed with the block."""
-    if isinstance(server, CatalogServer):
-        yield server
-    else:
-        with CatalogServer(server) as connection:
-            yield connection

@@ -11,10 +11,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from spark_catalog.errors import InvalidWrite
-
-JAVA_PACKAGE: Final = "org.lancenamespace.spark"
-EXTENSIONS: Final = f"{JAVA_PACKAGE}.LanceExtensions"
-"""The extensions of a session with SQL. They are in the jar of the SQL catalog."""
+from spark_catalog.requirements import check_connect_server
 
 WORKER_OPTIONS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -91,8 +88,6 @@ def start(builder: SparkSession.Builder, *, log_level: str = "WARN") -> SparkSes
         warnings.filterwarnings("ignore", message="lance is not fork-safe", category=UserWarning)
         session: SparkSession = builder.getOrCreate()
     if is_connect(session):
-        from spark_catalog.sql.requirements import check_connect_server
-
         try:
             check_connect_server(session)
         except InvalidWrite:

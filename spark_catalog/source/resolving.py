@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 
 def connect(place: Place) -> CatalogServer:
     """Connections to the server of a place. Close them."""
-    from namespace_client.http import CatalogServer
+    from spark_catalog import connections
 
     if place.server is None:
         raise InvalidCall(f"{place.name}: expected option server")
-    headers = {"authorization": f"Bearer {place.token}"} if place.token else {}
-    return CatalogServer(place.server, headers=headers)
+    return connections.connect(place.server, place.token)
 
 
 def resolve(options: ReadOptions) -> PinnedTable:

@@ -9,10 +9,19 @@ from typing import Any
 
 from namespace_client.http import CatalogServer
 from namespace_client.staged_transaction import Isolation
-from spark_catalog.sql import alterations, changelogs, creation, metadata_tables, procedures, scanning, travel, writing
+from spark_catalog.sql.catalog_requests import ServerRequests, check_names
 from spark_catalog.sql.errors import InvalidStatement, NoSuchNamespace, NoSuchTable, TransactionLost, Unsupported
-from spark_catalog.sql.server import ServerRequests, check_names
 from spark_catalog.sql.sessions import Session, Sessions, Statement, discard
+from spark_catalog.sql.statements import (
+    alterations,
+    changelogs,
+    creation,
+    metadata_tables,
+    procedures,
+    scanning,
+    travel,
+)
+from spark_catalog.sql.statements import dml as writing
 from spark_catalog.sql.tables import Versions, describe, describe_changes, transaction_of
 from spark_catalog.sql.transactions import SqlTransaction
 from table_data.batch_operations import DELIMITER, Json, TableId

@@ -15,7 +15,7 @@ from namespace_client.staged_transaction import Isolation
 from namespace_client.wire import CatalogHead
 from spark_catalog.sql.errors import InvalidStatement, Unsupported
 from spark_catalog.sql.transactions import Savepoint, SqlTransaction, StagedFiles
-from spark_catalog.staging import discard_files
+from spark_catalog.tasks.staging import discard_files
 from table_data.batch_operations import TableId
 
 _FINISHED = 64

@@ -9,16 +9,18 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from namespace_client.staged_transaction import Isolation
-from spark_catalog.shipping import package_zip
-from spark_catalog.spark_session import EXTENSIONS, JAVA_PACKAGE, WORKER_OPTIONS, choose_python, option_of
-from spark_catalog.sql.requirements import (
+from spark_catalog.requirements import (
+    EXTENSIONS,
     JAR,
+    JAVA_PACKAGE,
     check_jar,
     check_java,
     check_pyspark,
     check_server,
     has_transactions,
 )
+from spark_catalog.shipping import package_zip
+from spark_catalog.spark_session import WORKER_OPTIONS, choose_python, option_of
 
 _LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.sql.extensions")
 

@@ -9,11 +9,11 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from namespace_client.http import CatalogServer
+from spark_catalog.change_feed.change_frames import changes_frame
+from spark_catalog.change_feed.policy import ChangePolicy, Meaning
+from spark_catalog.change_feed.version_changes import ReadAt
 from spark_catalog.errors import InvalidWrite
-from spark_catalog.streaming.change_frames import changes_frame
-from spark_catalog.streaming.policy import ChangePolicy, Meaning
 from spark_catalog.streaming.steps import FORMAT, StepOptions, StepSource
-from spark_catalog.streaming.version_changes import ReadAt
 from spark_catalog.tables.pinned import PinnedTable
 
 

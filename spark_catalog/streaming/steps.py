@@ -13,12 +13,11 @@ from pyspark.sql.types import StructType
 from namespace_client.errors import CommitRejected
 from namespace_client.http import CatalogServer
 from namespace_client.wire import CatalogPins
+from spark_catalog.change_feed.changes import refuse_replaced
+from spark_catalog.change_feed.version_changes import ReadAt
+from spark_catalog.connections import connect
 from spark_catalog.read import tables_in
-from spark_catalog.source.options import Place
-from spark_catalog.source.resolving import connect
-from spark_catalog.streaming.changes import refuse_replaced
 from spark_catalog.streaming.spark_limits import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
-from spark_catalog.streaming.version_changes import ReadAt
 from table_data.errors import InvalidCall
 
 FORMAT: Final = "lance_catalog_steps"
@@ -155,7 +154,7 @@ class StepReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: 
         return iter(partition.rows)
 
     def _connect(self) -> CatalogServer:
-        return connect(Place(server=self._options.server, table=self._options.namespace, token=self._options.token))
+        return connect(self._options.server, self._options.token)
 
     def _pinned(self, access: CatalogServer, version: int, newest: int) -> Offset:
         """The tables at a catalog version, at the newest if that one was removed."""

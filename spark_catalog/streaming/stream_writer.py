@@ -8,11 +8,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from namespace_client.http import CatalogServer
+from spark_catalog.connections import connected
 from spark_catalog.errors import InvalidWrite
-from spark_catalog.read import connected
+from spark_catalog.graph_writes.graph_write import GraphWrite
 from spark_catalog.streaming.epochs import ATTEMPTS, Epoch
 from spark_catalog.streaming.marks import checkpoint_id, marks_table
-from spark_catalog.write import GraphWrite
 
 BatchFunction = Callable[[GraphWrite, DataFrame, int], object]
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_catalog.spark_session import EXTENSIONS, JAVA_PACKAGE
+from spark_catalog.requirements import EXTENSIONS, JAVA_PACKAGE
 from spark_catalog.tables.planned import PlannedScan
 from spark_catalog.tables.reading import read_split
 from spark_catalog.tables.split_server import SplitRead, encode_split

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from namespace_client.http import CatalogServer
 from scripts.build_jar import JAR, build
-from spark_catalog.spark_session import EXTENSIONS, configure, start
+from spark_catalog.requirements import EXTENSIONS
+from spark_catalog.spark_session import configure, start
 from tests.emulators import Emulator
 from tests.lossy_proxy import LossyProxy, serve_lossily
 from tests.server.servers import ServerProcess

@@ -23,8 +23,10 @@ SCRIPT = textwrap.dedent(
     import json, os, sys
     from pyspark import TaskContext
     from pyspark.sql import SparkSession
-    from spark_catalog import Edge, Graph, GraphCheckFailed, GraphWrite, Node, staging
-    from spark_catalog.changes import deletes, merges
+    from spark_catalog import Edge, Graph, GraphCheckFailed, GraphWrite, Node
+    from spark_catalog.tasks import staging
+    from spark_catalog.graph_writes.calls import deletes
+    from spark_catalog.graph_writes.calls import merges
     from spark_catalog.spark_session import configure, start
 
     url, namespace, marks = sys.argv[1], [sys.argv[2]], sys.argv[3]

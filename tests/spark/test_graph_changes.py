@@ -23,9 +23,9 @@ from spark_catalog import (
     InvalidWrite,
     StagingFailed,
     WriteUnknown,
-    checks,
 )
-from spark_catalog.changes import merges
+from spark_catalog.graph_writes import checks
+from spark_catalog.graph_writes.calls import merges
 from tests.lossy_proxy import LossyProxy
 from tests.spark.social import Social
 

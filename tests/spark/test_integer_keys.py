@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_catalog.integer_keys import IntegerKeys, has_repeats
+from spark_catalog.graph_writes.integer_keys import IntegerKeys, has_repeats
 
 NUMBERS = (
     st.integers(-2, 2),

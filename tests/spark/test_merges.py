@@ -13,13 +13,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lance_core.tables.dataset import Dataset
-from spark_catalog import checks
-from spark_catalog.changes import merges
-from spark_catalog.changes.deletes import collect_addresses
-from spark_catalog.changes.merges import MergeRules, StagedMerge, stage_merge
 from spark_catalog.errors import GraphCheckFailed, InvalidWrite, last_line
-from spark_catalog.staging import StagedFragments, StageTarget
+from spark_catalog.graph_writes import checks
+from spark_catalog.graph_writes.calls import merges
+from spark_catalog.graph_writes.calls.deletes import collect_addresses
+from spark_catalog.graph_writes.calls.merges import MergeRules, StagedMerge, stage_merge
 from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.tasks.staging import StagedFragments, StageTarget
 from table_data.batch_operations import TableState
 from table_data.composition import transaction_message
 from table_data.table_changes import TableChanges

@@ -19,11 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from lance_core.tables.dataset import Dataset
-from spark_catalog.arrow_batches import batch_options
-from spark_catalog.changes.deletes import stage_deletes
-from spark_catalog.changes.merges import MergeRules, StagedMerge, stage_merge
 from spark_catalog.errors import GraphCheckFailed, InvalidWrite, last_line
-from spark_catalog.staging import (
+from spark_catalog.graph_writes.calls.deletes import stage_deletes
+from spark_catalog.graph_writes.calls.merges import MergeRules, StagedMerge, stage_merge
+from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.tasks.arrow_batches import batch_options
+from spark_catalog.tasks.staging import (
     DRIVER_BYTES,
     StagedFragments,
     StageTarget,
@@ -33,7 +34,6 @@ from spark_catalog.staging import (
     stage,
     stage_partition,
 )
-from spark_catalog.tables.pinned import PinnedTable
 from table_data.batch_operations import TableState
 from table_data.composition import transaction_message
 from table_data.table_changes import TableChanges
@@ -199,7 +199,7 @@ def test_retried_tasks_give_one_report_per_partition(java: str, tmp_path: Path) 
         import lance, pyarrow as pa
         from pyspark import TaskContext
         from pyspark.sql import DataFrame, SparkSession
-        from spark_catalog import staging
+        from spark_catalog.tasks import staging
         from spark_catalog.spark_session import configure, start
 
         uri = sys.argv[1]

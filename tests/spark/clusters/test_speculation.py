@@ -31,7 +31,8 @@ SCRIPT = textwrap.dedent(
     from pyspark import TaskContext
     from pyspark.sql import SparkSession
     from spark_catalog import Edge, Graph, GraphWrite, Node
-    from spark_catalog.changes import deletes, merges
+    from spark_catalog.graph_writes.calls import deletes
+    from spark_catalog.graph_writes.calls import merges
     from spark_catalog.spark_session import configure, start
 
     url, master, marks, path = sys.argv[1:]

@@ -22,8 +22,8 @@ Sizes = Callable[[], list[int]]
 RECORDER = textwrap.dedent(
     """
     from pathlib import Path
-    from spark_catalog.source import writer
-    from spark_catalog.sql import tasks
+    from spark_catalog.source import batch_writer as writer
+    from spark_catalog.tasks import row_writes as tasks
 
     def recording(batches):
         for batch in batches:

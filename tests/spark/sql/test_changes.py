@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lance_core.format.naming import manifest_path
 from namespace_client.http import CatalogServer
+from spark_catalog.requirements import has_transactions
 from spark_catalog.sql.blocks import lance_transaction
-from spark_catalog.sql.requirements import has_transactions
 from tests.spark.sql.conftest import NewSession
 
 pytestmark = pytest.mark.skipif(not has_transactions(), reason="Spark 4.1 has no CHANGES")

@@ -13,9 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from scripts.build_jar import JAR, build
+from spark_catalog import requirements
 from spark_catalog.errors import InvalidWrite, ServerUnreachable
-from spark_catalog.sql import requirements, settings
-from spark_catalog.sql.requirements import check_java, check_pyspark, check_server
+from spark_catalog.requirements import check_java, check_pyspark, check_server
+from spark_catalog.sql import settings
 from spark_catalog.sql.settings import catalog_options
 from tests.server.servers import REPOSITORY
 
@@ -34,7 +35,7 @@ def _build_wheel(directory: Path, **environment: str) -> subprocess.CompletedPro
     """Build a wheel of this source tree, without its jar, in an environment that has pyspark."""
     source = directory / "source"
     packages = ("lance_core", "migrations", "namespace_client", "namespace_server", "namespace_tck", "openapi/client")
-    for name in (*packages, "scripts", "spark_catalog", "table_data"):
+    for name in (*packages, "scripts", "spark_catalog", "spark_java", "table_data"):
         ignored = shutil.ignore_patterns("__pycache__", "*.jar")
         shutil.copytree(REPOSITORY / name, source / name, ignore=ignored)
     for name in ("pyproject.toml", "setup.py", "README.md", "pyspark_lance.py"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_catalog.sql.requirements import has_transactions
+from spark_catalog.requirements import has_transactions
 from tests.spark.sql.statements import answer, statements
 
 HERE = Path(__file__).parent

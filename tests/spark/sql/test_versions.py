@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_catalog import CatalogServer
-from spark_catalog.sql.requirements import has_transactions, spark_version
+from spark_catalog.requirements import has_transactions, spark_version
 from spark_catalog.tables.types import readable_by_lance, spark_schema
 
 

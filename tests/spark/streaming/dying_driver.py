@@ -36,10 +36,10 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.delegation import WrappedStore
 from namespace_client.http import HttpBackend
+from spark_catalog.graph_writes.graph_write import GraphWrite
 from spark_catalog.spark_session import configure, start
 from spark_catalog.streaming.stream_writer import StreamWriter
 from spark_catalog.tables.pinned import PinnedTable
-from spark_catalog.write import GraphWrite
 from table_data import table_changes
 
 R = TypeVar("R")

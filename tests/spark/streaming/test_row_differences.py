@@ -14,11 +14,11 @@ from pyroaring import BitMap
 
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.tables.dataset import Dataset
-from spark_catalog.streaming import change_rows
-from spark_catalog.streaming.change_rows import divide, read_changed
-from spark_catalog.streaming.changes import changes_between
-from spark_catalog.streaming.policy import ChangePolicy
-from spark_catalog.streaming.row_differences import differences
+from spark_catalog.change_feed import change_rows
+from spark_catalog.change_feed.change_rows import divide, read_changed
+from spark_catalog.change_feed.changes import changes_between
+from spark_catalog.change_feed.policy import ChangePolicy
+from spark_catalog.change_feed.row_differences import differences
 from spark_catalog.tables.pinned import PinnedTable
 from table_data.errors import InvalidCall
 

@@ -13,8 +13,8 @@ from pyspark.sql.streaming import DataStreamWriter
 
 from spark_catalog import CatalogServer, GraphWrite
 from spark_catalog.source.options import stream_write_options
+from spark_catalog.source.stream_sink import LanceStreamWriter, plan_stream
 from spark_catalog.streaming.epochs import Epoch
-from spark_catalog.streaming.sink import LanceStreamWriter, plan_stream
 from table_data.errors import InvalidCall
 from tests.lossy_proxy import LossyProxy
 from tests.spark.streaming.conftest import Stream
@@ -126,7 +126,9 @@ def test_an_unknown_outcome_removes_no_file(
 ) -> None:
     from namespace_client.errors import CommitUnknown
 
-    monkeypatch.setattr("spark_catalog.streaming.sink.connect", lambda place: CatalogServer(place.server, retries=0))
+    monkeypatch.setattr(
+        "spark_catalog.source.stream_sink.connect", lambda place: CatalogServer(place.server, retries=0)
+    )
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     writer, messages = staged(stream, proxy.url, ADA)
     proxy.lose, proxy.forward = 9, False

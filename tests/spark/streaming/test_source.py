@@ -20,7 +20,7 @@ from lance_core.format.naming import manifest_path
 from namespace_client import Catalog, MultiTableTransaction
 from spark_catalog.source.data_source import LanceDataSource
 from spark_catalog.source.options import stream_read_options
-from spark_catalog.streaming.source import LanceStreamReader
+from spark_catalog.source.stream_source import LanceStreamReader
 from table_data.descriptions import update_operation
 from table_data.errors import InvalidCall, VersionGone
 from tests.spark.streaming.conftest import Stream

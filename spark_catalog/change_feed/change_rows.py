@@ -1,0 +1,222 @@
+"""Changed rows, divided among tasks, and read there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from spark_catalog.change_feed.version_changes import ChangedFragment, ReadAt, RowIds, Selection, VersionChanges
+from spark_catalog.tables.pinned import PinnedTable, committed_ms
+from spark_catalog.tables.reading import read_split
+from spark_catalog.tables.scans import CREATED_AT, METADATA_COLUMNS, ROW_ID, UPDATED_AT, Scan
+from spark_catalog.tables.splits import MAX_BYTES, MAX_ROWS, MIN_ROWS, FragmentSize, Piece, Split, plan_splits
+from spark_catalog.tables.types import cast_batch, spark_schema
+from table_data.errors import InvalidCall
+from table_data.pylance_errors import explained
+
+CHANGE_TYPE: Final = "_change_type"
+COMMIT_VERSION: Final = "_commit_version"
+COMMIT_TIMESTAMP: Final = "_commit_timestamp"
+CHANGE_COLUMNS: Final = {CHANGE_TYPE: pa.string(), COMMIT_VERSION: pa.int64()}
+"""Type of change (`insert`, `update`, `delete`, or `upsert` if it cannot be told) and version of the table, of each
+row."""
+
+CHANGED_ROW: Final = "_row_id"
+"""Stable id of a changed row. Lance reserves the name `_rowid`, so that changes could not be stored in a table."""
+
+_MICROSECONDS: Final = 1000
+_SPARSE: Final = 16
+"""A fragment of more than this number of rows for each changed one is not read as a whole."""
+
+_MAX_IDS: Final = 8192
+"""Ids in one filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """Changed rows of one version, a part of what one task reads.
+
+    Attributes:
+        table: The version that the rows are read at.
+        split: Where they are.
+        selection: Which rows of the split, and their type of change.
+        version: Number of the version that changed them.
+        timestamp: When it was committed, in milliseconds since the epoch.
+        ids: Ids of the rows; None for all rows of the split.
+        is_sparse: Whether these are so few of the fragment that they are looked up.
+    """
+
+    table: PinnedTable
+    split: Split
+    selection: Selection
+    version: int
+    timestamp: int
+    ids: RowIds | None = None
+    is_sparse: bool = False
+
+
+def with_change_columns(schema: StructType) -> StructType:
+    """A schema with the columns of a change. Raises `InvalidCall` if it has columns of these names."""
+    refuse_taken("option rows", schema.names, CHANGE_COLUMNS)
+    return StructType([*schema, *spark_schema(pa.schema(list(CHANGE_COLUMNS.items())))])
+
+
+def refuse_taken(name: str, stored: Collection[str], added: Collection[str]) -> None:
+    """Raise `InvalidCall` if a table, called `name` in the message, has columns with names of those that are added."""
+    taken = sorted({*stored} & {*added})
+    if taken:
+        raise InvalidCall(f"{name}: expected no column of the name {', '.join(taken)}, which changes add")
+
+
+def divide(table: PinnedTable, changes: Iterable[VersionChanges]) -> list[tuple[ChangedRows, ...]]:
+    """Divide changed rows among tasks: large fragments are split, small versions joined.
+
+    Args:
+        table: The table, at any version.
+        changes: What versions changed, in order.
+
+    Returns:
+        What each task reads, in order.
+    """
+    tasks: list[tuple[ChangedRows, ...]] = []
+    small: list[ChangedRows] = []
+    rows = 0
+    for part in (part for changed in changes for part in _parts(table, changed)):
+        if small and rows + part.split.rows > MIN_ROWS:
+            tasks.append(tuple(small))
+            small, rows = [], 0
+        small.append(part)
+        rows += part.split.rows
+    return [*tasks, tuple(small)] if small else tasks
+
+
+def _parts(table: PinnedTable, changed: VersionChanges) -> Iterator[ChangedRows]:
+    pinned = PinnedTable(table.uri, changed.read_at.version, table.storage_options, changed.read_at.committed_ms)
+    whole = [FragmentSize(found.id, found.rows, found.bytes) for found in changed.fragments if found.ids is None]
+    for split in plan_splits(whole, max_rows=MAX_ROWS, max_bytes=MAX_BYTES):
+        yield ChangedRows(pinned, split, changed.selection, changed.version, changed.timestamp)
+    for found in changed.fragments:
+        if found.ids is not None:
+            split = Split((Piece(found.id),), found.rows, found.bytes)
+            is_sparse = found.rows * _SPARSE < found.among
+            yield ChangedRows(
+                pinned, split, changed.selection, changed.version, changed.timestamp, found.ids, is_sparse
+            )
+
+
+def whole_version(table: PinnedTable) -> VersionChanges:
+    """All rows of a version, as if it had inserted them. Their timestamp is 0."""
+    dataset = table.open()
+    fragments = [fragment.metadata for fragment in dataset.get_fragments()]
+    return VersionChanges(
+        table.version,
+        ReadAt(table.version, committed_ms(dataset)),
+        0,
+        tuple(
+            ChangedFragment(
+                fragment.id,
+                fragment.physical_rows - fragment.num_deletions,
+                sum(file.file_size_bytes or 0 for file in fragment.files),
+            )
+            for fragment in fragments
+        ),
+        "insert",
+    )
+
+
+def read_changed(
+    parts: Sequence[ChangedRows], schema: pa.Schema, added: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Read what a task reads.
+
+    Args:
+        parts: Changed rows of one task.
+        schema: Schema of the batches.
+        added: Columns of the schema that are not stored: `_change_type`, `_commit_version`, `_commit_timestamp` and
+            `_row_id` may be among them.
+
+    Yields:
+        Batches with exactly that schema.
+
+    Raises:
+        VersionGone: A version was cleaned up.
+    """
+    read = [ROW_ID if name == CHANGED_ROW and name in added else name for name in schema.names]
+    stored = [name for name in read if name not in added]
+    for part in parts:
+        with explained(f"{part.table.uri}: version {part.table.version}"):
+            for batch in _batches(part, stored, schema):
+                kept, types = _select(batch, part)
+                if kept.num_rows:
+                    yield _complete(kept, types, part, schema, read, added)
+
+
+def _batches(part: ChangedRows, stored: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a part, and perhaps others of its fragments if the selection leaves them out."""
+    decides = _DECIDES.get(part.selection)
+    if part.ids is None or not stored:
+        yield from _read(part, (*stored, decides) if decides else stored, schema)
+        return
+    ids = np.frombuffer(part.ids, "<u8")
+    if not part.is_sparse:
+        for batch in _read(part, (*stored, ROW_ID), schema):
+            found = batch.column(ROW_ID).to_numpy().view(np.uint64)
+            yield batch.filter(pa.array(np.isin(found, ids)))
+        return
+    for start in range(0, len(ids), _MAX_IDS):
+        listed = ", ".join(map(str, ids[start : start + _MAX_IDS].tolist()))
+        yield from _read(part, stored, schema, f"{ROW_ID} IN ({listed})")
+
+
+def _read(
+    part: ChangedRows, names: Sequence[str], schema: pa.Schema, where: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    columns = tuple(dict.fromkeys(names))
+    read = pa.schema(
+        [pa.field(name, pa.int64()) if name in METADATA_COLUMNS else schema.field(name) for name in columns]
+    )
+    return read_split(part.table, Scan(columns, where), part.split, read)
+
+
+_DECIDES: Final[dict[Selection, str]] = {
+    "by creation": CREATED_AT,
+    "created": CREATED_AT,
+    "rewritten": UPDATED_AT,
+}
+"""The column that tells the changed rows of a fragment, or their type of change."""
+
+
+def _select(batch: pa.RecordBatch, part: ChangedRows) -> tuple[pa.RecordBatch, pa.Array]:
+    decides = _DECIDES.get(part.selection)
+    if decides is None:
+        return batch, pa.repeat(pa.scalar(part.selection), batch.num_rows)
+    is_of_version = pc.equal(batch.column(decides), part.version)
+    if part.selection == "by creation":
+        return batch, pc.if_else(is_of_version, "insert", "update")
+    kept = batch.filter(is_of_version)
+    return kept, pa.repeat(pa.scalar("insert" if part.selection == "created" else "update"), kept.num_rows)
+
+
+def _complete(
+    batch: pa.RecordBatch,
+    types: pa.Array,
+    part: ChangedRows,
+    schema: pa.Schema,
+    names: Sequence[str],
+    added: Collection[str],
+) -> pa.RecordBatch:
+    of_change = {
+        CHANGE_TYPE: types,
+        COMMIT_VERSION: pa.repeat(pa.scalar(part.version, pa.int64()), batch.num_rows),
+        COMMIT_TIMESTAMP: pa.repeat(
+            pa.scalar(part.timestamp * _MICROSECONDS, pa.timestamp("us", "UTC")), batch.num_rows
+        ),
+    }
+    columns = [of_change[name] if name in added else batch.column(name) for name in names]
+    return cast_batch(pa.RecordBatch.from_arrays(columns, names=schema.names), schema)

@@ -1,0 +1,234 @@
+"""`CHANGES`: rows that versions of a table inserted, updated or deleted.
+
+Spark reads changes step by step over the versions, and computes net changes from them by the ids of rows.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from lance_core.data import arrow_schema as stored_schema
+from spark_catalog.change_feed.change_rows import (
+    CHANGE_TYPE,
+    CHANGED_ROW,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    divide,
+    read_changed,
+    refuse_taken,
+)
+from spark_catalog.change_feed.changes import changes_between
+from spark_catalog.change_feed.policy import ChangePolicy
+from spark_catalog.sql.errors import InvalidStatement, NoSuchTable
+from spark_catalog.sql.schemas import parse_schema
+from spark_catalog.sql.tables import STABLE_ROW_IDS, Versions, describe, resolve
+from spark_catalog.sql.transactions import SqlTransaction
+from spark_catalog.tables.types import arrow_schema, row_width
+from table_data.batch_operations import DELIMITER, Json, TableId, TableState
+
+if TYPE_CHECKING:
+    from spark_catalog.sql.service import CatalogService
+
+_ALL: Final = ChangePolicy("rows", "rows", "rows", has_images=True)
+_CATALOG: Final = "catalog:"
+_MICROSECONDS: Final = 1000
+_ADDED: Final = (
+    StructField(CHANGED_ROW, LongType(), nullable=False),
+    StructField(CHANGE_TYPE, StringType(), nullable=False),
+    StructField(COMMIT_VERSION, LongType(), nullable=False),
+    StructField(COMMIT_TIMESTAMP, TimestampType(), nullable=False),
+)
+_ADDED_NAMES: Final = frozenset(field.name for field in _ADDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One end of a range.
+
+    Attributes:
+        kind: "version" for a number, a tag, or `catalog:` and a catalog version; "timestamp" for microseconds since
+            the epoch.
+        value: The version or the timestamp.
+        is_inclusive: Whether changes at the bound are part of the range.
+    """
+
+    kind: Literal["version", "timestamp"]
+    value: Any
+    is_inclusive: bool
+
+    @classmethod
+    def parse(cls, given: Json | None) -> Bound | None:
+        """What Java passes."""
+        return None if given is None else cls(given["kind"], given["value"], given["inclusive"])
+
+
+def load(
+    service: CatalogService,
+    transaction: SqlTransaction | None,
+    path: TableId,
+    head: int,
+    start: Bound | None,
+    end: Bound | None,
+) -> Json:
+    """The changes of a range as Java gets them: their columns, and a reference for `plan`.
+
+    Args:
+        service: The catalog.
+        transaction: Transaction of the statement. Its own changes are not part of the range.
+        path: Path of the table.
+        head: Catalog version that the table is looked up in.
+        start: First bound, None for the first version.
+        end: Last bound, None for the newest version of that catalog version.
+
+    Raises:
+        NoSuchTable: There is no such table.
+        InvalidCall: A column has the name of an added one.
+        InvalidStatement: There is no such version, the range ends before it begins, or the table has no stable row
+            ids. (Spark replaces the message of an unsupported operation here.)
+    """
+    name = DELIMITER.join(path)
+    state = _state(service, transaction, path, head)
+    if state is None:
+        raise NoSuchTable(f"{name}: no such table at catalog version {head}")
+    if state.version is None:
+        raise InvalidStatement(f"{name}: expected a published version, found none: its first one is not committed")
+    reader = _Range(service, state, name, head)
+    known = 0 if start is None else reader.known(start)
+    last = state.version if end is None else reader.last(end)
+    if known > last or last > state.version:
+        raise InvalidStatement(
+            f"{name}: changes after version {known} up to version {last}: expected a range that ends where it begins "
+            f"or later, at version {state.version} at most"
+        )
+    state = state.at(max(last, 1))
+    file = service.versions.manifest(state)
+    described = describe(state, file, at=head, steps=0, properties=state.properties, read_only=True)
+    if not described["stable_row_ids"]:
+        raise InvalidStatement(
+            f"{name}: CHANGES: expected a table with stable row ids, which tell deleted and updated rows; a table has "
+            f"them if it was created with TBLPROPERTIES ('{STABLE_ROW_IDS}' = 'true')"
+        )
+    columns = StructType.fromJson(described["schema"])
+    refuse_taken(f"{name}: CHANGES", columns.names, _ADDED_NAMES)
+    ref = {**described["ref"], "from": known, "to": last, "is_open": end is None}
+    schema = StructType([*columns.fields, *_ADDED])
+    return {"ref": ref, "schema": schema.jsonValue(), "catalog_version": head}
+
+
+def plan(versions: Versions, ref: Json, schema: Json) -> Json:
+    """The function and the partitions of a scan of changes, the number of rows, and their bytes in memory.
+
+    Raises:
+        VersionGone: A version of the range was cleaned up.
+        InvalidCall: A version has other columns, or its changes cannot be told.
+    """
+    shown = parse_schema(schema)
+    table, file = resolve(versions, None, ref)
+    last = stored_schema(file.manifest.fields)
+    found = changes_between(DELIMITER.join(ref["table"]), table, ref["from"], _ALL, columns=last)
+    changes = list(found) if ref["to"] else []
+    rows = sum(changed.rows for changed in changes)
+    stored = sum(fragment.bytes for changed in changes for fragment in changed.fragments)
+    read = arrow_schema(shown)
+    share = row_width(read) / row_width(last)
+    return {
+        "function": _text(_function(shown)),
+        "partitions": [_text(pickle.dumps(parts)) for parts in divide(table, changes)],
+        "rows": rows,
+        "bytes": max(rows * row_width(read), int(stored * min(1.0, share)), 1),
+    }
+
+
+def _function(shown: StructType) -> bytes:
+    """The function that reads one partition, for Spark."""
+    schema = arrow_schema(shown)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for parts in batch.column(0).to_pylist():
+                yield from read_changed(pickle.loads(parts), schema, _ADDED_NAMES)  # noqa: S301 - made by `plan`
+
+    pickled: bytes = cloudpickle.dumps((run, shown))
+    return pickled
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Versions of the table of `state` that bounds name, looked up at catalog version `head`."""
+
+    service: CatalogService
+    state: TableState
+    name: str
+    head: int
+
+    def known(self, start: Bound) -> int:
+        """The last version before the range, 0 for none."""
+        if start.kind == "timestamp":
+            return self._at_time(start.value, is_before=start.is_inclusive)
+        if start.value.startswith(_CATALOG):
+            return self._of_catalog(start.value, is_before=start.is_inclusive)
+        return self._number(start.value) - start.is_inclusive
+
+    def last(self, end: Bound) -> int:
+        """The last version of the range."""
+        if end.kind == "timestamp":
+            return self._at_time(end.value, is_before=not end.is_inclusive)
+        if end.value.startswith(_CATALOG):
+            return self._of_catalog(end.value, is_before=not end.is_inclusive)
+        return self._number(end.value) - (not end.is_inclusive)
+
+    def _number(self, version: str) -> int:
+        if version.isdigit() and int(version) > 0:
+            return int(version)
+        tag = self.service.requests.tags(self.state.id).get(version)
+        if tag is None or tag.get("branch") not in (None, "main"):
+            raise InvalidStatement(
+                f"{self.name}: version {version!r}: expected a number from 1, a tag of main, or catalog: and a "
+                "catalog version"
+            )
+        return int(tag["version"])
+
+    def _of_catalog(self, version: str, *, is_before: bool) -> int:
+        number = version.removeprefix(_CATALOG)
+        if not number.isdigit() or not 0 < int(number) <= self.head:
+            raise InvalidStatement(f"{self.name}: catalog version {number}: expected a number from 1 to {self.head}")
+        at = int(number) - is_before
+        found = self.service.server.table(self.state.id, at=at) if at else None
+        if found is None or found.version is None:
+            return 0
+        if found.uri != self.state.uri:
+            raise InvalidStatement(
+                f"{self.name}: expected the table of catalog version {self.head} at catalog version {at}, found one "
+                "that was dropped since: its changes are not those of this table"
+            )
+        return found.version
+
+    def _at_time(self, timestamp: int, *, is_before: bool) -> int:
+        """The newest version that was committed at a time or earlier, with `is_before` earlier only."""
+        listed = self.service.requests.versions(self.state.id, at=self.head)
+        for version in listed:
+            committed = int(version["timestamp_millis"]) * _MICROSECONDS
+            if committed < timestamp or (committed == timestamp and not is_before):
+                return int(version["version"])
+        return int(listed[-1]["version"]) - 1
+
+
+def _state(service: CatalogService, transaction: SqlTransaction | None, path: TableId, head: int) -> TableState | None:
+    if transaction is not None:
+        return transaction.require(path).state
+    state = service.server.table(path, at=head) if head else None
+    if state is not None:
+        service.versions.remember(state)
+    return state
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,282 @@
+"""Procedures: `CALL lance.system.NAME(...)`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
+
+from lance_core.compaction import CompactionOptions
+from namespace_client.results import TransactionResult
+from spark_catalog.sql.catalog_requests import check_names
+from spark_catalog.sql.errors import InvalidStatement
+from spark_catalog.sql.sessions import Session
+from table_data.batch_operations import Json, TableId
+
+if TYPE_CHECKING:
+    from spark_catalog.sql.service import CatalogService
+
+Kind = Literal["string", "long", "boolean"]
+Row = list[Any]
+_HOUR = 3_600_000
+
+_TYPES = {"string": StringType(), "long": LongType(), "boolean": BooleanType()}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter. `default` is an SQL expression; without one the parameter must be given."""
+
+    name: str
+    type: Kind
+    comment: str
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A procedure, and the columns of its result."""
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    columns: tuple[tuple[str, Kind], ...]
+    run: Callable[[CatalogService, Session, Json], Sequence[Row]]
+
+
+def descriptions() -> list[Json]:
+    """All procedures as Java gets them."""
+    return [
+        {
+            "name": procedure.name,
+            "description": procedure.description,
+            "parameters": [
+                {"name": each.name, "type": each.type, "comment": each.comment, "default": each.default}
+                for each in procedure.parameters
+            ],
+        }
+        for procedure in _PROCEDURES.values()
+    ]
+
+
+def call(service: CatalogService, session: Session, name: str, values: Json) -> Json:
+    """Run a procedure. Raises `InvalidStatement` for an unknown one."""
+    procedure = _PROCEDURES.get(name)
+    if procedure is None:
+        raise InvalidStatement(f"no procedure {name!r}: expected one of {', '.join(_PROCEDURES)}")
+    rows = procedure.run(service, session, values)
+    schema = StructType([StructField(column, _TYPES[kind]) for column, kind in procedure.columns])
+    return {"schema": schema.jsonValue(), "rows": [list(row) for row in rows]}
+
+
+def table_path(text: str) -> TableId:
+    """A table named as `namespace.table`; backticks around names that hold dots."""
+    names: list[str] = []
+    rest = text
+    while rest:
+        if rest.startswith("`"):
+            name, closing, rest = rest[1:].partition("`")
+            if not closing:
+                raise InvalidStatement(f"table {text!r}: expected a closing backtick")
+        else:
+            name, _, following = rest.partition(".")
+            rest = f".{following}" if _ else ""
+        names.append(name)
+        if rest and not rest.startswith("."):
+            raise InvalidStatement(f"table {text!r}: expected a dot after {name!r}")
+        rest = rest[1:]
+    if len(names) < 2 or not all(names):
+        raise InvalidStatement(f"table {text!r}: expected namespace.table, without the name of the catalog")
+    check_names(names)
+    return tuple(names)
+
+
+# -- transactions
+
+
+def _begin(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+    isolation = values["isolation"]
+    if isolation not in ("snapshot", "serializable"):
+        raise InvalidStatement(f"isolation {isolation!r}: expected snapshot or serializable")
+    begun = service.sessions.begin(session, isolation, values["message"])
+    return [[begun.catalog_version, isolation]]
+
+
+def _commit(service: CatalogService, session: Session, _values: Json) -> Sequence[Row]:
+    result: TransactionResult = service.sessions.commit(session)
+    if not result.tables:
+        return [[result.transaction_id, result.catalog_version, None, None, False]]
+    return [
+        [result.transaction_id, result.catalog_version, ".".join(table.id), table.version, table.rebased]
+        for table in result.tables
+    ]
+
+
+def _rollback(service: CatalogService, session: Session, _values: Json) -> Sequence[Row]:
+    service.sessions.rollback(session)
+    return []
+
+
+# -- tables
+
+
+def _compact(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+    path = table_path(values["table"])
+    options = None
+    if values["target_rows_per_fragment"] is not None:
+        options = CompactionOptions(target_rows_per_fragment=values["target_rows_per_fragment"])
+    with service.writing(session, None) as statement:
+        changes = statement.transaction.require(path)
+        changes.require_head()
+        done = changes.compact(options, message=None)
+    return [[done.removed_fragments, done.added_fragments] if done is not None else [0, 0]]
+
+
+def _rollback_to_version(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+    path = table_path(values["table"])
+    with service.writing(session, None) as statement:
+        changes = statement.transaction.require(path)
+        before = changes.require_head().version
+        changes.restore(values["version"], message=None)
+    return [[before, values["version"]]]
+
+
+def _cleanup(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+    """Versions with a tag, and those that a branch begins at, stay."""
+    path = table_path(values["table"])
+    service.sessions.refuse_inside(session, "cleanup")
+    keep, hours = values["retain_last"], values["older_than_hours"]
+    if keep < 1 or hours < 0:
+        raise InvalidStatement(f"cleanup of {values['table']}: expected retain_last >= 1 and older_than_hours >= 0")
+    listed = service.requests.versions(path)
+    named = {int(tag["version"]) for tag in service.requests.tags(path).values() if tag.get("branch") in (None, "main")}
+    named |= {int(branch["parentVersion"]) for branch in service.requests.branches(path).values()}
+    newest = time.time() * 1000 - hours * _HOUR
+    old = [int(found["version"]) for found in listed[keep:] if int(found["timestamp_millis"]) <= newest]
+    removed = sorted(set(old) - named)
+    if removed:
+        service.requests.delete_versions(path, removed)
+    return [[len(removed)]]
+
+
+def _create_tag(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+    path = table_path(values["table"])
+    service.sessions.refuse_inside(session, "create_tag")
+    version = values["version"]
+    if version is None:
+        state = service.server.table(path)
+        version = None if state is None else state.version
+    body = {"tag": values["tag"], "version": version}
+    service.requests.change_reference(path, "tags/create", body)
+    return [[values["tag"], version]]
+
+
+def _drop_tag(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+    service.sessions.refuse_inside(session, "drop_tag")
+    service.requests.change_reference(table_path(values["table"]), "tags/delete", {"tag": values["tag"]})
+    return []
+
+
+def _create_branch(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+    service.sessions.refuse_inside(session, "create_branch")
+    body: Json = {"name": values["branch"]}
+    if values["version"] is not None:
+        body["from_version"] = values["version"]
+    service.requests.change_reference(table_path(values["table"]), "branches/create", body)
+    return [[values["branch"]]]
+
+
+def _drop_branch(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+    service.sessions.refuse_inside(session, "drop_branch")
+    service.requests.change_reference(table_path(values["table"]), "branches/delete", {"name": values["branch"]})
+    return []
+
+
+_TABLE = Parameter("table", "string", "namespace.table")
+
+_ALL = (
+    Procedure(
+        "begin",
+        "Begin a transaction of several statements.",
+        (
+            Parameter("isolation", "string", "snapshot or serializable", "'snapshot'"),
+            Parameter("message", "string", "text that is stored with the batch", "NULL"),
+        ),
+        (("catalog_version", "long"), ("isolation", "string")),
+        _begin,
+    ),
+    Procedure(
+        "commit",
+        "Commit the open transaction in one batch.",
+        (),
+        (
+            ("transaction_id", "string"),
+            ("catalog_version", "long"),
+            ("table", "string"),
+            ("version", "long"),
+            ("rebased", "boolean"),
+        ),
+        _commit,
+    ),
+    Procedure("rollback", "End the open transaction without a commit.", (), (), _rollback),
+    Procedure(
+        "compact",
+        "Join small fragments, and rewrite fragments with many deleted rows.",
+        (_TABLE, Parameter("target_rows_per_fragment", "long", "rows of a fragment", "NULL")),
+        (("removed_fragments", "long"), ("added_fragments", "long")),
+        _compact,
+    ),
+    Procedure(
+        "rollback_to_version",
+        "Make a new version with the content of an earlier one.",
+        (_TABLE, Parameter("version", "long", "number of the earlier version")),
+        (("previous_version", "long"), ("restored_version", "long")),
+        _rollback_to_version,
+    ),
+    Procedure(
+        "cleanup",
+        "Remove old versions of main. Those with a tag or a branch stay. The server removes their files later.",
+        (
+            _TABLE,
+            Parameter("older_than_hours", "long", "only versions of at least this age", "168"),
+            Parameter("retain_last", "long", "number of newest versions that stay", "1"),
+        ),
+        (("removed_versions", "long"),),
+        _cleanup,
+    ),
+    Procedure(
+        "create_tag",
+        "Name a version of a table.",
+        (
+            _TABLE,
+            Parameter("tag", "string", "name of the tag"),
+            Parameter("version", "long", "number of the version, the newest if NULL", "NULL"),
+        ),
+        (("tag", "string"), ("version", "long")),
+        _create_tag,
+    ),
+    Procedure("drop_tag", "Remove a tag.", (_TABLE, Parameter("tag", "string", "name of the tag")), (), _drop_tag),
+    Procedure(
+        "create_branch",
+        "Begin a branch at a version of main.",
+        (
+            _TABLE,
+            Parameter("branch", "string", "name of the branch"),
+            Parameter("version", "long", "number of the version, the newest if NULL", "NULL"),
+        ),
+        (("branch", "string"),),
+        _create_branch,
+    ),
+    Procedure(
+        "drop_branch",
+        "Remove a branch with its versions.",
+        (_TABLE, Parameter("branch", "string", "name of the branch")),
+        (),
+        _drop_branch,
+    ),
+)
+
+_PROCEDURES: Mapping[str, Procedure] = {procedure.name: procedure for procedure in _ALL}
