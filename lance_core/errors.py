@@ -101,3 +101,15 @@ class IncompatibleTransaction(CommitConflict):
 
 class CommitUnknown(LanceCoreError):
     """The commit may or may not have happened. Nothing may be cleaned up."""
+
+
+def system_reason(error: BaseException | None) -> str | None:
+    """What the operating system said, of an error that it caused: "No space left on device"; None for other errors.
+
+    It names no file, and may be told to clients.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.strerror:
+            return error.strerror
+        error = error.__cause__
+    return None

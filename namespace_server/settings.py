@@ -149,6 +149,13 @@ class Settings(BaseSettings):
         default=False, description="Whether a table may be created in a namespace that does not exist yet."
     )
 
+    verify_data_files: bool = Field(
+        default=False,
+        description="Whether rows, columns and format that a transaction states are compared with its data files in a "
+        "bucket too, which takes two requests per file and a round trip more. On a local root they always are; sizes "
+        "are compared everywhere.",
+    )
+
     api_keys: Annotated[dict[SecretStr, str], BeforeValidator(_check_keys)] = Field(
         default_factory=dict,
         description="Principals by API key. A key is at least 8 printable characters, or `sha256:` and the hex "
@@ -323,6 +330,8 @@ class Settings(BaseSettings):
             properties["allowed_locations"] = json.dumps(self.allowed_locations)
         if self.implicit_namespaces:
             properties["implicit_namespaces"] = "true"
+        if self.verify_data_files:
+            properties["verify_data_files"] = "true"
         return properties
 
     def _vending(self) -> dict[str, str]:

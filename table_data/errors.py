@@ -68,3 +68,12 @@ class WorkFailed(ClientError):
     """The work ended without a result, for a reason that is not in the call. Nothing was changed."""
 
     code: ClassVar[int] = 18
+
+
+class StorageFailed(WorkFailed):
+    """Storage did not take bytes, or could not be read: no space, a quota, an I/O error. Nothing was changed.
+
+    Not a fault of the call, and it may succeed later.
+    """
+
+    code = 17

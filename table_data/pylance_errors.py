@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lance_core.errors import CorruptFile, LanceCoreError, NotFound, StorageError
+from lance_core.errors import CorruptFile, LanceCoreError, NotFound, StorageError, system_reason
 from table_data.errors import (
     ClientError,
     ColumnNotFound,
     InvalidCall,
     SchemaMismatch,
+    StorageFailed,
     VersionGone,
     WorkFailed,
     WrittenAround,
@@ -28,6 +31,8 @@ _LOST = re.compile(r"Not found: \S*/\S+\.\w+")
 _DAMAGED = re.compile(r"failed to fill whole buffer|Encountered corrupt file|Invalid range \S+ for object of size")
 """A file that is shorter than it was, or holds something else."""
 _FILE = re.compile(r"/((?:data|_deletions|_indices)/[\w./-]+)")
+_SYSTEM = re.compile(r"\(os error (\d+)\)")
+_REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG})
 _SHOWN = 600
 _READ = 4000
 """Characters of an error that are looked at: it may repeat a whole request."""
@@ -74,6 +79,7 @@ def explained(what: str, is_there: Callable[[], bool] | None = None) -> Iterator
         InvalidCall: the call is wrong: an expression, a column, rows that do not fit.
         VersionGone: a file of the version was removed meanwhile.
         WrittenAround: a table that has no version in the catalog has one on storage.
+        StorageFailed: the operating system did not take or give bytes, and said why.
         WorkFailed: anything else, damaged files of the table among it.
     """
     try:
@@ -82,13 +88,21 @@ def explained(what: str, is_there: Callable[[], bool] | None = None) -> Iterator
         raise
     except NotFound as error:
         raise VersionGone(f"{what}: {plain_text(error)}") from error
-    except (StorageError, CorruptFile) as error:
+    except StorageError as error:
+        reason = system_reason(error)
+        if reason is not None:
+            raise storage_failed(what, reason) from error
+        raise WorkFailed(f"{what}: {plain_text(error)}") from error
+    except CorruptFile as error:
         raise WorkFailed(f"{what}: {plain_text(error)}") from error
     except LanceCoreError as error:
         raise InvalidCall(f"{what}: {plain_text(error)}") from error
     except MemoryError as error:
         raise WorkFailed(f"{what}: expected less than the memory of a worker, found more") from error
     except Exception as error:
+        reason = _refusal(error)
+        if reason is not None:
+            raise storage_failed(what, reason) from error
         kind = _kind(error)
         if kind is VersionGone and is_there is not None and is_there():
             raise WorkFailed(f"{what}: {_file_of(error)} is missing, which the version has") from error
@@ -99,6 +113,19 @@ def explained(what: str, is_there: Callable[[], bool] | None = None) -> Iterator
         if type(error).__name__ != "PanicException":
             raise
         raise WorkFailed(f"{what}: pylance met a case that it cannot do; nothing was changed") from error
+
+
+def storage_failed(what: str, reason: str) -> StorageFailed:
+    """The error of work that storage failed, in the words that batches use too."""
+    return StorageFailed(f"{what}: nothing was done: storage cannot be used: {reason}")
+
+
+def _refusal(error: Exception) -> str | None:
+    """What the operating system said, where that has nothing to do with the call. Pylance gives it as text."""
+    if isinstance(error, OSError) and error.errno in _REFUSALS:
+        return error.strerror
+    found = _SYSTEM.search(str(error)[:_READ])
+    return os.strerror(int(found[1])) if found is not None and int(found[1]) in _REFUSALS else None
 
 
 def plain_text(error: BaseException) -> str:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lance_core.compaction import CompactionOptions, PreparedCompaction, prepare_compaction
 from lance_core.data import DATA_STORAGE_VERSION, commit_time
-from lance_core.errors import LanceCoreError
+from lance_core.errors import InvalidTransaction, LanceCoreError, NotFound
 from lance_core.format.features import check_readable
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.stated_files import check_stated_files
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
 from lance_core.tables.tags import Tags
 from lance_core.transaction.operations import Operation, Overwrite, ReserveFragments, Restore, decode_operation
+from lance_core.transaction.reachable import reachable_files
 from lance_core.versions import read_version
 from table_data import staging
 from table_data.batch_operations import (
@@ -32,6 +34,7 @@ from table_data.batch_operations import (
 )
 from table_data.composition import Composition, Step, compose, take_step
 from table_data.errors import ClientError, InvalidCall, VersionGone
+from table_data.pylance_errors import storage_failed
 
 if TYPE_CHECKING:
     import lance
@@ -302,7 +305,22 @@ class TableChanges:
         if self.new and composition.transactions:
             changes.append(TableDeclaration(self.state.id, self.state.uri, self.state.properties))
         changes += [self._commit(transaction) for transaction in composition.transactions]
+        self._require_whole(composition.transactions)
         return checks, changes
+
+    def _require_whole(self, transactions: Iterable[pb.Transaction]) -> None:
+        """Raise `StorageFailed` for a file that was not written to its end: pylance loses the error of the last write.
+
+        On a local disk, where that happens when it is full and where looking takes no time.
+        """
+        base = branch_base("", self.state.branch)
+        if not self.store.local:
+            return
+        for transaction in transactions:
+            try:
+                check_stated_files(self.store, reachable_files(transaction, base), contents=False)
+            except (InvalidTransaction, NotFound) as error:
+                raise storage_failed(self.name, f"a file was not written to its end: {error}") from error
 
     def _commit(self, transaction: pb.Transaction) -> TransactionCommit:
         on_base = transaction.read_version == self.state.version

@@ -10,7 +10,13 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.retries import put_with_retries
-from lance_core.transaction.reachable import blob_directories, reachable_files, unlisted_index_directories
+from lance_core.transaction.reachable import (
+    UNSTATED,
+    StatedFiles,
+    blob_directories,
+    reachable_files,
+    unlisted_index_directories,
+)
 
 BLOB_EXTENSION = "lance.blob.v2"
 """Columns of this type may keep large values in `data/<name of the data file>/`, which no manifest lists."""
@@ -22,8 +28,8 @@ def added_files(
     transaction: pb.Transaction,
     head: ManifestFile | None = None,
     made: ManifestFile | None = None,
-) -> list[str]:
-    """The keys of all files that `transaction` adds to the table at `base` (rule S1: they must be durable first).
+) -> StatedFiles:
+    """All files that `transaction` adds to the table at `base`, by key (rule S1: they must be durable first).
 
     Lists index directories of older writers and, on a local disk, the blobs beside data files.
 
@@ -34,13 +40,13 @@ def added_files(
         head: The version that the transaction is committed on. Without it, older files may be among the result.
         made: The version that the transaction makes, if it is built already.
     """
-    keys = reachable_files(transaction, base, head)
+    files = reachable_files(transaction, base, head)
     directories = unlisted_index_directories(transaction, base)
     if store.local and _may_have_blobs(transaction, head, made):  # remote stores make every write durable themselves
-        directories += filter(is_key, blob_directories(keys, base))  # names that are no keys are refused later
+        directories += filter(is_key, blob_directories(files, base))  # names that are no keys are refused later
     for directory in directories:
-        keys += [meta.path for meta in store.list(directory)]
-    return keys
+        files.update((meta.path, UNSTATED) for meta in store.list(directory) if meta.path not in files)
+    return files
 
 
 def _may_have_blobs(transaction: pb.Transaction, head: ManifestFile | None, made: ManifestFile | None) -> bool:

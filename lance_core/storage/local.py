@@ -79,9 +79,20 @@ class LocalStore(ObjectStore):
     def head(self, path: str) -> ObjectMeta:
         return _meta(path, self._stat(path))
 
-    def require(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            self._stat(path)
+    def require(self, paths: Sequence[str]) -> Results[int]:
+        return [self._stat(path).st_size for path in paths]
+
+    def tail(self, path: str, length: int) -> tuple[bytes, int]:
+        try:
+            descriptor = os.open(self._file(path), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                size = os.fstat(descriptor).st_size
+                begin = max(size - length, 0)
+                return _read_exactly(descriptor, begin, size - begin), size
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self._raise_read(path, error)
 
     def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
         data, found = self._open(path, 0, None)

@@ -75,9 +75,17 @@ class ObjectStore(ABC):
     def head(self, path: str) -> ObjectMeta:
         """Metadata of an object, never from a cache. Raises `NotFound`."""
 
-    def require(self, paths: Sequence[str]) -> None:
-        """Raise `NotFound` for the first of these objects that does not exist. One parallel step."""
-        self.map(self.head, paths)
+    def require(self, paths: Sequence[str]) -> Results[int]:
+        """The sizes of these objects in bytes. One parallel step. Raises `NotFound` for the first that is not there."""
+        return [found.size for found in self.map(self.head, paths)]
+
+    def tail(self, path: str, length: int) -> tuple[bytes, int]:
+        """At most the last `length` bytes of an object, and its size in bytes. Raises `NotFound`.
+
+        One call where the store is `local`, else two requests in sequence.
+        """
+        size = self.head(path).size
+        return self.get_range(path, max(size - length, 0), length), size
 
     def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
         """All bytes of an object and its metadata, in one parallel step. Raises `NotFound`."""

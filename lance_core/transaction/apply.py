@@ -30,6 +30,7 @@ from lance_core.transaction.fragments import (
     number_fragments,
     replace_data,
     replace_fragments,
+    require_unshared,
     without_dead_files,
 )
 from lance_core.transaction.heads import LAST_BASE_ID, LAST_CHOSEN_BASE_ID, reservable_fragment_ids
@@ -53,6 +54,7 @@ from lance_core.transaction.operations import (
     UpdateMemWalState,
     decode_operation,
 )
+from lance_core.transaction.reachable import unknown_base
 from lance_core.transaction.schemas import merge, project
 from lance_core.transaction.stamps import stamp_rewritten_columns
 
@@ -145,6 +147,7 @@ def apply_transaction(
     match operation:
         case Append() if head is not None:
             added = number_fragments(manifest, operation.fragments, highest=head.facts.highest)
+            require_unshared(manifest, added)
             add_fragments(manifest, added)
             facts = head.facts.followed_by(added)
         case Delete() if head is not None:
@@ -155,6 +158,9 @@ def apply_transaction(
         case _:
             indices = _change(manifest, indices, operation, first=head is None)
             facts = head.facts if head is not None and isinstance(operation, _KEEPING_FRAGMENTS) else None
+    outside = unknown_base(transaction, manifest.base_paths)
+    if outside is not None:
+        raise InvalidTransaction(f"{outside[0]} lies in base {outside[1]}, which is no base path of the table")
     set_flags(manifest, facts)
     return NextVersion(manifest, indices if indices is not None and indices.indices else None, facts)
 
@@ -261,6 +267,7 @@ def _update(
     # Moved rows keep the creation version recorded in their old fragment, so stamp before it may be removed.
     added = number_fragments(manifest, operation.new, moved_rows=True, highest=facts.highest)
     replaced = replace_fragments(manifest, updated, operation.removed_ids, new_files=operation.rewrites_columns)
+    require_unshared(manifest, added)
     add_fragments(manifest, added)
     modified = frozenset(operation.fields_modified)
     indices = uncover(manifest, indices, {fragment.id: modified for fragment in operation.updated})
@@ -296,7 +303,9 @@ def _overwrite(manifest: AnyManifest, operation: Overwrite, *, first: bool) -> N
             unknown = set(file.fields) - known
             if unknown:
                 raise InvalidTransaction(f"data file {file.path} has field {min(unknown)}, which is not in the schema")
-    add_fragments(manifest, number_fragments(manifest, operation.fragments))
+    added = number_fragments(manifest, operation.fragments)
+    require_unshared(manifest, added)
+    add_fragments(manifest, added)
 
 
 def _update_config(manifest: AnyManifest, operation: UpdateConfig) -> None:

@@ -63,6 +63,26 @@ def number_fragments(
     return added
 
 
+def require_unshared(manifest: AnyManifest, added: Iterable[pb.DataFragment]) -> None:
+    """Raise `InvalidTransaction` if a data file of the new fragments is one of another fragment, whose rows it has."""
+    found: set[tuple[str, int | None]] = set()
+    for file in (file for fragment in added for file in fragment.files):
+        key = file_key(file)
+        if key in found:
+            raise InvalidTransaction(f"data file {file.path} is named by two fragments")
+        found.add(key)
+    for path, base in found:
+        if (path, base) in _files_named_like(manifest, path):
+            raise InvalidTransaction(f"data file {path} belongs to a fragment of the table already")
+
+
+def _files_named_like(manifest: AnyManifest, path: str) -> set[tuple[str, int | None]]:
+    """The data files of the fragments that hold this text anywhere: fragments are not decoded for that."""
+    if isinstance(manifest, pb.ManifestOutline) and path.encode() not in b"".join(manifest.fragments):
+        return set()
+    return {file_key(file) for fragment in fragments_of(manifest) for file in fragment.files}
+
+
 def next_fragment_id(manifest: AnyManifest, highest: int | None = None) -> int:
     """The smallest id that no fragment of the table ever had. `highest` is the largest of those that are there."""
     mark = manifest.max_fragment_id if manifest.HasField("max_fragment_id") else -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from lance_core.format.deletion import deletion_file_path
 from lance_core.format.manifest import ManifestFile
@@ -12,26 +13,81 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import fragment_ids
 
 
-def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile | None = None) -> list[str]:
-    """Store keys of the data, deletion and index files that `transaction` adds to the table or branch at `base`.
+@dataclass(frozen=True, slots=True)
+class StatedFile:
+    """What a transaction says of a file that it adds.
+
+    Attributes:
+        size: Bytes; 0 if it does not say.
+        rows: The physical rows of the fragment; 0 if it does not say.
+        data: The entry of a data file.
+        deletion: The entry of a deletion file.
+    """
+
+    size: int = 0
+    rows: int = 0
+    data: pb.DataFile | None = None
+    deletion: pb.DeletionFile | None = None
+
+
+UNSTATED = StatedFile()
+
+StatedFiles = dict[str, StatedFile]
+"""The files that a transaction adds, by store key."""
+
+
+def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile | None = None) -> StatedFiles:
+    """The data, deletion and index files that `transaction` adds to the table or branch at `base`, by store key.
 
     All of them must be durable before a version with this transaction is published (rule S1). Files under other base
     paths are left out, and files of the head too, if it is given. Index segments that do not list their files are not
     covered: see `unlisted_index_directories`.
     """
     operation = transaction.WhichOneof("operation")
-    keys = dict.fromkeys(_fragment_files(_fragments(transaction), base))
+    files = dict(_fragment_files(_fragments(transaction), base))
     if operation in _ADDS_FRAGMENTS_ONLY:
-        return list(keys)
-    keys.update(dict.fromkeys(_deletion_files(_row_changes(transaction), base)))
-    keys.update(dict.fromkeys(_loose_data_files(transaction, base)))
-    keys.update(dict.fromkeys(_index_files(transaction, base)))
+        return files
+    files.update(_deletion_files(_row_changes(transaction), base))
+    files.update(_loose_data_files(transaction, base))
+    files.update(_index_files(transaction, base))
     if head is not None and operation in _LISTS_OLD_FILES:
         named = fragment_ids(_row_changes(transaction))
         before = find_fragments(head.outline, named).values()
-        for key in (*_fragment_files(before, base), *_deletion_files(before, base)):
-            keys.pop(key, None)
-    return list(keys)
+        for key, _ in (*_fragment_files(before, base), *_deletion_files(before, base)):
+            files.pop(key, None)
+    return files
+
+
+def new_fragments(transaction: pb.Transaction) -> Iterable[pb.DataFragment]:
+    """The fragments that a transaction adds with rows of their own; not those that a rewrite makes of others."""
+    match transaction.WhichOneof("operation"):
+        case "append":
+            return transaction.append.fragments
+        case "overwrite":
+            return transaction.overwrite.fragments
+        case "update":
+            return transaction.update.new_fragments
+    return ()
+
+
+def unknown_base(transaction: pb.Transaction, known: Iterable[pb.BasePath]) -> tuple[str, int] | None:
+    """The first file of a transaction in a base that is none of the `known` ones: its path, and the id of the base."""
+    known_ids = {base.id for base in known}
+    files: list[pb.DataFile] = []
+    for fragment in (*_fragments(transaction), *_row_changes(transaction)):
+        files += fragment.files
+        files += (overlay.data_file for overlay in fragment.overlays)
+        deletion = fragment.deletion_file
+        if deletion.HasField("base_id") and deletion.base_id not in known_ids:
+            return f"deletion file {deletion.id} of fragment {fragment.id}", deletion.base_id
+    files += _loose(transaction)
+    for file in files:
+        if file.HasField("base_id") and file.base_id not in known_ids:
+            return f"data file {file.path}", file.base_id
+    for entry in transaction.create_index.new_indices:
+        if entry.HasField("base_id") and entry.base_id not in known_ids:
+            return f"index {entry.name}", entry.base_id
+    return None
 
 
 def unlisted_index_directories(transaction: pb.Transaction, base: str) -> list[str]:
@@ -93,37 +149,51 @@ def _row_changes(transaction: pb.Transaction) -> Iterator[pb.DataFragment]:
         yield from group.new_fragments
 
 
-def _fragment_files(fragments: Iterable[pb.DataFragment], base: str) -> Iterator[str]:
+def _fragment_files(fragments: Iterable[pb.DataFragment], base: str) -> Iterator[tuple[str, StatedFile]]:
     for fragment in fragments:
         for file in fragment.files:
             if not file.HasField("base_id"):
-                yield data_path(base, file.path)
+                yield data_path(base, file.path), StatedFile(file.file_size_bytes, fragment.physical_rows, file)
         for overlay in fragment.overlays:
             if not overlay.data_file.HasField("base_id"):
-                yield data_path(base, overlay.data_file.path)
+                yield data_path(base, overlay.data_file.path), _loose_file(overlay.data_file)
 
 
-def _deletion_files(fragments: Iterable[pb.DataFragment], base: str) -> Iterator[str]:
+def _deletion_files(fragments: Iterable[pb.DataFragment], base: str) -> Iterator[tuple[str, StatedFile]]:
     for fragment in fragments:
         if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
-            yield deletion_file_path(base, fragment.id, fragment.deletion_file)
+            message = fragment.deletion_file
+            stated = StatedFile(rows=fragment.physical_rows, deletion=message)
+            yield deletion_file_path(base, fragment.id, message), stated
 
 
-def _loose_data_files(transaction: pb.Transaction, base: str) -> Iterator[str]:
+def _loose_data_files(transaction: pb.Transaction, base: str) -> Iterator[tuple[str, StatedFile]]:
+    for file in _loose(transaction):
+        if not file.HasField("base_id"):
+            yield data_path(base, file.path), _loose_file(file)
+
+
+def _loose(transaction: pb.Transaction) -> list[pb.DataFile]:
+    """Data files of fragments that the transaction names by their ids only."""
     replaced = [group.new_file for group in transaction.data_replacement.replacements]
     overlaid = [overlay.data_file for group in transaction.data_overlay.groups for overlay in group.overlays]
-    for file in (*replaced, *overlaid):
-        if not file.HasField("base_id"):
-            yield data_path(base, file.path)
+    return replaced + overlaid
 
 
-def _index_files(transaction: pb.Transaction, base: str) -> Iterator[str]:
+def _loose_file(file: pb.DataFile) -> StatedFile:
+    return StatedFile(file.file_size_bytes, data=file)
+
+
+def _index_files(transaction: pb.Transaction, base: str) -> Iterator[tuple[str, StatedFile]]:
     for entry in transaction.create_index.new_indices:
         if not entry.HasField("base_id"):
-            yield from (join_key(index_directory(base, entry.uuid.uuid), file.path) for file in entry.files)
+            yield from _segment_files(index_directory(base, entry.uuid.uuid), entry.files)
     for rewritten in transaction.rewrite.rewritten_indices:
-        directory = index_directory(base, rewritten.new_id.uuid)
-        yield from (join_key(directory, file.path) for file in rewritten.new_index_files)
+        yield from _segment_files(index_directory(base, rewritten.new_id.uuid), rewritten.new_index_files)
+
+
+def _segment_files(directory: str, files: Iterable[pb.IndexFile]) -> Iterator[tuple[str, StatedFile]]:
+    return ((join_key(directory, file.path), StatedFile(file.size_bytes)) for file in files)
 
 
 def _has_files(entry: pb.IndexMetadata) -> bool:

@@ -47,6 +47,7 @@ class CatalogOptions:
     `allowed_locations` are absolute paths or URIs outside the root: symbolic links of registered tables and base paths
     of manifests may lead below them, and else below the root alone. With `implicit_namespaces` a declare makes the
     namespaces above its table, in the same batch, and a namespace that does not exist lists as empty.
+    With `verify_data_files` the ends of data files are read in a bucket too: see `AddedFileChecks`.
     """
 
     group_limit: int = 64
@@ -59,6 +60,7 @@ class CatalogOptions:
     limits: Limits = field(default_factory=Limits)
     allowed_locations: tuple[str, ...] = ()
     implicit_namespaces: bool = False
+    verify_data_files: bool = False
     response_cache_bytes: int = 64 << 20
 
 
@@ -88,6 +90,7 @@ class Catalog:
             known=self.manifests.get,
             load=self.manifests.load,
             allowed=AllowedLocations(store, options.allowed_locations),
+            contents=options.verify_data_files,
         )
         self.committer = Committer(
             store,

@@ -11,7 +11,7 @@ import lance_namespace as models
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.commit.handlers import ManifestStore
-from lance_core.errors import CorruptFile, StorageError
+from lance_core.errors import CorruptFile, StorageError, system_reason
 from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing.probe import check_writable
@@ -82,7 +82,7 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
     * `stage_max_age_seconds` (3 days), `record_retention_seconds` (1 day);
     * `allowed_locations`: absolute paths or URIs, separated by commas or as a JSON list. Symbolic links of registered
       tables and base paths of manifests may lead below these, and else below the root alone;
-    * `implicit_namespaces` (`false`): see `CatalogOptions`;
+    * `implicit_namespaces`, `verify_data_files` (`false`): see `CatalogOptions`;
     * `vended.*`: options of the object store that clients are handed; `vended_role_arn`, `vended_sts_endpoint`,
       `vended_azure_sas`, `vended_permission`, `vended_seconds`: temporary ones for one table; see `VendingOptions`;
     * `response_cache_bytes` (64 MiB): the memory of cached answers; 0 keeps none;
@@ -226,9 +226,9 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
             )
         except StorageError as error:
             logger.exception("%s: storage cannot be used", operation)
+            reason = system_reason(error) or type(error).__name__
             raise ServiceUnavailableError(
-                f"{operation}: storage cannot be used ({type(error).__name__}); the outcome is unknown, look before "
-                "repeating it"
+                f"{operation}: storage cannot be used: {reason}; the outcome is unknown, look before repeating it"
             ) from error
         except CorruptFile as error:
             raise InternalError(f"{operation}: a file is damaged: {error}") from error

@@ -116,6 +116,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "group_limit": ("group_limit", int),
     "allowed_locations": ("allowed_locations", _prefixes),
     "implicit_namespaces": ("implicit_namespaces", _boolean),
+    "verify_data_files": ("verify_data_files", _boolean),
     "response_cache_bytes": ("response_cache_bytes", int),
     "max_operations": ("limits.operations", int),
     "max_page_size": ("limits.page_size", int),

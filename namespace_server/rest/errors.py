@@ -22,7 +22,7 @@ from lance_namespace.errors import (
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from lance_core.errors import ManifestNotSynchronized, OutcomeUnknown, StorageError
+from lance_core.errors import ManifestNotSynchronized, OutcomeUnknown, StorageError, system_reason
 from namespace_server.rest.request.headers import CATALOG_VERSION
 
 _log = logging.getLogger(__name__)
@@ -170,7 +170,9 @@ def namespace_error(error: Exception, *, instance: str, method: str, path: str) 
     _log.error("unhandled error, instance %s", instance, exc_info=error)
     where = f"the server's log has it as instance {instance}"
     if type(error) in {StorageError, OutcomeUnknown, ManifestNotSynchronized}:
-        return ServiceUnavailableError(f"the catalog's storage did not answer; {where}")
+        reason = system_reason(error)
+        problem = "did not answer" if reason is None else f"cannot be used: {reason}"
+        return ServiceUnavailableError(f"the catalog's storage {problem}; {where}")
     return InternalError(f"internal error; {where}")
 
 

@@ -39,7 +39,7 @@ def test_all_new_files_of_a_version_are_named(tmp_path: Path, stable_row_ids: bo
     seen: set[str] = set()
     for file in table.manifests().values():
         assert file.transaction is not None
-        named = reachable_files(file.transaction, "t", before)
+        named = list(reachable_files(file.transaction, "t", before))
         assert len(named) == len(set(named))
         new = files_of(table, file) - (files_of(table, before) if before is not None else set())
         if file.operation == "restore":
@@ -60,8 +60,8 @@ def test_files_under_other_base_paths_are_left_out(tmp_path: Path) -> None:
     fragment.files.add(path="a.lance")
     fragment.files.add(path="b.lance", base_id=0)
     transaction = pb.Transaction(append=pb.Transaction.Append(fragments=[fragment]))
-    assert reachable_files(transaction, "t") == ["t/data/a.lance"]
-    assert reachable_files(transaction, "") == ["data/a.lance"]
+    assert list(reachable_files(transaction, "t")) == ["t/data/a.lance"]
+    assert list(reachable_files(transaction, "")) == ["data/a.lance"]
 
 
 def test_metadata_changes_add_no_files(tmp_path: Path) -> None:
@@ -69,20 +69,20 @@ def test_metadata_changes_add_no_files(tmp_path: Path) -> None:
     table.open().add_bases([DatasetBasePath(str(tmp_path / "x"), name="x")])
     transaction = table.head().transaction
     assert transaction is not None
-    assert reachable_files(transaction, "t") == []
+    assert list(reachable_files(transaction, "t")) == []
 
 
 def test_overlays_and_replacements() -> None:
     group = pb.Transaction.DataOverlayGroup(overlays=[pb.DataOverlayFile(data_file=pb.DataFile(path="o.lance"))])
     overlay = pb.Transaction(data_overlay=pb.Transaction.DataOverlay(groups=[group]))
-    assert reachable_files(overlay, "t") == ["t/data/o.lance"]
+    assert list(reachable_files(overlay, "t")) == ["t/data/o.lance"]
 
 
 def test_index_segments_that_do_not_list_their_files() -> None:
     uuid = bytes(range(16))
     entry = pb.IndexMetadata(uuid=pb.UUID(uuid=uuid))
     create = pb.Transaction(create_index=pb.Transaction.CreateIndex(new_indices=[entry]))
-    assert reachable_files(create, "t") == []
+    assert list(reachable_files(create, "t")) == []
     assert unlisted_index_directories(create, "t") == ["t/_indices/00010203-0405-0607-0809-0a0b0c0d0e0f"]
     rewritten = pb.Transaction.Rewrite.RewrittenIndex(new_id=pb.UUID(uuid=uuid))
     rewrite = pb.Transaction(rewrite=pb.Transaction.Rewrite(rewritten_indices=[rewritten]))
@@ -90,7 +90,7 @@ def test_index_segments_that_do_not_list_their_files() -> None:
     rewritten.new_index_files.add(path="page_data.lance")
     listed = pb.Transaction(rewrite=pb.Transaction.Rewrite(rewritten_indices=[rewritten]))
     assert unlisted_index_directories(listed, "t") == []
-    assert reachable_files(listed, "t") == ["t/_indices/00010203-0405-0607-0809-0a0b0c0d0e0f/page_data.lance"]
+    assert list(reachable_files(listed, "t")) == ["t/_indices/00010203-0405-0607-0809-0a0b0c0d0e0f/page_data.lance"]
 
 
 @pytest.mark.parametrize("path", ["", "/etc/x", "../x", "a/../b", "a//b", "./a", "a/"])

@@ -1,57 +1,75 @@
-"""Verification of the files that transactions add: they lie in the table, and they are there (S1)."""
+"""Verification of the files that transactions add: in the table, there, and what the transaction says of them (S1)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.commit.durability import added_files
-from lance_core.errors import NotFound, StorageError
+from lance_core.errors import InvalidTransaction, NotFound, StorageError
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.stated_files import check_stated_files
 from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
+from lance_core.transaction.reachable import StatedFiles
 from namespace_server.directory.committing.allowed_locations import AllowedLocations, new_bases
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import CommitTransaction, Operation
-from namespace_server.directory.planning.plan_builder import AddedFiles, Finding
+from namespace_server.directory.planning.plan_builder import AddedFiles, Finding, StagedManifest
 
 
 class AddedFileChecks:
-    """Looks for the files that transactions add. `allowed` says where base paths may lead."""
+    """Looks at the files that transactions add. `allowed` says where base paths may lead.
 
-    def __init__(self, store: ObjectStore, allowed: AllowedLocations) -> None:
+    In a local root all is looked at when a batch is verified. In a bucket the files are looked at beside staging, which
+    takes no further round trip; the ends of data files would take one more, and are read with `contents` only.
+    """
+
+    def __init__(self, store: ObjectStore, allowed: AllowedLocations, *, contents: bool = False) -> None:
         self._store = store
         self._allowed = allowed
+        self._contents = contents or store.local
 
     def look(
         self, operation: CommitTransaction, location: str, head: ManifestFile | None
-    ) -> tuple[Finding, Sequence[str]]:
-        """The files that a transaction adds; on remote stores they are looked for later (`look_later`)."""
+    ) -> tuple[Finding, Iterable[str]]:
+        """The files that a transaction adds; on remote stores they are looked at later (`look_later`)."""
         transaction = operation.transaction
         for reason in self._allowed.refused_bases(new_bases(transaction)).values():
             raise InvalidInputError(f"transaction {transaction.uuid} on table {join(operation.id)}: base path {reason}")
         base = branch_base(location, operation.branch)
         added = added_files(self._store, base, transaction, head)
-        self.check(operation, added, sure=self._store.local)
-        return AddedFiles(location, tuple(added), seen=self._store.local), added
+        schema = tuple(fields_of(transaction) or (() if head is None else head.outline.fields))
+        return AddedFiles(location, added, schema, seen=self.check(operation, added, schema)), added
 
-    def check(self, operation: Operation, added: Sequence[str], *, sure: bool) -> None:
-        """The files that a transaction adds lie in the table; with `sure` they must exist."""
+    def check(self, operation: Operation, added: StatedFiles, schema: Iterable[pb.Field], *, now: bool = False) -> bool:
+        """The files that a transaction adds lie in the table. Whether they were looked at: in a local root, or `now`.
+
+        Raises InvalidInputError (13) and ServiceUnavailableError (17).
+        """
         outside = next((key for key in added if not is_key(key)), None)
         if outside is not None:
             raise InvalidInputError(
                 f"table {join(operation.id)}: {outside!r}, which its transaction adds, is no file of the table"
             )
-        missing = self._missing(operation, added) if sure else None
-        if missing is not None:
-            raise missing
+        if not (now or self._store.local):
+            return False
+        problem = self._problem(operation, added, schema)
+        if problem is not None:
+            raise problem
+        return True
 
-    def _missing(self, operation: Operation, keys: Sequence[str]) -> LanceNamespaceError | None:
+    def _problem(
+        self, operation: Operation, files: StatedFiles, schema: Iterable[pb.Field]
+    ) -> LanceNamespaceError | None:
         try:
-            self._store.require(keys)
+            check_stated_files(self._store, files, contents=self._contents, schema=schema)
+        except InvalidTransaction as error:
+            return InvalidInputError(f"table {join(operation.id)}: {error}; its transaction adds it, stage again")
         except NotFound as error:
             return InvalidInputError(
                 f"table {join(operation.id)}: the file {error}, which its transaction adds, is not there; stage again"
@@ -60,10 +78,20 @@ class AddedFileChecks:
             return ServiceUnavailableError(f"table {join(operation.id)}: storage cannot be read: {error}")
         return None
 
-    def look_later(self, operation: Operation, finding: AddedFiles) -> Finding:
+    def look_later(self, operation: Operation, finding: AddedFiles | StagedManifest) -> Finding:
         """The final form of a finding that storage was not asked about yet; many requests, one round trip.
 
         A transaction that we build must not name files that are not there: of a table that was dropped and made again
         since, they would lie at the other location (N1).
         """
-        return self._missing(operation, finding.keys) or replace(finding, seen=True)
+        return self._problem(operation, finding.files, finding.schema) or replace(finding, seen=True)
+
+
+def fields_of(transaction: pb.Transaction) -> Iterable[pb.Field]:
+    """The schema that a transaction gives the table; empty if it keeps the one that there is."""
+    match transaction.WhichOneof("operation"):
+        case "overwrite":
+            return transaction.overwrite.schema
+        case "merge":
+            return transaction.merge.schema
+    return ()

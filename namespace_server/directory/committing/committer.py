@@ -55,7 +55,7 @@ from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import Batch, DeleteBranch, DeleteTableVersions
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.chains import chains_of
-from namespace_server.directory.planning.plan_builder import AddedFiles, Plan, VacantLocation
+from namespace_server.directory.planning.plan_builder import AddedFiles, Plan, StagedManifest, VacantLocation
 from namespace_server.directory.planning.planner import replay_committed
 
 logger = logging.getLogger(__name__)
@@ -305,7 +305,7 @@ class Committer:
             (pending, index, finding)
             for pending in group
             for index, finding in pending.findings.items()
-            if isinstance(finding, AddedFiles | VacantLocation) and not finding.seen
+            if isinstance(finding, AddedFiles | StagedManifest | VacantLocation) and not finding.seen
         ]
         looked = self._store.map(
             lambda item: self._verifier.look_later(item[0].batch.operations[item[1]], item[2]), unseen

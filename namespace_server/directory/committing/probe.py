@@ -9,12 +9,14 @@ from pathlib import Path
 
 from lance_namespace.errors import ServiceUnavailableError
 
-from lance_core.errors import StorageError
+from lance_core.errors import StorageError, system_reason
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.root_layout import probe_key
 
 logger = logging.getLogger(__name__)
+
+_PROBE = b"probe of lance-namespace\n" * 640
 
 
 def check_root(store: ObjectStore) -> None:
@@ -26,7 +28,9 @@ def check_root(store: ObjectStore) -> None:
 
 
 def check_writable(store: ObjectStore) -> None:
-    """Write a small object of a new name below `_staging/` and remove it: one put and one delete.
+    """Write some kilobytes under a new name below `_staging/` and remove them: one put and one delete.
+
+    Not an empty object, which a full disk may have room for.
 
     A local root that is not there yet is made by the first commit: of it only the directory above is looked at, and
     nothing is made. Raises ServiceUnavailableError (17) naming the root and the cause.
@@ -37,7 +41,7 @@ def check_writable(store: ObjectStore) -> None:
             _check_parent(Path(store.innermost.root))
             return
         key = probe_key(str(uuid.uuid4()))
-        store.put_if_absent(key, b"", durable=False)
+        store.put_if_absent(key, _PROBE, durable=False)
         store.delete(key)
     except (StorageError, OSError) as error:
         logger.warning("root %s cannot be written: %s", store.uri, error)
@@ -54,10 +58,11 @@ def _check_parent(root: Path) -> None:
 
 def _cause(error: BaseException) -> str:
     """What stands in the way, without the store's own text where that may name credentials."""
+    reason = system_reason(error)
+    if reason is not None:
+        return reason
     found: BaseException | None = error
     while found is not None:
-        if isinstance(found, OSError) and found.strerror:
-            return found.strerror
         if isinstance(found, StorageError) and found.__cause__ is None:
             return str(found)
         found = found.__cause__

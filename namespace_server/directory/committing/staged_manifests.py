@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from lance_namespace.errors import InvalidInputError
@@ -14,6 +14,7 @@ from lance_core.format.naming import branch_base, parse_manifest_name, parse_sta
 from lance_core.format.outline import fragments_of
 from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
+from lance_core.transaction.reachable import unknown_base
 from namespace_server.directory.committing.added_files import AddedFileChecks
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.model.object_ids import join
@@ -37,10 +38,10 @@ class StagedManifestChecks:
 
     def look(
         self, operation: CreateTableVersion, location: str, known_head: ManifestFile | None
-    ) -> tuple[Finding, Sequence[str]]:
+    ) -> tuple[Finding, Iterable[str]]:
         """A staged manifest and all that its transaction adds (S1).
 
-        Whether that is there is asked where asking costs nothing, and for what was staged long ago (S3).
+        On remote stores that is looked at beside staging; for what was staged long ago at once (S3).
         """
         key = operation.manifest_path
         base = branch_base(location, operation.branch)
@@ -76,9 +77,13 @@ class StagedManifestChecks:
         # Of the head one has to know what it has already: not for an append, which names nothing that was there before.
         head = None if file.operation == "append" else known_head
         added = added_files(self._store, base, file.transaction, head, file)
-        self._added.check(operation, added, sure=self._store.local or age > _FRESH)
+        outside = unknown_base(file.transaction, file.outline.base_paths)
+        if outside is not None:
+            raise _unusable(operation, f"{outside[0]} lies in base {outside[1]}, which is no base path of the manifest")
+        schema = tuple(file.outline.fields)
+        seen = self._added.check(operation, added, schema, now=age > _FRESH)
         refused = self._allowed.refused_bases(file.outline.base_paths)
-        return StagedManifest(key, data, file, meta.e_tag, age, location, refused), [key, *added]
+        return StagedManifest(key, data, file, meta.e_tag, age, location, refused, added, schema, seen), [key, *added]
 
 
 def _unusable(operation: CreateTableVersion, reason: str) -> InvalidInputError:

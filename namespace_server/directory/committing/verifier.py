@@ -40,7 +40,13 @@ from namespace_server.directory.model.operations import (
     TableOperation,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.plan_builder import AddedFiles, Finding, TableReferences, VacantLocation
+from namespace_server.directory.planning.plan_builder import (
+    AddedFiles,
+    Finding,
+    StagedManifest,
+    TableReferences,
+    VacantLocation,
+)
 
 _Verified = (
     CreateTableVersion
@@ -69,7 +75,8 @@ class Verifier:
     `stage_max_age` bounds the age of a staged manifest (S2): clients remove unreferenced data files after a week.
     `known` gives the manifest of a head if it is at hand: what that has already need not be looked at again. `load`
     reads the manifest of a row.
-    `allowed` says where tables may lie and base paths may lead: by default below the root.
+    `allowed` says where tables may lie and base paths may lead: by default below the root. `contents`: whether the ends
+    of added data files are read in a bucket too.
     """
 
     def __init__(
@@ -80,11 +87,12 @@ class Verifier:
         known: Callable[[VersionEntry], ManifestFile | None] = lambda _: None,
         load: Callable[[VersionEntry], ManifestFile],
         allowed: AllowedLocations | None = None,
+        contents: bool = False,
     ) -> None:
         allowed = AllowedLocations(store) if allowed is None else allowed
         self._store = store
         self._known = known
-        self._added = AddedFileChecks(store, allowed)
+        self._added = AddedFileChecks(store, allowed, contents=contents)
         self._staged = StagedManifestChecks(store, self._added, allowed, stage_max_age)
         self._references = ReferenceChecks(store, known, load)
         self._locations = LocationChecks(store, allowed)
@@ -120,7 +128,7 @@ class Verifier:
         self._store.sync(durable)
         return findings
 
-    def _look(self, snapshot: CatalogSnapshot, task: _Task) -> tuple[Finding, Sequence[str]]:
+    def _look(self, snapshot: CatalogSnapshot, task: _Task) -> tuple[Finding, Iterable[str]]:
         """The finding of one operation, and the keys that must be durable before the flip (S1)."""
         try:
             if isinstance(task.operation, CommitTransaction):
@@ -134,7 +142,7 @@ class Verifier:
                 return (self._locations.require_vacant(task.operation, vacant) if self._store.local else vacant), ()
             if isinstance(task.operation, CreateBranch):
                 self._references.check_place_of_branch(task.operation, task.location, task.operation.branch)
-                return AddedFiles(task.location, (), seen=True), ()
+                return AddedFiles(task.location, {}, (), seen=True), ()
             if isinstance(task.operation, DeleteBranch):
                 return self._references.needs_of_branch(task.operation, task.location, snapshot), ()
             if isinstance(task.operation, DeleteTableVersions):
@@ -166,7 +174,7 @@ class Verifier:
             return InternalError(f"table {join(operation.id)}: a file of it is damaged: {error}")
         return replace(now, readers=finding.readers, checked=finding.checked)
 
-    def look_later(self, operation: Operation, finding: AddedFiles | VacantLocation) -> Finding:
+    def look_later(self, operation: Operation, finding: AddedFiles | StagedManifest | VacantLocation) -> Finding:
         """The final form of a finding that storage was not asked about yet; many requests, one round trip."""
         if isinstance(finding, VacantLocation):
             return self._locations.require_vacant(operation, finding)

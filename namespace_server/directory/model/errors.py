@@ -34,7 +34,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from lance_core.errors import CorruptFile, LanceCoreError, UnsupportedFeature
+from lance_core.errors import CorruptFile, LanceCoreError, UnsupportedFeature, system_reason
 from namespace_server.directory.model.object_ids import ObjectId, join
 
 _SHOWN = 80
@@ -167,5 +167,6 @@ def nothing_done(batch_uuid: str, error: Exception) -> LanceNamespaceError:
     if isinstance(error, CatalogTooNew):
         return CatalogTooNew(f"{outcome}{error}")
     if isinstance(error, LanceCoreError):
-        return ServiceUnavailableError(f"{outcome}the catalog's storage cannot be used ({type(error).__name__})")
+        reason = system_reason(error) or type(error).__name__
+        return ServiceUnavailableError(f"{outcome}the catalog's storage cannot be used: {reason}")
     return InternalError(f"{outcome}it cannot be planned ({type(error).__name__})")

@@ -15,6 +15,8 @@ from lance_namespace.errors import (
 )
 
 from lance_core.format.manifest import ManifestFile
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.reachable import StatedFiles
 from namespace_server.directory.model.entries import (
     Changes,
     Entry,
@@ -43,8 +45,9 @@ TABLES_PER_TOMBSTONE: Final = 1_000
 class StagedManifest:
     """A client's staged manifest, verified: parsed, of the stated size and version, and durable.
 
-    The files that it adds were looked for at `location`. `refused_bases` are those of its base paths that may not be
-    added, each with the reason.
+    `files` are those that it adds at `location`; `seen` once storage was found to have them as its transaction says.
+    `schema` are the fields of the version. `refused_bases` are those of its base paths that may not be added, each with
+    the reason.
     """
 
     key: str
@@ -54,14 +57,21 @@ class StagedManifest:
     age: timedelta
     location: str
     refused_bases: Mapping[str, str]
+    files: StatedFiles
+    schema: tuple[pb.Field, ...]
+    seen: bool
 
 
 @dataclass(frozen=True, slots=True)
 class AddedFiles:
-    """The files that a transaction adds to the table at `location`; `seen` once storage was found to have them."""
+    """The files that a transaction adds to the table at `location`, whose fields are `schema`, as far as known.
+
+    `seen` once storage was found to have them as the transaction says.
+    """
 
     location: str
-    keys: tuple[str, ...]
+    files: StatedFiles
+    schema: tuple[pb.Field, ...]
     seen: bool
 
 

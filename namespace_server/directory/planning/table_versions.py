@@ -19,8 +19,11 @@ from lance_core.errors import (
 )
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.transaction.fragments import require_unshared
 from lance_core.transaction.heads import check_room
 from lance_core.transaction.lineage import lineage_break
+from lance_core.transaction.reachable import new_fragments
 from namespace_server.directory.model.entries import DROPPED, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import BatchConflict
 from namespace_server.directory.model.operations import (
@@ -175,6 +178,7 @@ def _expected_version(operation: CreateTableVersion, head: VersionEntry | None) 
 def _check_first(builder: PlanBuilder, operation: CreateTableVersion, file: ManifestFile) -> None:
     """A main chain begins at 1; a branch begins with the Clone of a version that the catalog holds (P4)."""
     _check_room(operation, None, file)
+    _check_files(operation, None, file)
     if operation.branch is None:
         if file.operation == "clone" and file.branch is not None:
             raise InvalidInputError(
@@ -208,6 +212,7 @@ def _check_next(builder: PlanBuilder, operation: CreateTableVersion, head: Versi
             "reopen the table and redo the operation"
         )
     _check_room(operation, below, file)
+    _check_files(operation, below, file)
 
 
 def _check_bases(operation: CreateTableVersion, staged: StagedManifest, below: ManifestFile | None) -> None:
@@ -216,6 +221,17 @@ def _check_bases(operation: CreateTableVersion, staged: StagedManifest, below: M
     for path, reason in staged.refused_bases.items():
         if path not in before:
             raise InvalidInputError(f"version {operation.version} of {chain_name(operation)}: base path {reason}")
+
+
+def _check_files(operation: CreateTableVersion, below: ManifestFile | None, file: ManifestFile) -> None:
+    """The data files of new fragments are none of other fragments, whose rows would be there twice."""
+    if file.transaction is None:
+        return
+    kept = pb.ManifestOutline() if below is None or file.operation == "overwrite" else below.outline
+    try:
+        require_unshared(kept, new_fragments(file.transaction))
+    except (InvalidTransaction, CorruptFile) as error:
+        raise InvalidInputError(f"version {operation.version} of {chain_name(operation)}: {error}") from error
 
 
 def _check_room(operation: CreateTableVersion, below: ManifestFile | None, file: ManifestFile) -> None:

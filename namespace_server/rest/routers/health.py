@@ -9,6 +9,7 @@ from fastapi import APIRouter, Response
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 from pydantic import BaseModel
 
+from lance_core.errors import system_reason
 from namespace_server.rest.dependencies import Service
 from namespace_server.rest.request.headers import CATALOG_VERSION
 from namespace_server.rest.service import NotWritable
@@ -51,7 +52,9 @@ async def ready(service: Service, response: Response) -> Ready:
         version = await service.ready()
     except NotWritable as error:
         _log.warning("not ready: %s", error.__cause__)
-        raise ServiceUnavailableError("the root cannot be written; the log of the server says why") from error
+        reason = system_reason(error.__cause__)
+        why = "the log of the server says why" if reason is None else reason
+        raise ServiceUnavailableError(f"the root cannot be written: {why}") from error
     except TimeoutError as error:
         raise ServiceUnavailableError("the catalog cannot be read: the storage did not answer in time") from error
     except LanceNamespaceError as error:

@@ -1,0 +1,101 @@
+"""Compares files with what a transaction says of them, before a manifest refers to them (S1: readable after it)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from lance_core.errors import CorruptFile, InvalidTransaction, UnsupportedFeature
+from lance_core.format.deletion import decode_deletion_file
+from lance_core.format.footer import TAIL, FileSummary, read_summary
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.port import ObjectStore
+from lance_core.transaction.fields import TOMBSTONE
+from lance_core.transaction.reachable import StatedFile
+
+_NO_COLUMN: Final = -1
+_FIRST_MAJOR: Final = 2
+"""Older files, which stock clients may still write, have another end."""
+_KINDS: Final = {
+    **dict.fromkeys(("string", "large_string"), "text"),
+    **dict.fromkeys(("binary", "large_binary"), "bytes"),
+    **{name: name for name in ("bool", "float", "double", "halffloat")},
+    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+"""Types that a column of a file and the field of the table must share, by what readers take for the same."""
+
+
+def check_stated_files(
+    store: ObjectStore, files: Mapping[str, StatedFile], *, contents: bool, schema: Iterable[pb.Field] = ()
+) -> None:
+    """Compare files with what is said of them: sizes, and the rows of deletion files; one parallel step.
+
+    With `contents` the ends of data files are read too: rows, columns and format version, and types where `schema` (the
+    fields of the table) tells them. That is one call each in a local store, else two requests in sequence.
+
+    Raises:
+        NotFound: A file does not exist.
+        InvalidTransaction: A file is not what is said of it.
+        StorageError: The store cannot be read.
+    """
+    types = {field.id: field for field in schema}
+    sized = [key for key, stated in files.items() if not _is_read(stated, contents)]
+    read = [(key, stated) for key, stated in files.items() if _is_read(stated, contents)]
+    looks = [partial(_check_sizes, store, sized, files)] if sized else []
+    store.gather([*looks, *(partial(_check_content, store, key, stated, types) for key, stated in read)])
+
+
+def _is_read(stated: StatedFile, contents: bool) -> bool:
+    if stated.deletion is not None:
+        return True
+    return contents and stated.data is not None and stated.data.file_major_version >= _FIRST_MAJOR
+
+
+def _check_sizes(store: ObjectStore, keys: list[str], files: Mapping[str, StatedFile]) -> None:
+    for key, size in zip(keys, store.require(keys), strict=True):
+        _check_size(key, files[key], size)
+
+
+def _check_size(key: str, stated: StatedFile, size: int) -> None:
+    if stated.size not in {0, size}:
+        raise InvalidTransaction(f"the file {key} has {size} bytes, expected {stated.size}")
+
+
+def _check_content(store: ObjectStore, key: str, stated: StatedFile, types: Mapping[int, pb.Field]) -> None:
+    try:
+        if stated.deletion is not None:
+            decode_deletion_file(stated.deletion, store.get(key), physical_rows=stated.rows)
+            return
+        tail, size = store.tail(key, TAIL)
+        _check_size(key, stated, size)
+        summary = read_summary(tail, size, partial(store.get_range, key))
+    except (CorruptFile, UnsupportedFeature) as error:
+        raise InvalidTransaction(f"the file {key} cannot be read: {error}") from error
+    assert stated.data is not None
+    problem = _contradiction(stated, stated.data, summary, types)
+    if problem is not None:
+        raise InvalidTransaction(f"the file {key} {problem}")
+
+
+def _contradiction(
+    stated: StatedFile, data: pb.DataFile, summary: FileSummary, types: Mapping[int, pb.Field]
+) -> str | None:
+    """How a data file differs from its entry; None if it does not."""
+    version = (data.file_major_version, data.file_minor_version)
+    if summary.version != version:
+        return f"has format {summary.version[0]}.{summary.version[1]}, expected {version[0]}.{version[1]}"
+    if stated.rows and summary.rows != stated.rows:
+        return f"has {summary.rows} rows, expected {stated.rows}"
+    # With nested fields there is no simple rule which field of the file a column belongs to.
+    flat = len(summary.fields) == summary.columns and all(field.parent_id == -1 for field in summary.fields)
+    for number, column in zip(data.fields, data.column_indices, strict=False):
+        if column == _NO_COLUMN or number == TOMBSTONE:
+            continue
+        if not 0 <= column < summary.columns:
+            return f"has {summary.columns} columns, expected a column {column}"
+        if flat and number in types:
+            found, wanted = summary.fields[column].logical_type, types[number].logical_type
+            if found in _KINDS and wanted in _KINDS and _KINDS[found] != _KINDS[wanted]:
+                return f"has {found} in column {column}, expected {wanted} ({types[number].name})"
+    return None
