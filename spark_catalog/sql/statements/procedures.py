@@ -45,6 +45,8 @@ class Procedure:
     parameters: tuple[Parameter, ...]
     columns: tuple[tuple[str, Kind], ...]
     run: Callable[[CatalogService, Session, Json], Sequence[Row]]
+    changes_rows: bool = False
+    """Whether the rows of the table may be others afterwards."""
 
 
 def descriptions() -> list[Json]:
@@ -69,7 +71,8 @@ def call(service: CatalogService, session: Session, name: str, values: Json) -> 
         raise InvalidStatement(f"no procedure {name!r}: expected one of {', '.join(_PROCEDURES)}")
     rows = procedure.run(service, session, values)
     schema = StructType([StructField(column, _TYPES[kind]) for column, kind in procedure.columns])
-    return {"schema": schema.jsonValue(), "rows": [list(row) for row in rows]}
+    changed = [list(table_path(values["table"]))] if procedure.changes_rows else []
+    return {"schema": schema.jsonValue(), "rows": [list(row) for row in rows], "changed": changed}
 
 
 def table_path(text: str) -> TableId:
@@ -235,6 +238,7 @@ _ALL = (
         (_TABLE, Parameter("version", "long", "number of the earlier version")),
         (("previous_version", "long"), ("restored_version", "long")),
         _rollback_to_version,
+        changes_rows=True,
     ),
     Procedure(
         "cleanup",

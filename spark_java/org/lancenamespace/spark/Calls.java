@@ -3,10 +3,13 @@ package org.lancenamespace.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.types.DataType;
@@ -17,9 +20,10 @@ import org.apache.spark.sql.types.StructType;
  *
  * <p>{@code session} names the catalog of one Spark session: a transaction of several statements belongs to it.
  * {@code statement} names the statement whose snapshot the calls read and whose changes they add to; null for calls
- * that stand alone.
+ * that stand alone. {@code changed} are the tables that the open transaction of the session has changed.
  */
-record Calls(Settings settings, String session, String statement, AtomicBoolean inTransaction) {
+record Calls(String catalog, Settings settings, String session, String statement, AtomicBoolean inTransaction,
+    Set<Identifier> changed) {
 
   /** Operations that only read, and so are sent again to another process if theirs has ended. */
   private static final Set<String> READS = Set.of("list_namespaces", "namespace_exists", "describe_namespace",
@@ -29,12 +33,17 @@ record Calls(Settings settings, String session, String statement, AtomicBoolean 
   private static final Set<String> PLANS = Set.of("begin_statement", "abort_statement", "plan_scan", "plan_changes", "plan_write",
       "count_rows", "stage_table", "discard_rows");
 
-  static Calls of(Settings settings) {
-    return new Calls(settings, UUID.randomUUID().toString(), null, new AtomicBoolean());
+  /** Operations that change the rows of a table. */
+  private static final Set<String> CHANGES =
+      Set.of("stage_rows", "delete", "create_table", "stage_table", "alter_table");
+
+  static Calls of(String catalog, Settings settings) {
+    return new Calls(catalog, settings, UUID.randomUUID().toString(), null, new AtomicBoolean(),
+        ConcurrentHashMap.newKeySet());
   }
 
   Calls in(String statement) {
-    return new Calls(settings, session, statement, inTransaction);
+    return new Calls(catalog, settings, session, statement, inTransaction, changed);
   }
 
   ObjectNode arguments() {
@@ -58,7 +67,41 @@ record Calls(Settings settings, String session, String statement, AtomicBoolean 
     return arguments;
   }
 
+  /** Call the Python process. If that ends the transaction, cached rows of what it has changed are refreshed. */
   JsonNode call(String operation, ObjectNode arguments) {
+    boolean wasInTransaction = inTransaction.get();
+    if (wasInTransaction && CHANGES.contains(operation)) {
+      changed.add(identifier(arguments.get("table")));
+    }
+    try {
+      return send(operation, arguments);
+    } finally {
+      if (wasInTransaction && !inTransaction.get()) {
+        List<Identifier> tables = List.copyOf(changed);
+        changed.clear();
+        CachedRows.refresh(catalog, tables);
+      }
+    }
+  }
+
+  /** Refresh cached rows of tables that an operation has changed, and again at the end of the transaction. */
+  void refresh(JsonNode tables) {
+    List<Identifier> found = new ArrayList<>();
+    tables.forEach(table -> found.add(identifier(table)));
+    if (inTransaction.get()) {
+      changed.addAll(found);
+    }
+    CachedRows.refresh(catalog, found);
+  }
+
+  private static Identifier identifier(JsonNode path) {
+    List<String> names = new ArrayList<>();
+    path.forEach(name -> names.add(name.asText()));
+    String name = names.remove(names.size() - 1);
+    return Identifier.of(names.toArray(new String[0]), name);
+  }
+
+  private JsonNode send(String operation, ObjectNode arguments) {
     arguments.put("in_transaction", inTransaction.get());
     JsonNode answer;
     try {

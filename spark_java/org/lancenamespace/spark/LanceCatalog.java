@@ -35,7 +35,7 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, Pr
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
-    this.calls = Calls.of(Settings.of(name, options));
+    this.calls = Calls.of(name, Settings.of(name, options));
   }
 
   @Override

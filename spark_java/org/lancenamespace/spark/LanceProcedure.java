@@ -77,6 +77,7 @@ record LanceProcedure(Calls calls, JsonNode description0) implements UnboundProc
       place++;
     }
     JsonNode result = calls.call("call_procedure", arguments);
+    calls.refresh(result.get("changed"));
     StructType schema = Calls.schema(result.get("schema"));
     return List.<Scan>of(new RowsScan("result of " + name(), schema, result.get("rows"))).iterator();
   }

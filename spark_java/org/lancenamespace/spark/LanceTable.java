@@ -109,6 +109,11 @@ class LanceTable
     return table.toString();
   }
 
+  /** Of Spark 4.2 and later, by which it tells a table from one that had its name before. */
+  public String id() {
+    return ref().get("uri").asText();
+  }
+
   StructType type() {
     return schema;
   }
