@@ -320,10 +320,11 @@ class GraphWriteLifecycle:
             for file in kept:
                 error.add_note(f"could not delete staged file {file}")
             if kept or write.had_failing_tasks:
-                table = "$".join(self._tables.id(name))
+                # A table that the write was to create is in no catalog, so that the command does not find it by name.
+                option = "" if write.new else f" --table '{'$'.join(self._tables.id(name))}'"
                 error.add_note(
                     f"{name}: files that are in no version may be left below {write.target.uri}; "
-                    f"`lance-namespace orphans ROOT --table '{table}'` lists them"
+                    f"`lance-namespace orphans ROOT{option}` lists them"
                 )
 
     def _close(self) -> None:
