@@ -13,7 +13,7 @@ WORKERS ?= 2
 # Hundreds of processes that tests start import the project: it is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo example test test-fast test-spark-versions fuzz check generate docs serve bench tck-report clean
+.PHONY: help setup demo example test test-fast test-spark-versions fuzz histories check generate docs serve bench tck-report clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
@@ -49,6 +49,10 @@ test-spark-versions: $(STAMP) ## SQL on the other supported versions of pyspark,
 
 fuzz: $(STAMP) ## 50,000 requests generated from the OpenAPI document, to a server over HTTP; an hour
 	@LANCE_FUZZ_EXAMPLES=900 $(PYTHON_) -m pytest tests/fuzz -s --timeout 0
+
+LANCE_HISTORIES_SECONDS ?= 7200
+histories: $(STAMP) ## random histories of many clients and faults, checked; for LANCE_HISTORIES_SECONDS (7200)
+	@LANCE_HISTORIES_SECONDS=$(LANCE_HISTORIES_SECONDS) $(PYTHON_) -m tests.histories.run
 
 check: $(STAMP) ## style, types, dependency directions, generated files, documentation
 	$(VENV)/bin/ruff check .

@@ -25,7 +25,7 @@ __all__ = [
 TESTS = Path(__file__).parent
 SERVICES = {"azurite", "cluster", "fake_gcs", "guarded_s3", "moto_server", "unconditional_s3"}
 """Fixtures that start an emulator or a database server."""
-SLOW = {"buckets", "clients", "data", "fuzz", "tck", "hostile", "machine", "server"}
+SLOW = {"buckets", "clients", "data", "fuzz", "tck", "histories", "hostile", "machine", "server"}
 """Directories whose tests take their time: many processes, many tables, many generated or damaged inputs."""
 SLOW_WORDS = {"cli", "crash", "differential", "hardening", "held", "kill", "large"} | {
     *("processes", "race", "races", "texts", "wheel"),

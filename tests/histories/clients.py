@@ -1,0 +1,379 @@
+"""The clients of a history, one class for each kind: each step is one transaction or read, recorded as an event.
+
+A client takes the answers that it expects of servers that are killed and paused for an outcome. Everything else that
+it meets is raised, and fails the history.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import httpx
+import lance
+import pyarrow as pa
+from lance.namespace import RestNamespace
+from lance_namespace.errors import LanceNamespaceError
+
+from namespace_client import (
+    Catalog,
+    CatalogUnavailable,
+    CatalogUnreachable,
+    CommitRejected,
+    CommitUnknown,
+    RetryableConflict,
+)
+from namespace_client.transaction import MultiTableTransaction
+from tests.data.arrow import ARROW, stream
+from tests.histories.history import NAMESPACE, TABLES, Deed, Effect, Event, Outcome, Recorder, arrow_rows, rows_of
+from tests.histories.workload import Workload
+
+DEEDS: tuple[Deed, ...] = ("insert", "increment", "delete")
+PATIENCE = 20
+
+
+class Unexpected(Exception):
+    """An answer that no server may give here."""
+
+
+class Client:
+    """One client. `step` does one transaction or read; the choices are those of the seed.
+
+    A kind that is quicker than others has a `pause` between its steps, at most that many seconds.
+    """
+
+    pause: ClassVar[float] = 0.0
+
+    def __init__(self, name: str, seed: str, urls: Sequence[str], workload: Workload, recorder: Recorder) -> None:
+        self.name = name
+        self.urls = urls
+        self.workload = workload
+        self.recorder = recorder
+        self.chance = random.Random(f"{seed} {name}")
+        self._number = 0
+
+    def step(self) -> None:
+        time.sleep(self.chance.uniform(0, self.pause))
+        event = self.begin()
+        self.act(event)
+        self.recorder.end(event)
+        self.workload.note(event)
+
+    def begin(self) -> Event:
+        self._number += 1
+        return Event(f"{self.name}-{self._number}", self.name)
+
+    def act(self, event: Event) -> None:
+        """Do it, and note in the event what was told."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class OwnClient(Client):
+    """Transactions of `namespace_client` over one to three tables, under snapshot isolation; or reads of all tables."""
+
+    serializable = False
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._catalogs = [Catalog.connect(url, namespace=[NAMESPACE]) for url in self.urls]
+
+    def close(self) -> None:
+        for catalog in self._catalogs:
+            catalog.close()
+
+    def act(self, event: Event) -> None:
+        tables = self.chance.sample(TABLES, self.chance.choice((1, 2, 2, 3)))
+        event.serializable = self.serializable
+        event.effects = tuple(self.workload.effects(event.name, self.chance, tables, DEEDS))
+        compacted = self.chance.choice(TABLES) if self.chance.random() < 0.05 and not self.serializable else None
+        catalog = self.chance.choice(self._catalogs)
+        transaction: MultiTableTransaction | None = None
+        try:
+            for attempt in catalog.retrying(
+                attempts=4, message=event.name, isolation="serializable" if self.serializable else "snapshot"
+            ):
+                with attempt as transaction:
+                    self._change(event, transaction, compacted)
+        except (RetryableConflict, CatalogUnavailable, CatalogUnreachable):
+            event.outcome = "rejected"
+        except CommitUnknown:
+            if self.chance.random() < 0.8:
+                self._resend(event, transaction)
+        else:
+            self._committed(event, transaction)
+
+    def _change(self, event: Event, tx: MultiTableTransaction, compacted: str | None) -> None:
+        event.read_at = tx.catalog_version
+        if self.serializable:
+            read = {*event.tables, self.chance.choice(TABLES)}
+            event.reads = {table: tx.table(table).version for table in read}
+        for effect in event.effects:
+            self._apply(event, tx, effect)
+        if compacted is not None:
+            tx.compact(compacted)
+
+    def _apply(self, event: Event, tx: MultiTableTransaction, effect: Effect) -> None:
+        where, table = f"key = '{effect.key}'", effect.table
+        if effect.deed == "delete":
+            tx.delete(table, where)
+        elif effect.deed == "insert" and self.chance.random() < 0.7:
+            tx.append(table, arrow_rows([(effect.key, event.name, 0)]))
+        elif effect.deed == "insert":
+            tx.merge(table, arrow_rows([(effect.key, event.name, 0)]), on="key")
+        elif self.chance.random() < 0.5:
+            tx.update(table, {"n": "n + 1", "tx": f"'{event.name}'"}, where=where)
+        else:
+            found = tx.table(table).to_table(columns=["n"], filter=where)["n"].to_pylist()
+            n = max(found)  # the checker sees a counter that is there twice
+            tx.merge(table, arrow_rows([(effect.key, event.name, n + 1)]), on="key")
+
+    def _resend(self, event: Event, tx: MultiTableTransaction) -> None:
+        """Until there is an answer; a refusal is none, since the first request may still be applied."""
+        for _ in range(3):
+            try:
+                tx.resend()
+            except (CommitUnknown, CatalogUnreachable):
+                continue
+            except CommitRejected:
+                return
+            self._committed(event, tx)
+            return
+
+    def _committed(self, event: Event, tx: MultiTableTransaction) -> None:
+        event.outcome = "committed"
+        event.catalog_version = tx.result.catalog_version
+        event.versions = {table.id[-1]: table.version for table in tx.result.tables if table.id[-1] in event.tables}
+
+
+class SerializableClient(OwnClient):
+    """The same under serializable isolation: each transaction reads a table more than it writes."""
+
+    serializable = True
+
+
+class HttpClient(Client):
+    """Row routes and batches over plain HTTP. Each request has a key, and is repeated under it."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._servers = [httpx.Client(base_url=url, timeout=60) for url in self.urls]
+
+    def close(self) -> None:
+        for server in self._servers:
+            server.close()
+
+    def act(self, event: Event) -> None:
+        table = self.chance.choice(TABLES)
+        kind = self.chance.choice(("insert", "merge", "update", "delete", "batch", "batch"))
+        if kind == "batch":
+            self._batch(event)
+            return
+        deed: Deed = {"update": "increment", "delete": "delete"}.get(kind, "insert")  # type: ignore[assignment]
+        event.effects = tuple(self.workload.effects(event.name, self.chance, [table], [deed]))
+        if not event.effects:
+            event.outcome = "rejected"
+            return
+        key = event.effects[0].key
+        route = f"/v1/table/{NAMESPACE}${table}"
+        match kind:
+            case "insert":
+                answer = self._rows(event, f"{route}/insert?mode=append", [key])
+            case "merge":
+                answer = self._rows(event, f"{route}/merge_insert?on=key&when_not_matched_insert_all=true", [key])
+            case "update":
+                updates = [["n", "n + 1"], ["tx", f"'{event.name}'"]]
+                answer = self._decide(event, f"{route}/update", {"predicate": f"key = '{key}'", "updates": updates})
+            case _:
+                answer = self._decide(event, f"{route}/delete", {"predicate": f"key = '{key}'"})
+        if answer is not None:
+            event.versions = {table: answer["version"]}
+
+    def _batch(self, event: Event) -> None:
+        """Rows of two tables, staged and then committed together."""
+        tables = self.chance.sample(TABLES, 2)
+        effects = self.workload.effects(event.name, self.chance, tables, ["insert"])
+        operations: list[Any] = []
+        for effect in effects:
+            staged = Event(event.name, self.name)
+            answer = self._rows(staged, f"/v1/table/{NAMESPACE}${effect.table}/stage?mode=append", [effect.key])
+            if answer is None:
+                event.outcome = "rejected"  # nothing of it is in a batch
+                return
+            operations += answer["operations"]
+        event.effects = tuple(effects)
+        self._decide(event, "/v1/table/batch-commit", {"operations": operations}, key=f"key of {event.name}")
+
+    def _rows(self, event: Event, path: str, keys: Sequence[str], key: str | None = None) -> Any:
+        body = stream(arrow_rows([(each, event.name, 0) for each in keys]))
+        return self._decide(event, path, body, key=key)
+
+    def _decide(self, event: Event, path: str, body: object, *, key: str | None = None) -> Any:
+        """Send a request until there is a verdict, if a key makes that safe; the body of a success."""
+        doubtful = False
+        for _ in range(PATIENCE if key is not None else 1):
+            try:
+                answer = self._send(path, body, key)
+            except httpx.ConnectError:
+                time.sleep(0.1)
+                continue
+            except httpx.TransportError:
+                doubtful = True
+                continue
+            if answer.status_code == 200:
+                event.outcome = "committed"
+                event.catalog_version = int(answer.headers["x-lance-catalog-version"])
+                if key is not None and self.chance.random() < 0.4:
+                    self._repeat(path, body, key)
+                return answer.json()
+            error = answer.json()
+            if (answer.status_code, error["code"]) == (409, 14):
+                event.outcome = "unknown" if doubtful else "rejected"
+                return None
+            if error["code"] not in {17, 21}:
+                raise Unexpected(f"{path}: {answer.status_code} {answer.text}")
+            doubtful |= error["code"] == 17 and "nothing was done" not in error["error"]
+            time.sleep(0.1)
+        event.outcome = "unknown" if doubtful else "rejected"
+        return None
+
+    def _repeat(self, path: str, body: object, key: str) -> None:
+        """Send what was answered once more, to any server: it must change nothing."""
+        try:
+            self._send(path, body, key)
+        except httpx.TransportError:
+            return
+
+    def _send(self, path: str, body: object, key: str | None) -> httpx.Response:
+        server = self.chance.choice(self._servers)
+        headers = {} if key is None else {"idempotency-key": key}
+        if isinstance(body, bytes):
+            return server.post(path, content=body, headers={**ARROW, **headers})
+        return server.post(path, json=body, headers=headers)
+
+
+class StockClient(Client):
+    """pylance as it is, through its namespace client."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._namespaces = [RestNamespace(uri=url) for url in self.urls]
+
+    def act(self, event: Event) -> None:
+        table = self.chance.choice(TABLES)
+        deed: Deed = self.chance.choice(DEEDS)
+        place = {"namespace_client": self.chance.choice(self._namespaces), "table_id": [NAMESPACE, table]}
+        event.effects = tuple(self.workload.effects(event.name, self.chance, [table], [deed]))
+        if not event.effects:
+            event.outcome = "rejected"
+            return
+        where = f"key = '{event.effects[0].key}'"
+        with StockOutcome(event):
+            if deed == "insert":
+                rows = arrow_rows([(event.effects[0].key, event.name, 0)])
+                dataset = lance.write_dataset(rows, mode="append", **place)
+            else:
+                dataset = lance.dataset(**place)
+                if deed == "delete":
+                    dataset.delete(where)
+                else:
+                    dataset.update({"n": "n + 1", "tx": f"'{event.name}'"}, where=where)
+            event.versions = {table: dataset.version}
+
+
+class PathClient(Client):
+    """pylance as it is, on the directories of the tables. It only appends."""
+
+    pause = 1.0
+    locations: Mapping[str, str]
+
+    def act(self, event: Event) -> None:
+        table = self.chance.choice(TABLES)
+        event.by_path = True
+        event.effects = tuple(self.workload.effects(event.name, self.chance, [table], ["insert"]))
+        with StockOutcome(event):
+            rows = arrow_rows([(event.effects[0].key, event.name, 0)])
+            event.versions = {table: lance.write_dataset(rows, self.locations[table], mode="append").version}
+
+
+class Reader(Client):
+    """Reads all tables at one catalog version, and the newest version of one table, over HTTP and by pylance."""
+
+    pause = 0.3
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._catalogs = [Catalog.connect(url, namespace=[NAMESPACE]) for url in self.urls]
+        self._servers = [httpx.Client(base_url=url, timeout=60) for url in self.urls]
+        self._namespaces = [RestNamespace(uri=url) for url in self.urls]
+
+    def close(self) -> None:
+        for each in (*self._catalogs, *self._servers):
+            each.close()
+
+    def act(self, event: Event) -> None:
+        server, table = self.chance.randrange(len(self.urls)), self.chance.choice(TABLES)
+        self.chance.choice([self._read_all, self._query, self._open])(event, server, table)
+        event.outcome = "committed"
+
+    def _read_all(self, event: Event, server: int, _: str) -> None:
+        try:
+            with self._catalogs[server].begin() as tx:
+                readers = {table: tx.table(table) for table in TABLES}
+                event.rows = {table: rows_of(reader.to_table()) for table, reader in readers.items()}
+                event.reads = {table: reader.version for table, reader in readers.items()}
+                event.read_at = tx.catalog_version
+        except CatalogUnreachable:
+            event.rows = {}
+
+    def _query(self, event: Event, server: int, table: str) -> None:
+        try:
+            route = f"/v1/table/{NAMESPACE}${table}/query"
+            answer = self._servers[server].post(route, json={"vector": {}, "k": 100_000})
+        except httpx.TransportError:
+            return
+        if answer.status_code == 503:
+            return
+        if answer.status_code != 200:
+            raise Unexpected(f"query: {answer.status_code} {answer.text}")
+        event.rows = {table: rows_of(pa.ipc.open_file(answer.content).read_all())}
+        event.read_at = int(answer.headers["x-lance-catalog-version"])
+
+    def _open(self, event: Event, server: int, table: str) -> None:
+        asked = Event("", "")
+        with StockOutcome(asked):
+            dataset = lance.dataset(namespace_client=self._namespaces[server], table_id=[NAMESPACE, table])
+            event.rows = {table: rows_of(dataset.to_table())}
+            event.reads = {table: dataset.version}
+            event.at_heads = True
+
+
+class StockOutcome:
+    """Tells the outcome of a call of pylance by the text of its error, which is all that it gives."""
+
+    TEXTS: ClassVar[Mapping[str, Outcome]] = {
+        "commit conflict": "rejected",
+        "not built on version": "rejected",
+        "Failed to execute request": "unknown",
+        "is unknown": "unknown",
+    }
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if error is None:
+            self._event.outcome = "committed"
+            return True
+        told = [outcome for text, outcome in self.TEXTS.items() if text in str(error)]
+        if not isinstance(error, (OSError, RuntimeError, ValueError, LanceNamespaceError)) or not told:
+            return False
+        self._event.outcome = told[0]
+        return True

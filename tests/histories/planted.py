@@ -1,0 +1,109 @@
+"""Defects to plant in a server, before it starts: what the checker must see."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyroaring import BitMap
+
+from lance_core.commit import prepare
+from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.committing import committer
+from namespace_server.directory.model.calls import Call
+from namespace_server.directory.model.operations import CommitTransaction
+from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.directory.planning import planner, table_versions
+from namespace_server.directory.reading.response_cache import Answer
+
+
+def lose() -> None:
+    """Every sixth flip is left out, and its batches are answered as if it had been made."""
+    made = committer.Committer._prepare
+    flips = iter(range(1, 1_000_000))
+    committer.Committer._prepare = lambda self, attempt: made(self, attempt) if next(flips) % 6 else None
+
+
+def tear() -> None:
+    """A batch of several tables is committed as two, one after the other."""
+    commit = DirectoryNamespace.commit
+
+    def torn(self: DirectoryNamespace, calls: Sequence[Call]) -> list[Any]:
+        return [answer for call in calls for answer in commit_one(self, call)]
+
+    def commit_one(namespace: DirectoryNamespace, call: Call) -> list[Any]:
+        first, rest = call.batch.operations[:1], call.batch.operations[1:]
+        if call.operation != "batch_commit_tables" or not rest:
+            return commit(namespace, [call])
+        [one] = commit(namespace, [replace(call, batch=replace(call.batch, operations=first))])
+        if not isinstance(one, Answer):
+            return [one]
+        other_batch = replace(call.batch, operations=rest, uuid=str(uuid.uuid4()), idempotency_key=None)
+        [other] = commit(namespace, [replace(call, batch=other_batch)])
+        if not isinstance(other, Answer):
+            return [other]
+        body = {**other.body, "results": [*one.body["results"], *other.body["results"]]}
+        return [Answer(body, other.catalog_version)]
+
+    DirectoryNamespace.commit = torn
+
+
+def double() -> None:
+    """No batch is known again: neither by its idempotency key nor by the uuids of its transactions."""
+    planner.replay_committed = lambda *_: None
+    committer.replay_committed = lambda *_: None
+    prepared = DirectoryNamespace.prepare
+
+    def anew(self: DirectoryNamespace, *arguments: Any, **options: Any) -> Call:
+        call = prepared(self, *arguments, **options)
+        for operation in call.batch.operations:
+            if isinstance(operation, CommitTransaction):
+                operation.transaction.uuid = str(uuid.uuid4())
+        return call
+
+    DirectoryNamespace.prepare = anew
+
+
+def revive() -> None:
+    """A rebase over other deletions in the same fragment forgets them."""
+    rebase = prepare.rebase_deletions
+
+    def forgetful(operation: Any, head: Any, ours: Mapping[int, BitMap], theirs: Mapping[int, BitMap]) -> Any:
+        return rebase(operation, head, ours, dict.fromkeys(theirs, BitMap()))
+
+    prepare.rebase_deletions = forgetful
+
+
+def lag() -> None:
+    """Reads are answered from a snapshot that is up to a second old."""
+    ask = Catalog.snapshot
+    kept: dict[Catalog, tuple[float, Any]] = {}
+
+    def old(self: Catalog, at: int | None = None) -> Any:
+        if at is not None:
+            return ask(self, at)
+        taken, snapshot = kept.get(self, (0.0, None))
+        if snapshot is None or time.monotonic() - taken > 1:
+            kept[self] = time.monotonic(), ask(self)
+        return kept[self][1]
+
+    Catalog.snapshot = old
+
+
+def skew() -> None:
+    """What a batch asserts is not looked at."""
+    table_versions.assert_version = lambda *_: {}
+
+
+DEFECTS: dict[str, Callable[[], None]] = {
+    "lost": lose,
+    "torn": tear,
+    "doubled": double,
+    "revived": revive,
+    "stale": lag,
+    "skewed": skew,
+}
+"""By the kind of anomaly that each leads to."""
