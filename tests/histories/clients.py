@@ -108,7 +108,7 @@ class OwnClient(Client):
             self._committed(event, transaction)
 
     def _change(self, event: Event, tx: MultiTableTransaction, compacted: str | None) -> None:
-        event.read_at = tx.catalog_version
+        event.read_at, event.reads = tx.catalog_version, {}
         if self.serializable:
             read = {*event.tables, self.chance.choice(TABLES)}
             event.reads = {table: tx.table(table).version for table in read}

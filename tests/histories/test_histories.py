@@ -42,4 +42,5 @@ def test_the_checker_sees_a_planted_defect(
     seed = f"planted {defect}"
     report = run(seed, tmp_path, factory, seconds=30, enough=60, kinds=kinds, servers=1, faults=False, defect=defect)
     assert defect in {anomaly.kind for anomaly in report.anomalies}, report
-    assert not report.recorder.failures, report
+    if defect != "revived":  # a later commit on the damaged table may be refused, which no client expects
+        assert not report.recorder.failures, report
