@@ -87,8 +87,9 @@ class TableDeclaration:
 class TransactionCommit:
     """Operation of a batch: commit a Lance transaction, rebased onto the head by the catalog.
 
-    With `stable_row_ids` the rows of a first version keep their ids. `location` is the expected URI of the table: a
-    table that was dropped and created again has another one. `manifest_sha256` is the SHA-256 of the manifest that the
+    With `stable_row_ids` the rows of a first version keep their ids; `data_storage_version` is the format of its data
+    files, if it has none that tell. `location` is the expected URI of the table: a table that was dropped and created
+    again has another one. `manifest_sha256` is the SHA-256 of the manifest that the
     transaction was computed on.
     """
 
@@ -96,6 +97,7 @@ class TransactionCommit:
     transaction: pb.Transaction
     branch: str | None = None
     stable_row_ids: bool = False
+    data_storage_version: str | None = None
     location: str | None = None
     manifest_sha256: str | None = None
 
@@ -140,11 +142,13 @@ def operation_json(operation: BatchOperation) -> Json:
             if properties:
                 declare["properties"] = dict(properties)
             return {"declare_table": declare}
-        case TransactionCommit(table_id, transaction, branch, stable_row_ids, location, manifest):
+        case TransactionCommit(table_id, transaction, branch, stable_row_ids, data_format, location, manifest):
             encoded = base64.b64encode(transaction.SerializeToString()).decode()
             commit: Json = {"id": list(table_id), "transaction": encoded}
             if stable_row_ids:
                 commit["stable_row_ids"] = True
+            if data_format is not None:
+                commit["data_storage_version"] = data_format
             return {"commit_transaction": commit | _read(branch, location, manifest)}
         case VersionAssertion(table_id, version, branch, location, manifest):
             asserted: Json = {"id": list(table_id), "version": version}

@@ -90,18 +90,25 @@ def take_step(
     source: ManifestFile | None = None,
     guard: str | None = None,
     stable_row_ids: bool = False,
+    data_storage_version: str | None = None,
 ) -> Step:
     """An operation on a version, which is applied as the catalog does without concurrent commits.
 
     `before` reads the version with the number `read_version` (None for 0). `source` is the version that a Restore
-    restores. `stable_row_ids` is for a first version.
+    restores. `stable_row_ids` and `data_storage_version` are for a first version.
     """
     transaction = transaction_message(operation, read_version, message)
 
     def apply(found: ManifestFile | None, transaction: pb.Transaction) -> ManifestFile:
         number = read_version + 1
         built = apply_transaction(
-            found, transaction, version=number, now_ns=now_ns, stable_row_ids=stable_row_ids, source=source
+            found,
+            transaction,
+            version=number,
+            now_ns=now_ns,
+            stable_row_ids=stable_row_ids,
+            data_storage_version=data_storage_version,
+            source=source,
         )
         data = encode_manifest_file(built.manifest, transaction, built.indices)
         return parse_manifest_file(data, expected_version=number)

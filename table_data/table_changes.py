@@ -77,6 +77,8 @@ class TableChanges:
         self.was_read = False
         self.stable_row_ids = False
         """Whether rows keep their ids. Used for the first version of a table only."""
+        self.new_data_version: str | None = None
+        """The format of the data files of a first version that has none. Used for it only."""
         self.guard: str | None = None
         """The reason why the batch asserts the table's version, None if it does not. Set when the batch is composed."""
         self.options = options
@@ -249,6 +251,7 @@ class TableChanges:
             source=source,
             guard=guard,
             stable_row_ids=self.stable_row_ids,
+            data_storage_version=self.new_data_version,
         )
         if self._checked:
             _ = step.after
@@ -329,6 +332,7 @@ class TableChanges:
             transaction,
             self.state.branch,
             self.stable_row_ids,
+            self.new_data_version,
             self.state.uri,
             self.manifest_sha256 if on_base else None,
         )

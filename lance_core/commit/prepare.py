@@ -70,11 +70,13 @@ class FirstVersion:
     Attributes:
         branch: The branch that begins; None for main.
         stable_row_ids: Whether the new table has stable row ids.
+        data_storage_version: The format of its data files; None for that of the files it begins with.
         cloned: The version that a Clone copies.
     """
 
     branch: str | None = None
     stable_row_ids: bool = False
+    data_storage_version: str | None = None
     cloned: ManifestFile | None = None
 
 
@@ -153,6 +155,7 @@ def prepare_commit(
         now_ns=now_ns,
         branch=first.branch,
         stable_row_ids=first.stable_row_ids,
+        data_storage_version=first.data_storage_version,
         source=source,
     )
     data, file = build_manifest_file(built.manifest, transaction, built.indices)

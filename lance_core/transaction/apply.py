@@ -95,6 +95,7 @@ def apply_transaction(
     now_ns: int,
     branch: str | None = None,
     stable_row_ids: bool = False,
+    data_storage_version: str | None = None,
     source: ManifestFile | None = None,
 ) -> NextVersion:
     """Build the next version from the head and a transaction that was judged and rebased up to the head.
@@ -108,6 +109,7 @@ def apply_transaction(
         now_ns: The commit time in nanoseconds since the epoch. The timestamp is later than the head's in any case.
         branch: The branch of a first version; None for main.
         stable_row_ids: Whether a new table has stable row ids.
+        data_storage_version: The format of the data files of a new table; None for that of the files it begins with.
         source: The version that a Restore goes back to or a Clone copies.
 
     Returns:
@@ -128,7 +130,8 @@ def apply_transaction(
         manifest, indices = clone_manifest(operation, source, branch)
         _clear_what_belongs_to_one_version(manifest)
     elif head is None:
-        manifest, indices = _begin_table(transaction, operation, branch, stable_row_ids), None
+        begun = _begin_table(transaction, operation, branch, stable_row_ids, data_storage_version)
+        manifest, indices = begun, None
     else:
         check_continuable(head.outline, head.facts)
         origin = _restored(head, operation, source) if isinstance(operation, Restore) else head
@@ -166,7 +169,11 @@ def apply_transaction(
 
 
 def _begin_table(
-    transaction: pb.Transaction, operation: Operation, branch: str | None, stable_row_ids: bool
+    transaction: pb.Transaction,
+    operation: Operation,
+    branch: str | None,
+    stable_row_ids: bool,
+    data_storage_version: str | None,
 ) -> pb.Manifest:
     if not isinstance(operation, Overwrite):
         name = transaction.WhichOneof("operation")
@@ -176,6 +183,8 @@ def _begin_table(
         manifest.branch = branch
     if stable_row_ids:
         manifest.reader_feature_flags = manifest.writer_feature_flags = Feature.STABLE_ROW_IDS
+    if data_storage_version is not None:
+        manifest.data_format.file_format, manifest.data_format.version = "lance", data_storage_version
     return manifest
 
 
@@ -294,6 +303,9 @@ def _overwrite(manifest: AnyManifest, operation: Overwrite, *, first: bool) -> N
     }
     if len(versions) > 1:
         raise InvalidTransaction(f"overwrite with data files of format versions {sorted(versions)}: expected one")
+    begun = manifest.data_format.version if first else ""
+    if begun and versions - {begun}:
+        raise InvalidTransaction(f"overwrite with data files of format version {min(versions)}: expected {begun}")
     if versions or not manifest.data_format.version:
         version = versions.pop() if versions else DEFAULT_FILE_FORMAT
         manifest.data_format.CopyFrom(pb.Manifest.DataStorageFormat(file_format="lance", version=version))

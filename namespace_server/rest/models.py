@@ -188,6 +188,7 @@ class CommitTransactionRequest(BaseModel):
     transaction: StrictStr
     branch: StrictStr | None = None
     stable_row_ids: StrictBool | None = None
+    data_storage_version: StrictStr | None = None
     location: StrictStr | None = None
     manifest_sha256: StrictStr | None = None
 

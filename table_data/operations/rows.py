@@ -44,6 +44,8 @@ def replace_rows(changes: TableChanges, body: ArrowBody, call: str, data_version
         exists=changes.has_version,
     )
     body.check()
+    if data_version is not None and not operation.fragments:
+        changes.new_data_version = staging.data_format(data_version)
     changes.take(call, operation, message=None)
     return sum(fragment.physical_rows for fragment in operation.fragments)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -91,6 +92,12 @@ def stage_table(
         return_transaction=True,
     ).operation
     return overwrite_operation(stored, written.fragments, written_fields(written.new_schema))
+
+
+def data_format(name: str) -> str:
+    """The number of a version of the data format, which pylance also calls `stable` or `next`. Writes no file."""
+    empty = pa.schema([pa.field("x", pa.int8())]).empty_table()
+    return str(lance.write_dataset(empty, f"memory://{uuid.uuid4()}", data_storage_version=name).data_storage_version)
 
 
 def stage_delete(

@@ -170,6 +170,40 @@ def test_options_of_new_tables(servers: TwoServers, name: str) -> None:
     assert opened(servers, name).has_stable_row_ids
 
 
+@pytest.mark.parametrize("rows", [ROWS, ROWS.slice(0, 0)], ids=["rows", "no rows"])
+@pytest.mark.parametrize("asked", ["2.0", "2.1", "2.2", "stable"])
+def test_the_data_format_of_new_tables(
+    servers: TwoServers, name: str, tmp_path: Path, rows: pa.Table, asked: str
+) -> None:
+    options = json.dumps({"new_table_data_storage_version": asked})
+    create(servers, name, rows, storage_options=options).raise_for_status()
+    expected = lance.write_dataset(rows, tmp_path / "t", data_storage_version=asked).data_storage_version
+    assert opened(servers, name).data_storage_version == expected
+    path = f"/v1/table/w${name}/insert"
+    servers.ours.post(path, content=stream(MORE), headers=ARROW).raise_for_status()
+    stock = lance.write_dataset(MORE, describe(servers, name)["location"], mode="append")
+    assert stock.data_storage_version == expected
+    files = {(f.file_major_version, f.file_minor_version) for t in stock.get_fragments() for f in t.data_files()}
+    assert files == {tuple(map(int, expected.split(".")))}
+    assert stock.to_table() == pa.concat_tables([rows, MORE, MORE])
+
+
+@pytest.mark.parametrize("asked", ["0.1", "legacy", "2.9", "new"])
+def test_a_data_format_that_is_refused(servers: TwoServers, name: str, asked: str) -> None:
+    options = json.dumps({"new_table_data_storage_version": asked})
+    answer = create(servers, name, ROWS.slice(0, 0), storage_options=options)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+
+
+def test_a_data_format_that_the_files_do_not_have(servers: TwoServers, name: str) -> None:
+    staged = servers.ours.post(f"/v1/table/w${name}/stage?mode=create", content=stream(ROWS), headers=ARROW)
+    operations = staged.json()["operations"]
+    operations[-1]["commit_transaction"]["data_storage_version"] = "2.0"
+    refused = servers.ours.post("/v1/table/batch-commit", json={"operations": operations})
+    assert (refused.status_code, refused.json()["code"]) == (400, 13)
+    assert "format version 2.2: expected 2.0" in refused.json()["error"]
+
+
 def test_rows_join_a_batch(servers: TwoServers, name: str) -> None:
     create(servers, f"{name}_old")
     staged = []

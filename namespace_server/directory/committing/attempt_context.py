@@ -54,6 +54,7 @@ class AttemptContext:
         basis: Basis,
         *,
         stable_row_ids: bool = False,
+        data_storage_version: str | None = None,
     ) -> PreparedCommit:
         """Build the next manifest on the head, anew at every attempt (P2). Raises the engine's conflicts."""
         read = basis.read if basis.concurrent else None
@@ -70,7 +71,12 @@ class AttemptContext:
             ),
             files,
             now_ns=time.time_ns(),
-            first=FirstVersion(branch, stable_row_ids, None if basis.cloned is None else self.manifest(basis.cloned)),
+            first=FirstVersion(
+                branch,
+                stable_row_ids,
+                data_storage_version,
+                None if basis.cloned is None else self.manifest(basis.cloned),
+            ),
         )
 
     def _load(self, table: TableEntry, branch: str | None, version: int, basis: Basis) -> ManifestFile:

@@ -126,8 +126,9 @@ class DeleteTableVersions:
 class CommitTransaction:
     """Commit a Lance transaction onto the head, rebased by us where the conflict rules allow.
 
-    `stable_row_ids` makes the first version of a table one whose rows keep their ids. The table must lie at `location`,
-    if that is given: another table of the same name does not. The version that the transaction read must have the
+    `stable_row_ids` makes the first version of a table one whose rows keep their ids, `data_storage_version` is the
+    format of its data files, if that of its first ones does not tell. The table must lie at `location`, if that is
+    given: another table of the same name does not. The version that the transaction read must have the
     manifest with `manifest_sha256`, if that is given: in a chain that was begun again another one has its number (P11).
     """
 
@@ -135,6 +136,7 @@ class CommitTransaction:
     branch: str | None
     transaction: pb.Transaction
     stable_row_ids: bool = False
+    data_storage_version: str | None = None
     location: str | None = None
     manifest_sha256: str | None = None
 

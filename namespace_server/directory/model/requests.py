@@ -49,6 +49,7 @@ Request = Mapping[str, Any]
 T = TypeVar("T")
 _MAX_DIGITS = len(str(MAX_INT64))
 _MAX_PAGE = 2**31 - 1
+_DATA_FORMATS = ("2.0", "2.1", "2.2", "2.3")
 _WALKS = frozenset({".", ".."})
 _OBJECTS = (dict, Mapping)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -332,6 +333,7 @@ def commit_transaction(request: Request, rules: RequestRules) -> CommitTransacti
         branch(request),
         transaction,
         flag(request, "stable_row_ids"),
+        _data_format(request),
         _expected_location(request, rules),
         _expected_manifest(request),
     )
@@ -399,6 +401,15 @@ def _expected_location(request: Request, rules: RequestRules) -> str | None:
     if key is None:
         raise InvalidInputError(f"location {shown(sent)} lies outside the catalog root")
     return unquote(key)
+
+
+def _data_format(request: Request) -> str | None:
+    sent = text(request, "data_storage_version")
+    if sent is not None and sent not in _DATA_FORMATS:
+        raise InvalidInputError(
+            f"data_storage_version: expected one of {', '.join(_DATA_FORMATS)}; found {shown(sent)}"
+        )
+    return sent
 
 
 def _expected_manifest(request: Request) -> str | None:

@@ -58,6 +58,7 @@ class PlanningContext(Protocol):
         basis: Basis,
         *,
         stable_row_ids: bool = False,
+        data_storage_version: str | None = None,
     ) -> PreparedCommit:
         """Build the next manifest on the head. Raises `CommitConflict`, `InvalidTransaction`, `NotFound`."""
 

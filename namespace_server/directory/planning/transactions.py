@@ -156,7 +156,12 @@ def _prepare(
     place = f"transaction {operation.transaction.uuid} on {chain_name(operation)}"
     try:
         return builder.context.prepare(
-            operation.transaction, table, operation.branch, basis, stable_row_ids=operation.stable_row_ids
+            operation.transaction,
+            table,
+            operation.branch,
+            basis,
+            stable_row_ids=operation.stable_row_ids,
+            data_storage_version=operation.data_storage_version,
         )
     except NotFound as error:
         raise _conflict(builder, index, operation, f"{error} is no longer readable; redo the operation") from error

@@ -37,6 +37,7 @@ from .catalog_version import CatalogVersion
 from .commit_table_operation import CommitTableOperation
 from .commit_table_result import CommitTableResult
 from .commit_transaction_request import CommitTransactionRequest
+from .commit_transaction_request_data_storage_version import CommitTransactionRequestDataStorageVersion
 from .commit_transaction_response import CommitTransactionResponse
 from .context import Context
 from .count_table_rows_request import CountTableRowsRequest
@@ -197,6 +198,7 @@ __all__ = (
     "CommitTableOperation",
     "CommitTableResult",
     "CommitTransactionRequest",
+    "CommitTransactionRequestDataStorageVersion",
     "CommitTransactionResponse",
     "Context",
     "CountTableRowsRequest",

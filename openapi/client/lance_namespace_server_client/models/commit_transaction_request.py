@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..models.commit_transaction_request_data_storage_version import CommitTransactionRequestDataStorageVersion
 from ..types import UNSET, Unset
 
 T = TypeVar("T", bound="CommitTransactionRequest")
@@ -23,6 +24,8 @@ class CommitTransactionRequest:
             branch (str | Unset):
             location (str | Unset): Where the table must be; another table of the same name is elsewhere.
             stable_row_ids (bool | Unset): For the first version of a table; its rows keep their ids when they move.
+            data_storage_version (CommitTransactionRequestDataStorageVersion | Unset): For the first version of a table, the
+                format of its data files. Needed for one that begins without files.
             manifest_sha256 (str | Unset): SHA-256 of the manifest of the version that the transaction read, 64 lower-case
                 hexadecimal digits. Another version of that
                 number, of a branch that was made again for instance, is a conflict (code 14).
@@ -33,6 +36,7 @@ class CommitTransactionRequest:
     branch: str | Unset = UNSET
     location: str | Unset = UNSET
     stable_row_ids: bool | Unset = UNSET
+    data_storage_version: CommitTransactionRequestDataStorageVersion | Unset = UNSET
     manifest_sha256: str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -46,6 +50,10 @@ class CommitTransactionRequest:
         location = self.location
 
         stable_row_ids = self.stable_row_ids
+
+        data_storage_version: str | Unset = UNSET
+        if not isinstance(self.data_storage_version, Unset):
+            data_storage_version = self.data_storage_version.value
 
         manifest_sha256 = self.manifest_sha256
 
@@ -63,6 +71,8 @@ class CommitTransactionRequest:
             field_dict["location"] = location
         if stable_row_ids is not UNSET:
             field_dict["stable_row_ids"] = stable_row_ids
+        if data_storage_version is not UNSET:
+            field_dict["data_storage_version"] = data_storage_version
         if manifest_sha256 is not UNSET:
             field_dict["manifest_sha256"] = manifest_sha256
 
@@ -81,6 +91,13 @@ class CommitTransactionRequest:
 
         stable_row_ids = d.pop("stable_row_ids", UNSET)
 
+        _data_storage_version = d.pop("data_storage_version", UNSET)
+        data_storage_version: CommitTransactionRequestDataStorageVersion | Unset
+        if isinstance(_data_storage_version, Unset):
+            data_storage_version = UNSET
+        else:
+            data_storage_version = CommitTransactionRequestDataStorageVersion(_data_storage_version)
+
         manifest_sha256 = d.pop("manifest_sha256", UNSET)
 
         commit_transaction_request = cls(
@@ -89,6 +106,7 @@ class CommitTransactionRequest:
             branch=branch,
             location=location,
             stable_row_ids=stable_row_ids,
+            data_storage_version=data_storage_version,
             manifest_sha256=manifest_sha256,
         )
 
