@@ -5,6 +5,7 @@ blocks            `lance_transaction`: a transaction of several statements as a 
 process           the Python process beside the driver, which Java starts
 service           operations that Java calls
 statements        what each kind of statement does
+access            `Access`: the catalog as statements use it
 sessions          the open transaction of a session, and its statements
 tables            tables as Java holds them
 transactions      `SqlTransaction`: statements on one snapshot, taken back one by one

@@ -64,7 +64,7 @@ class ServerRequests:
         return list(self._pages("GET", f"/v1/namespace/{_id(namespace)}/table/list", "tables"))
 
     def drop_table(self, path: Path) -> None:
-        """Remove a table from the catalog; its files are removed later. Raises `NoSuchTable`."""
+        """Remove a table from the catalog. Its files stay in storage. Raises `NoSuchTable`."""
         self._send("POST", f"/v1/table/{_id(path)}/drop")
 
     def rename_table(self, path: Path, target: Path) -> None:

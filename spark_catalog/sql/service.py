@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from namespace_client.http import CatalogServer
 from namespace_client.staged_transaction import Isolation
+from spark_catalog.sql.access import Access
 from spark_catalog.sql.catalog_requests import ServerRequests, check_names
 from spark_catalog.sql.errors import InvalidStatement, NoSuchNamespace, NoSuchTable, TransactionLost, Unsupported
-from spark_catalog.sql.sessions import Session, Sessions, Statement, discard
+from spark_catalog.sql.sessions import Session, Sessions, discard
 from spark_catalog.sql.statements import (
     alterations,
     changelogs,
@@ -43,15 +43,14 @@ class CatalogService:
         self, uri: str, *, token: str | None, isolation: Isolation, storage_options: Mapping[str, str]
     ) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        self.server = CatalogServer(uri, headers=headers)
-        self.requests = ServerRequests(uri, headers=headers)
-        self.sessions = Sessions(self.server, isolation, storage_options)
-        self.versions = Versions(self.server.table, storage_options)
+        server = CatalogServer(uri, headers=headers)
+        self.access = Access(server, ServerRequests(uri, headers=headers), Versions(server.table, storage_options))
+        self.sessions = Sessions(server, isolation, storage_options)
 
     def close(self) -> None:
         """Close the connections."""
-        self.server.close()
-        self.requests.close()
+        self.access.server.close()
+        self.access.requests.close()
 
     def call(self, operation: str, arguments: Json) -> Any:
         """Run an operation. Raises `InvalidStatement` for an unknown one, and what the operation raises."""
@@ -80,19 +79,19 @@ class CatalogService:
 
     def list_namespaces(self, _session: Session, _statement: str | None, namespace: list[str]) -> list[str]:
         """Names of the child namespaces."""
-        return self.requests.namespaces(tuple(namespace))
+        return self.access.requests.namespaces(tuple(namespace))
 
     def namespace_exists(self, _session: Session, _statement: str | None, namespace: list[str]) -> bool:
         """Whether the namespace exists."""
         try:
-            self.requests.namespace(tuple(namespace))
+            self.access.requests.namespace(tuple(namespace))
         except NoSuchNamespace:
             return False
         return True
 
     def describe_namespace(self, _session: Session, _statement: str | None, namespace: list[str]) -> dict[str, str]:
         """Properties of a namespace."""
-        return self.requests.namespace(tuple(namespace))
+        return self.access.requests.namespace(tuple(namespace))
 
     def create_namespace(
         self, session: Session, _statement: str | None, namespace: list[str], properties: Mapping[str, str]
@@ -102,19 +101,19 @@ class CatalogService:
         kept = {key: value for key, value in properties.items() if key != "owner"}
         if "location" in kept:
             raise Unsupported(f"CREATE NAMESPACE {'.'.join(namespace)}: LOCATION: a namespace has no location")
-        self.requests.create_namespace(tuple(namespace), kept)
+        self.access.requests.create_namespace(tuple(namespace), kept)
 
     def drop_namespace(self, session: Session, _statement: str | None, namespace: list[str], cascade: bool) -> bool:
         """Drop a namespace."""
         self.sessions.refuse_inside(session, f"DROP NAMESPACE {'.'.join(namespace)}")
-        self.requests.drop_namespace(tuple(namespace), cascade=cascade)
+        self.access.requests.drop_namespace(tuple(namespace), cascade=cascade)
         return True
 
     # -- tables
 
     def list_tables(self, session: Session, statement: str | None, namespace: list[str]) -> list[str]:
         """Names of the tables of a namespace, with those that the open transaction creates."""
-        names = set(self.requests.tables(tuple(namespace)))
+        names = set(self.access.requests.tables(tuple(namespace)))
         transaction = transaction_of(session, statement)
         if transaction is not None:
             names |= set(transaction.new_names(tuple(namespace)))
@@ -145,14 +144,14 @@ class CatalogService:
         path = tuple(table)
         transaction = transaction_of(session, statement)
         if version is not None or timestamp is not None:
-            return travel.load(self, transaction, path, version, timestamp)
+            return travel.load(self.access, transaction, path, version, timestamp)
         found = self._load(transaction, path, catalog_version)
         if found is not None:
             return found
         if path[-1].lower() in metadata_tables.NAMES and len(path) > 2:
             parent = self._load(transaction, path[:-1], catalog_version)
             if parent is not None:
-                return metadata_tables.load(self, transaction, parent, path[-1].lower())
+                return metadata_tables.load(self.access, transaction, parent, path[-1].lower())
         raise NoSuchTable(f"{DELIMITER.join(path)}: no such table")
 
     def _load(self, transaction: SqlTransaction | None, path: TableId, at: int | None) -> Json | None:
@@ -161,22 +160,22 @@ class CatalogService:
         if transaction is not None:
             changes = transaction.find(path)
             return None if changes is None else describe_changes(transaction, changes)
-        head = self.server.state().version if at is None else at
-        state = self.server.table(path, at=head) if head else None
+        head = self.access.server.state().version if at is None else at
+        state = self.access.server.table(path, at=head) if head else None
         if state is None:
             return None
         if state.version is None:
             raise InvalidStatement(f"{DELIMITER.join(path)} is declared and has no version yet")
-        self.versions.remember(state)
-        file = self.versions.manifest(state)
+        self.access.versions.remember(state)
+        file = self.access.versions.manifest(state)
         return describe(state, file, at=head, steps=0, properties=state.properties)
 
     def drop_table(self, session: Session, _statement: str | None, table: list[str], purge: bool = False) -> bool:
-        """Drop a table; the server removes its files later, at once counts for the name only."""
+        """Drop a table. Its files stay in storage."""
         name = ".".join(table)
         self.sessions.refuse_inside(session, f"DROP TABLE {name}{' PURGE' if purge else ''}")
         try:
-            self.requests.drop_table(tuple(table))
+            self.access.requests.drop_table(tuple(table))
         except NoSuchTable:
             return False
         return True
@@ -184,7 +183,7 @@ class CatalogService:
     def rename_table(self, session: Session, _statement: str | None, table: list[str], target: list[str]) -> None:
         """Rename a table."""
         self.sessions.refuse_inside(session, f"ALTER TABLE {'.'.join(table)} RENAME")
-        self.requests.rename_table(tuple(table), tuple(target))
+        self.access.requests.rename_table(tuple(table), tuple(target))
 
     # -- statements and what they stage
 
@@ -207,30 +206,16 @@ class CatalogService:
         if found is not None:
             self.sessions.abort_statement(session, found)
 
-    @contextmanager
-    def writing(self, session: Session, statement: str | None, *, at: int | None = None) -> Iterator[Statement]:
-        """The statement of a call. A call without one is a statement of its own, which the block commits."""
-        if statement is not None:
-            yield self.sessions.statement(session, statement)
-            return
-        own = self.sessions.begin_alone(session, at=at)
-        try:
-            yield own
-        except BaseException:
-            self.sessions.abort_statement(session, own)
-            raise
-        self.sessions.commit_statement(session, own)
-
     def plan_scan(self, session: Session, statement: str | None, ref: Json, **arguments: Any) -> Json:
         """Function, partitions and size of a scan."""
         transaction = self._note_read(session, statement, ref)
-        return scanning.plan_scan(self.versions, transaction, ref=ref, **arguments)
+        return scanning.plan_scan(self.access.versions, transaction, ref=ref, **arguments)
 
     def count_rows(self, session: Session, statement: str | None, table: list[str], ref: Json) -> int:
         """Number of rows of a version."""
         del table
         transaction = self._note_read(session, statement, ref)
-        return scanning.count_rows(self.versions, transaction, ref)
+        return scanning.count_rows(self.access.versions, transaction, ref)
 
     def load_changes(
         self,
@@ -245,16 +230,16 @@ class CatalogService:
         transaction = transaction_of(session, statement)
         if transaction is not None:
             catalog_version = transaction.catalog_version
-        head = self.server.state().version if catalog_version is None else catalog_version
+        head = self.access.server.state().version if catalog_version is None else catalog_version
         bounds = map(changelogs.Bound.parse, (start, end))
-        return changelogs.load(self, transaction, tuple(table), head, *bounds)
+        return changelogs.load(self.access, transaction, tuple(table), head, *bounds)
 
     def plan_changes(self, session: Session, statement: str | None, table: list[str], ref: Json, schema: Json) -> Json:
         """Function, partitions and size of a scan of changes. One up to the newest version reads the table."""
         del table
         if ref["is_open"]:
             self._note_read(session, statement, {**ref, "version": ref["to"]})
-        return changelogs.plan(self.versions, ref, schema)
+        return changelogs.plan(self.access.versions, ref, schema)
 
     def _note_read(self, session: Session, statement: str | None, ref: Json) -> SqlTransaction | None:
         """Record a read. Spark registers the scans of some writing queries only, so all that are planned count."""
@@ -270,11 +255,11 @@ class CatalogService:
 
     def plan_write(self, session: Session, statement: str | None, **arguments: Any) -> Json:
         """Function of the tasks of a write."""
-        return writing.plan_write(self.versions, transaction_of(session, statement), **arguments)
+        return writing.plan_write(self.access.versions, transaction_of(session, statement), **arguments)
 
     def stage_rows(self, session: Session, statement: str | None, ref: Json, **arguments: Any) -> None:
         """Stage what the tasks of a write reported."""
-        with self.writing(session, statement, at=ref["at"] or None) as running:
+        with self.sessions.writing(session, statement, at=ref["at"] or None) as running:
             writing.stage_rows(running, self._storage_options(ref), ref=ref, **arguments)
 
     def discard_rows(self, session: Session, statement: str | None, ref: Json, **arguments: Any) -> None:
@@ -283,18 +268,18 @@ class CatalogService:
         discard(writing.reported_files(ref, arguments["reports"], self._storage_options(ref)))
 
     def _storage_options(self, ref: Json) -> Mapping[str, str]:
-        return self.versions.storage_options(tuple(ref["table"]), ref["uri"])
+        return self.access.versions.storage_options(tuple(ref["table"]), ref["uri"])
 
     def delete(self, session: Session, statement: str | None, table: list[str], ref: Json, where: str) -> None:
         """Delete the rows that match a filter of Lance."""
         del ref
-        with self.writing(session, statement) as running:
+        with self.sessions.writing(session, statement) as running:
             writing.delete(running, tuple(table), where)
 
     def create_table(self, session: Session, statement: str | None, table: list[str], **arguments: Any) -> None:
         """Create a table without rows."""
         self._require_parent(tuple(table))
-        with self.writing(session, statement) as running:
+        with self.sessions.writing(session, statement) as running:
             creation.create_table(running, tuple(table), **arguments)
 
     def stage_table(
@@ -315,11 +300,11 @@ class CatalogService:
 
     def _require_parent(self, table: TableId) -> None:
         """Without this check the catalog would refuse the batch, after the rows were written."""
-        self.requests.namespace(table[:-1])
+        self.access.requests.namespace(table[:-1])
 
     def alter_table(self, session: Session, statement: str | None, table: list[str], changes: list[Json]) -> None:
         """Change columns, properties and comments, in one batch."""
-        with self.writing(session, statement) as running:
+        with self.sessions.writing(session, statement) as running:
             alterations.alter(running, tuple(table), changes)
 
     # -- procedures
@@ -330,11 +315,11 @@ class CatalogService:
 
     def call_procedure(self, session: Session, _statement: str | None, procedure: str, values: Json) -> Json:
         """Run a procedure."""
-        return procedures.call(self, session, procedure, values)
+        return procedures.call(self.access, self.sessions, session, procedure, values)
 
 
 _OPERATIONS: Mapping[str, Operation] = {
     name: method
     for name, method in inspect.getmembers(CatalogService, inspect.isfunction)
-    if not name.startswith("_") and name not in {"call", "close", "in_transaction", "writing"}
+    if not name.startswith("_") and name not in {"call", "close", "in_transaction"}
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from namespace_client.errors import CommitUnknown
@@ -145,6 +146,20 @@ class Sessions:
                 discard(statement.transaction.roll_back(statement.savepoint))
             else:
                 discard(statement.transaction.files)
+
+    @contextmanager
+    def writing(self, session: Session, statement: str | None, *, at: int | None = None) -> Iterator[Statement]:
+        """The statement of a call. A call without one is a statement of its own, which the block commits."""
+        if statement is not None:
+            yield self.statement(session, statement)
+            return
+        own = self.begin_alone(session, at=at)
+        try:
+            yield own
+        except BaseException:
+            self.abort_statement(session, own)
+            raise
+        self.commit_statement(session, own)
 
     # -- transactions of several statements
 

@@ -83,16 +83,6 @@ class SqlTransaction(StagedTransaction):
         self.files: list[StagedFiles] = []
         self._properties: dict[TableId, ChangedProperties] = {}
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether a commit would send a batch."""
-        return bool(self._properties) or any(changes.steps for changes in self._tables.values())
-
-    @property
-    def changed_tables(self) -> dict[str, tuple[str, ...]]:
-        """The calls of every changed table by its name, for messages."""
-        return {changes.name: changes.calls for changes in self._tables.values() if changes.steps}
-
     def find(self, table: TableId) -> TableChanges | None:
         """The table as of the begin, with the changes of this transaction. None if there is none."""
         return self._find(table, None)

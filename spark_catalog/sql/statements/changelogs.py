@@ -9,7 +9,7 @@ import base64
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -27,15 +27,13 @@ from spark_catalog.change_feed.change_rows import (
 )
 from spark_catalog.change_feed.changes import changes_between
 from spark_catalog.change_feed.policy import ChangePolicy
+from spark_catalog.sql.access import Access
 from spark_catalog.sql.errors import InvalidStatement, NoSuchTable
 from spark_catalog.sql.schemas import parse_schema
 from spark_catalog.sql.tables import STABLE_ROW_IDS, Versions, describe, resolve
 from spark_catalog.sql.transactions import SqlTransaction
 from spark_catalog.tables.types import arrow_schema, row_width
 from table_data.batch_operations import DELIMITER, Json, TableId, TableState
-
-if TYPE_CHECKING:
-    from spark_catalog.sql.service import CatalogService
 
 _ALL: Final = ChangePolicy("rows", "rows", "rows", has_images=True)
 _CATALOG: Final = "catalog:"
@@ -71,7 +69,7 @@ class Bound:
 
 
 def load(
-    service: CatalogService,
+    access: Access,
     transaction: SqlTransaction | None,
     path: TableId,
     head: int,
@@ -81,7 +79,7 @@ def load(
     """The changes of a range as Java gets them: their columns, and a reference for `plan`.
 
     Args:
-        service: The catalog.
+        access: The catalog.
         transaction: Transaction of the statement. Its own changes are not part of the range.
         path: Path of the table.
         head: Catalog version that the table is looked up in.
@@ -95,12 +93,12 @@ def load(
             ids. (Spark replaces the message of an unsupported operation here.)
     """
     name = DELIMITER.join(path)
-    state = _state(service, transaction, path, head)
+    state = _state(access, transaction, path, head)
     if state is None:
         raise NoSuchTable(f"{name}: no such table at catalog version {head}")
     if state.version is None:
         raise InvalidStatement(f"{name}: expected a published version, found none: its first one is not committed")
-    reader = _Range(service, state, name, head)
+    reader = _Range(access, state, name, head)
     known = 0 if start is None else reader.known(start)
     last = state.version if end is None else reader.last(end)
     if known > last or last > state.version:
@@ -109,7 +107,7 @@ def load(
             f"or later, at version {state.version} at most"
         )
     state = state.at(max(last, 1))
-    file = service.versions.manifest(state)
+    file = access.versions.manifest(state)
     described = describe(state, file, at=head, steps=0, properties=state.properties, read_only=True)
     if not described["stable_row_ids"]:
         raise InvalidStatement(
@@ -164,7 +162,7 @@ def _function(shown: StructType) -> bytes:
 class _Range:
     """Versions of the table of `state` that bounds name, looked up at catalog version `head`."""
 
-    service: CatalogService
+    access: Access
     state: TableState
     name: str
     head: int
@@ -188,7 +186,7 @@ class _Range:
     def _number(self, version: str) -> int:
         if version.isdigit() and int(version) > 0:
             return int(version)
-        tag = self.service.requests.tags(self.state.id).get(version)
+        tag = self.access.requests.tags(self.state.id).get(version)
         if tag is None or tag.get("branch") not in (None, "main"):
             raise InvalidStatement(
                 f"{self.name}: version {version!r}: expected a number from 1, a tag of main, or catalog: and a "
@@ -201,7 +199,7 @@ class _Range:
         if not number.isdigit() or not 0 < int(number) <= self.head:
             raise InvalidStatement(f"{self.name}: catalog version {number}: expected a number from 1 to {self.head}")
         at = int(number) - is_before
-        found = self.service.server.table(self.state.id, at=at) if at else None
+        found = self.access.server.table(self.state.id, at=at) if at else None
         if found is None or found.version is None:
             return 0
         if found.uri != self.state.uri:
@@ -213,7 +211,7 @@ class _Range:
 
     def _at_time(self, timestamp: int, *, is_before: bool) -> int:
         """The newest version that was committed at a time or earlier, with `is_before` earlier only."""
-        listed = self.service.requests.versions(self.state.id, at=self.head)
+        listed = self.access.requests.versions(self.state.id, at=self.head)
         for version in listed:
             committed = int(version["timestamp_millis"]) * _MICROSECONDS
             if committed < timestamp or (committed == timestamp and not is_before):
@@ -221,12 +219,12 @@ class _Range:
         return int(listed[-1]["version"]) - 1
 
 
-def _state(service: CatalogService, transaction: SqlTransaction | None, path: TableId, head: int) -> TableState | None:
+def _state(access: Access, transaction: SqlTransaction | None, path: TableId, head: int) -> TableState | None:
     if transaction is not None:
         return transaction.require(path).state
-    state = service.server.table(path, at=head) if head else None
+    state = access.server.table(path, at=head) if head else None
     if state is not None:
-        service.versions.remember(state)
+        access.versions.remember(state)
     return state
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from spark_catalog.sql.access import Access
 from spark_catalog.sql.tables import resolve
 from spark_catalog.sql.transactions import SqlTransaction
 from spark_catalog.tables.row_counts import rows_in
 from table_data.batch_operations import Json, TableId
-
-if TYPE_CHECKING:
-    from spark_catalog.sql.service import CatalogService
 
 NAMES = frozenset({"history", "versions", "tags", "branches", "fragments"})
 
@@ -29,33 +27,33 @@ _SCHEMAS = {
 }  # fmt: skip
 
 
-def load(service: CatalogService, transaction: SqlTransaction | None, table: Json, name: str) -> Json:
+def load(access: Access, transaction: SqlTransaction | None, table: Json, name: str) -> Json:
     """The rows of a metadata table of a table that was loaded. `tags` and `branches` are those of now."""
     ref = table["ref"]
     path: TableId = tuple(ref["table"])
     rows: Iterator[list[Any]]
     if name == "fragments":
-        rows = _fragments(service, transaction, ref)
+        rows = _fragments(access, transaction, ref)
     elif name == "tags":
-        rows = ([tag, found["version"], found.get("branch")] for tag, found in service.requests.tags(path).items())
+        rows = ([tag, found["version"], found.get("branch")] for tag, found in access.requests.tags(path).items())
     elif name == "branches":
         rows = (
             [branch, found.get("parentBranch"), found.get("parentVersion")]
-            for branch, found in service.requests.branches(path).items()
+            for branch, found in access.requests.branches(path).items()
         )
     elif transaction is not None and transaction.require(path).new:
         rows = iter(())
     elif name == "versions":
-        rows = ([found["version"], _time(found)] for found in service.requests.versions(path, at=ref["at"]))
+        rows = ([found["version"], _time(found)] for found in access.requests.versions(path, at=ref["at"]))
     else:
-        rows = _history(service, path, ref["at"])
+        rows = _history(access, path, ref["at"])
     schema = StructType([StructField(column, kind) for column, kind in _SCHEMAS[name]])
     return {"schema": schema.jsonValue(), "rows": list(rows)}
 
 
-def _history(service: CatalogService, path: TableId, at: int) -> Iterator[list[Any]]:
-    for version in service.requests.versions(path, at=at):
-        made = service.requests.transaction(path, int(version["version"]))
+def _history(access: Access, path: TableId, at: int) -> Iterator[list[Any]]:
+    for version in access.requests.versions(path, at=at):
+        made = access.requests.transaction(path, int(version["version"]))
         read = made.get("read_version")
         yield [
             version["version"],
@@ -67,8 +65,8 @@ def _history(service: CatalogService, path: TableId, at: int) -> Iterator[list[A
         ]
 
 
-def _fragments(service: CatalogService, transaction: SqlTransaction | None, ref: Json) -> Iterator[list[Any]]:
-    _, file = resolve(service.versions, transaction, ref)
+def _fragments(access: Access, transaction: SqlTransaction | None, ref: Json) -> Iterator[list[Any]]:
+    _, file = resolve(access.versions, transaction, ref)
     for fragment in file.manifest.fragments:
         deleted = int(fragment.deletion_file.num_deleted_rows) if fragment.HasField("deletion_file") else 0
         stored = sum(int(data.file_size_bytes) for data in fragment.files)

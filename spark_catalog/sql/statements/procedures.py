@@ -5,19 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from lance_core.compaction import CompactionOptions
 from namespace_client.results import TransactionResult
+from spark_catalog.sql.access import Access
 from spark_catalog.sql.catalog_requests import check_names
 from spark_catalog.sql.errors import InvalidStatement
-from spark_catalog.sql.sessions import Session
+from spark_catalog.sql.sessions import Session, Sessions
 from table_data.batch_operations import Json, TableId
-
-if TYPE_CHECKING:
-    from spark_catalog.sql.service import CatalogService
 
 Kind = Literal["string", "long", "boolean"]
 Row = list[Any]
@@ -44,7 +42,7 @@ class Procedure:
     description: str
     parameters: tuple[Parameter, ...]
     columns: tuple[tuple[str, Kind], ...]
-    run: Callable[[CatalogService, Session, Json], Sequence[Row]]
+    run: Callable[[Access, Sessions, Session, Json], Sequence[Row]]
     changes_rows: bool = False
     """Whether the rows of the table may be others afterwards."""
 
@@ -64,12 +62,12 @@ def descriptions() -> list[Json]:
     ]
 
 
-def call(service: CatalogService, session: Session, name: str, values: Json) -> Json:
+def call(access: Access, sessions: Sessions, session: Session, name: str, values: Json) -> Json:
     """Run a procedure. Raises `InvalidStatement` for an unknown one."""
     procedure = _PROCEDURES.get(name)
     if procedure is None:
         raise InvalidStatement(f"no procedure {name!r}: expected one of {', '.join(_PROCEDURES)}")
-    rows = procedure.run(service, session, values)
+    rows = procedure.run(access, sessions, session, values)
     schema = StructType([StructField(column, _TYPES[kind]) for column, kind in procedure.columns])
     changed = [list(table_path(values["table"]))] if procedure.changes_rows else []
     return {"schema": schema.jsonValue(), "rows": [list(row) for row in rows], "changed": changed}
@@ -100,16 +98,16 @@ def table_path(text: str) -> TableId:
 # -- transactions
 
 
-def _begin(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+def _begin(_access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
     isolation = values["isolation"]
     if isolation not in ("snapshot", "serializable"):
         raise InvalidStatement(f"isolation {isolation!r}: expected snapshot or serializable")
-    begun = service.sessions.begin(session, isolation, values["message"])
+    begun = sessions.begin(session, isolation, values["message"])
     return [[begun.catalog_version, isolation]]
 
 
-def _commit(service: CatalogService, session: Session, _values: Json) -> Sequence[Row]:
-    result: TransactionResult = service.sessions.commit(session)
+def _commit(_access: Access, sessions: Sessions, session: Session, _values: Json) -> Sequence[Row]:
+    result: TransactionResult = sessions.commit(session)
     if not result.tables:
         return [[result.transaction_id, result.catalog_version, None, None, False]]
     return [
@@ -118,83 +116,83 @@ def _commit(service: CatalogService, session: Session, _values: Json) -> Sequenc
     ]
 
 
-def _rollback(service: CatalogService, session: Session, _values: Json) -> Sequence[Row]:
-    service.sessions.rollback(session)
+def _rollback(_access: Access, sessions: Sessions, session: Session, _values: Json) -> Sequence[Row]:
+    sessions.rollback(session)
     return []
 
 
 # -- tables
 
 
-def _compact(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+def _compact(_access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
     path = table_path(values["table"])
     options = None
     if values["target_rows_per_fragment"] is not None:
         options = CompactionOptions(target_rows_per_fragment=values["target_rows_per_fragment"])
-    with service.writing(session, None) as statement:
+    with sessions.writing(session, None) as statement:
         changes = statement.transaction.require(path)
         changes.require_head()
         done = changes.compact(options, message=None)
     return [[done.removed_fragments, done.added_fragments] if done is not None else [0, 0]]
 
 
-def _rollback_to_version(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+def _rollback_to_version(_access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
     path = table_path(values["table"])
-    with service.writing(session, None) as statement:
+    with sessions.writing(session, None) as statement:
         changes = statement.transaction.require(path)
         before = changes.require_head().version
         changes.restore(values["version"], message=None)
     return [[before, values["version"]]]
 
 
-def _cleanup(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+def _cleanup(access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
     """Versions with a tag, and those that a branch begins at, stay."""
     path = table_path(values["table"])
-    service.sessions.refuse_inside(session, "cleanup")
+    sessions.refuse_inside(session, "cleanup")
     keep, hours = values["retain_last"], values["older_than_hours"]
     if keep < 1 or hours < 0:
         raise InvalidStatement(f"cleanup of {values['table']}: expected retain_last >= 1 and older_than_hours >= 0")
-    listed = service.requests.versions(path)
-    named = {int(tag["version"]) for tag in service.requests.tags(path).values() if tag.get("branch") in (None, "main")}
-    named |= {int(branch["parentVersion"]) for branch in service.requests.branches(path).values()}
+    listed = access.requests.versions(path)
+    named = {int(tag["version"]) for tag in access.requests.tags(path).values() if tag.get("branch") in (None, "main")}
+    named |= {int(branch["parentVersion"]) for branch in access.requests.branches(path).values()}
     newest = time.time() * 1000 - hours * _HOUR
     old = [int(found["version"]) for found in listed[keep:] if int(found["timestamp_millis"]) <= newest]
     removed = sorted(set(old) - named)
     if removed:
-        service.requests.delete_versions(path, removed)
+        access.requests.delete_versions(path, removed)
     return [[len(removed)]]
 
 
-def _create_tag(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
+def _create_tag(access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
     path = table_path(values["table"])
-    service.sessions.refuse_inside(session, "create_tag")
+    sessions.refuse_inside(session, "create_tag")
     version = values["version"]
     if version is None:
-        state = service.server.table(path)
+        state = access.server.table(path)
         version = None if state is None else state.version
     body = {"tag": values["tag"], "version": version}
-    service.requests.change_reference(path, "tags/create", body)
+    access.requests.change_reference(path, "tags/create", body)
     return [[values["tag"], version]]
 
 
-def _drop_tag(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
-    service.sessions.refuse_inside(session, "drop_tag")
-    service.requests.change_reference(table_path(values["table"]), "tags/delete", {"tag": values["tag"]})
+def _drop_tag(access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
+    sessions.refuse_inside(session, "drop_tag")
+    access.requests.change_reference(table_path(values["table"]), "tags/delete", {"tag": values["tag"]})
     return []
 
 
-def _create_branch(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
-    service.sessions.refuse_inside(session, "create_branch")
+def _create_branch(access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
+    sessions.refuse_inside(session, "create_branch")
     body: Json = {"name": values["branch"]}
     if values["version"] is not None:
         body["from_version"] = values["version"]
-    service.requests.change_reference(table_path(values["table"]), "branches/create", body)
+    access.requests.change_reference(table_path(values["table"]), "branches/create", body)
     return [[values["branch"]]]
 
 
-def _drop_branch(service: CatalogService, session: Session, values: Json) -> Sequence[Row]:
-    service.sessions.refuse_inside(session, "drop_branch")
-    service.requests.change_reference(table_path(values["table"]), "branches/delete", {"name": values["branch"]})
+def _drop_branch(access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
+    sessions.refuse_inside(session, "drop_branch")
+    access.requests.change_reference(table_path(values["table"]), "branches/delete", {"name": values["branch"]})
     return []
 
 

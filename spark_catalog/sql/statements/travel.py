@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from lance_core.format.naming import MAIN_BRANCH
 from namespace_client.errors import CommitRejected
 from namespace_client.wire import BRANCH_NOT_FOUND, TABLE_VERSION_NOT_FOUND
+from spark_catalog.sql.access import Access
 from spark_catalog.sql.errors import InvalidStatement, NoSuchTable
 from spark_catalog.sql.tables import describe
 from spark_catalog.sql.transactions import SqlTransaction
 from table_data.batch_operations import DELIMITER, Json, TableId, TableState
-
-if TYPE_CHECKING:
-    from spark_catalog.sql.service import CatalogService
 
 _CATALOG = re.compile(r"catalog:(\d+)")
 _MICROSECONDS = 1000
 
 
 def load(
-    service: CatalogService,
+    access: Access,
     transaction: SqlTransaction | None,
     path: TableId,
     version: str | None,
@@ -30,7 +27,7 @@ def load(
     """A table at an earlier version.
 
     Args:
-        service: The catalog.
+        access: The catalog.
         transaction: Transaction of the statement, for the catalog version at which the table is looked up.
         path: Path of the table.
         version: A number, `catalog:` and a catalog version, or the name of a tag or a branch.
@@ -43,37 +40,35 @@ def load(
         NoSuchTable: There is no such table at that catalog version.
         InvalidStatement: There is no such version.
     """
-    head = service.server.state().version if transaction is None else transaction.catalog_version
+    head = access.server.state().version if transaction is None else transaction.catalog_version
     name = DELIMITER.join(path)
     of_catalog = None if version is None else _CATALOG.fullmatch(version)
     if of_catalog is not None:
         wanted = int(of_catalog[1])
         if not 0 < wanted <= head:
             raise InvalidStatement(f"{name}: catalog version {wanted}: expected at most {head}")
-        return _described(service, _table(service, path, wanted), wanted)
+        return _described(access, _table(access, path, wanted), wanted)
     if timestamp is not None:
-        number = _at_time(service, path, head, timestamp)
-        return _described(service, _table(service, path, head, number), head)
+        number = _at_time(access, path, head, timestamp)
+        return _described(access, _table(access, path, head, number), head)
     assert version is not None
     if version.isdigit():
-        return _described(service, _table(service, path, head, int(version)), head)
-    tag = service.requests.tags(path).get(version)
+        return _described(access, _table(access, path, head, int(version)), head)
+    tag = access.requests.tags(path).get(version)
     if tag is not None:
-        tagged = _table(service, path, head, int(tag["version"]), tag.get("branch"))
-        return _described(service, tagged, head)
-    if version in service.requests.branches(path):
-        return _described(service, _table(service, path, head, branch=version), head)
+        tagged = _table(access, path, head, int(tag["version"]), tag.get("branch"))
+        return _described(access, tagged, head)
+    if version in access.requests.branches(path):
+        return _described(access, _table(access, path, head, branch=version), head)
     raise InvalidStatement(
         f"{name}: version {version!r}: expected a number, a tag, a branch, or catalog: and a catalog version"
     )
 
 
-def _table(
-    service: CatalogService, path: TableId, at: int, version: int | None = None, branch: str | None = None
-) -> TableState:
+def _table(access: Access, path: TableId, at: int, version: int | None = None, branch: str | None = None) -> TableState:
     name = DELIMITER.join(path)
     try:
-        state = service.server.table(path, at=at, branch=None if branch == MAIN_BRANCH else branch, version=version)
+        state = access.server.table(path, at=at, branch=None if branch == MAIN_BRANCH else branch, version=version)
     except CommitRejected as error:
         if error.code not in {TABLE_VERSION_NOT_FOUND, BRANCH_NOT_FOUND}:
             raise
@@ -87,8 +82,8 @@ def _table(
     return state
 
 
-def _at_time(service: CatalogService, path: TableId, head: int, timestamp: int) -> int:
-    listed = service.requests.versions(path, at=head)
+def _at_time(access: Access, path: TableId, head: int, timestamp: int) -> int:
+    listed = access.requests.versions(path, at=head)
     for version in listed:
         if int(version["timestamp_millis"]) * _MICROSECONDS <= timestamp:
             return int(version["version"])
@@ -98,9 +93,9 @@ def _at_time(service: CatalogService, path: TableId, head: int, timestamp: int) 
     )
 
 
-def _described(service: CatalogService, state: TableState, at: int) -> Json:
+def _described(access: Access, state: TableState, at: int) -> Json:
     try:
-        file = service.versions.manifest(state)
+        file = access.versions.manifest(state)
     except (OSError, ValueError, LookupError, CommitRejected) as error:
         raise InvalidStatement(f"{DELIMITER.join(state.id)}: version {state.version}: {error}") from error
     return describe(state, file, at=at, steps=0, properties=state.properties, read_only=True)

@@ -1,0 +1,24 @@
+"""`Access`: the catalog as statements use it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from namespace_client.http import CatalogServer
+from spark_catalog.sql.catalog_requests import ServerRequests
+from spark_catalog.sql.tables import Versions
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Connections to the catalog, and what is known of its tables.
+
+    Attributes:
+        server: Tables and their versions.
+        requests: Namespaces, lists, tags, branches and history.
+        versions: Manifests of published versions, and storage options of tables.
+    """
+
+    server: CatalogServer
+    requests: ServerRequests
+    versions: Versions
