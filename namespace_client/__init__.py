@@ -9,6 +9,7 @@ staging             data files, deletion files and indices, written through pyla
 descriptions        uncommitted results of pylance as operations of the engine
 reading, merging    readers, and the clauses of a merge
 results, errors     results and exceptions
+error_codes         error codes of the specification
 access              reads and the batch request, over any backend
 http, in_process    the two backends: a server, or a catalog in this process
 wire                request and response types

@@ -9,16 +9,9 @@ from typing import Protocol, Self
 
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential
 
+from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnavailable, CatalogUnreachable, CommitRejected, CommitUnknown
-from namespace_client.wire import (
-    BRANCH_NOT_FOUND,
-    TABLE_NOT_FOUND,
-    CatalogHead,
-    CatalogPins,
-    CommittedBatch,
-    batch_request,
-    committed_batch,
-)
+from namespace_client.wire import CatalogHead, CatalogPins, CommittedBatch, batch_request, committed_batch
 from table_data.batch_operations import BatchOperation, Json, TableId, TableState, VersionIdentity
 
 _FIRST_PAUSE = 0.2
@@ -140,7 +133,7 @@ class CatalogAccess:
         try:
             table = self._backend.ask("describe_table", request, at=at)
         except CommitRejected as error:
-            if error.code == TABLE_NOT_FOUND:
+            if error.code == ErrorCode.TABLE_NOT_FOUND:
                 return None
             raise
         if not table.get("location"):
@@ -152,7 +145,9 @@ class CatalogAccess:
             newest = request | {"limit": 1, "descending": True}
             versions = self._backend.ask("list_table_versions", newest, at=at)["versions"]
         if branch is not None and not versions:
-            raise CommitRejected(f"{'$'.join(table_id)} has no branch {branch!r}", code=BRANCH_NOT_FOUND)
+            raise CommitRejected(
+                f"{'$'.join(table_id)} has no branch {branch!r}", code=ErrorCode.TABLE_BRANCH_NOT_FOUND
+            )
         head = int(versions[0]["version"]) if versions else None
         properties, storage_options = (dict(table.get(key) or {}) for key in ("properties", "storage_options"))
         identity = VersionIdentity.of(versions[0]) if versions else None

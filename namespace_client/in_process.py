@@ -9,8 +9,9 @@ from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import LanceCoreError
 from namespace_client.access import BatchCommitted, BatchRejected, BatchUnknown, Reply
+from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnreachable, CommitRejected
-from namespace_client.wire import INTERNAL, SERVICE_UNAVAILABLE, refused, says_nothing_was_done
+from namespace_client.wire import refused, says_nothing_was_done
 from table_data.batch_operations import Json
 
 
@@ -82,7 +83,9 @@ class InProcessBackend:
             return BatchUnknown(f"{type(error).__name__}: {error}")
         if not isinstance(answer, LanceNamespaceError):
             return BatchCommitted(answer.body, answer.catalog_version)
-        if int(answer.code) in {SERVICE_UNAVAILABLE, INTERNAL} and not says_nothing_was_done(str(answer)):
+        if int(answer.code) in {ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL} and not says_nothing_was_done(
+            str(answer)
+        ):
             detail = getattr(answer, "detail", None)
             return BatchUnknown(f"{answer} (code {int(answer.code)})", None if detail is None else str(detail))
         return BatchRejected(_refused(answer))

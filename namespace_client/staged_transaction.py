@@ -18,9 +18,10 @@ from lance_core.errors import LanceCoreError
 from lance_core.format.naming import MAIN_BRANCH, new_table_location
 from lance_core.transaction.operations import Operation
 from namespace_client.access import CatalogAccess
+from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CommitConflict, CommitRejected, InvalidCall
 from namespace_client.results import TableResult, TransactionResult
-from namespace_client.wire import BRANCH_NOT_FOUND, CatalogHead, CommittedBatch
+from namespace_client.wire import CatalogHead, CommittedBatch
 from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableState
 from table_data.table_changes import TableChanges
 
@@ -277,7 +278,7 @@ class StagedTransaction:
                 try:
                     state = self._access.table(table_id, at=begin.version, branch=branch)
                 except CommitRejected as error:
-                    if error.code != BRANCH_NOT_FOUND:
+                    if error.code != ErrorCode.TABLE_BRANCH_NOT_FOUND:
                         raise
                     raise InvalidCall(f"{DELIMITER.join(table_id)}: {error}") from error
             if state is None:

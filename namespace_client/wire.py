@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import (
     CatalogUnavailable,
     CommitRejected,
@@ -14,16 +15,19 @@ from namespace_client.errors import (
 )
 from table_data.batch_operations import BatchOperation, Json, TableId, TableState, TransactionCommit, operation_json
 
-TABLE_NOT_FOUND = 4
-TABLE_ALREADY_EXISTS = 5
-TABLE_VERSION_NOT_FOUND = 11
-CONCURRENT_MODIFICATION = 14
-THROTTLED = 21
-BRANCH_NOT_FOUND = 22
-SERVICE_UNAVAILABLE = 17
-INTERNAL = 18
-_CONFLICT_CODES = frozenset({2, 3, TABLE_ALREADY_EXISTS, 7, 9, CONCURRENT_MODIFICATION, 19, 23})
-_GONE_CODES = frozenset({TABLE_NOT_FOUND, BRANCH_NOT_FOUND})
+_CONFLICT_CODES = frozenset(
+    {
+        ErrorCode.NAMESPACE_ALREADY_EXISTS,
+        ErrorCode.NAMESPACE_NOT_EMPTY,
+        ErrorCode.TABLE_ALREADY_EXISTS,
+        ErrorCode.TABLE_INDEX_ALREADY_EXISTS,
+        ErrorCode.TABLE_TAG_ALREADY_EXISTS,
+        ErrorCode.CONCURRENT_MODIFICATION,
+        ErrorCode.INVALID_TABLE_STATE,
+        ErrorCode.TABLE_BRANCH_ALREADY_EXISTS,
+    }
+)
+_GONE_CODES = frozenset({ErrorCode.TABLE_NOT_FOUND, ErrorCode.TABLE_BRANCH_NOT_FOUND})
 _NOTHING_DONE = "nothing was done"
 
 
@@ -97,7 +101,7 @@ def refused(error: str, code: int, failures: Sequence[Json] = (), status: int | 
     """
     hints = "; ".join(str(failure["hint"]) for failure in failures if failure.get("hint"))
     text = f"{error} (code {code})" + (f": {hints}" if hints and hints not in error else "")
-    if code in {SERVICE_UNAVAILABLE, THROTTLED}:
+    if code in {ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING}:
         return CatalogUnavailable(text, code=code, failures=failures, status=status)
     if code not in _CONFLICT_CODES | _GONE_CODES:
         return CommitRejected(text, code=code, failures=failures, status=status)

@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CommitRejected
-from namespace_client.wire import TABLE_VERSION_NOT_FOUND
 from spark_catalog.change_feed.change_rows import CHANGE_COLUMNS, ChangedRows, divide, read_changed, whole_version
 from spark_catalog.change_feed.changes import changes_between, refuse_replaced
 from spark_catalog.change_feed.version_changes import ReadAt
@@ -100,7 +100,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         try:
             return self._head(end["catalog_version"], version)
         except CommitRejected as error:
-            if error.code != TABLE_VERSION_NOT_FOUND:
+            if error.code != ErrorCode.TABLE_VERSION_NOT_FOUND:
                 raise
             return {**end, "table_version": version, "committed_ms": None}  # `partitions` says that it is gone
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
+from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import (
     CatalogUnavailable,
     CatalogUnreachable,
@@ -22,12 +23,10 @@ from namespace_client.staged_transaction import Isolation
 
 _KIND = re.compile(r"\[(\w+)\] (.*)", re.DOTALL)
 _KEY = re.compile(r"Idempotency-Key ([^\s:]+)")
-_CONCURRENT_MODIFICATION = 14
-_UNAVAILABLE = 17
 _REJECTIONS: Mapping[str, tuple[type[CommitRejected], int | None]] = {
-    "RetryableConflict": (RetryableConflict, _CONCURRENT_MODIFICATION),
-    "IncompatibleConflict": (IncompatibleConflict, _CONCURRENT_MODIFICATION),
-    "CatalogUnavailable": (CatalogUnavailable, _UNAVAILABLE),
+    "RetryableConflict": (RetryableConflict, ErrorCode.CONCURRENT_MODIFICATION),
+    "IncompatibleConflict": (IncompatibleConflict, ErrorCode.CONCURRENT_MODIFICATION),
+    "CatalogUnavailable": (CatalogUnavailable, ErrorCode.SERVICE_UNAVAILABLE),
     "CommitRejected": (CommitRejected, None),
 }
 

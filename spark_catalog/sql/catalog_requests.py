@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import httpx
 
+from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnreachable, CommitRejected
 from spark_catalog.sql.errors import (
     InvalidStatement,
@@ -21,13 +22,12 @@ from table_data.batch_operations import DELIMITER, Json
 
 Path = tuple[str, ...]
 
-_VERSION_NOT_FOUND = 11
 _ERRORS: Mapping[int, type[Exception]] = {
-    1: NoSuchNamespace,
-    2: NamespaceExists,
-    3: NamespaceNotEmpty,
-    4: NoSuchTable,
-    5: TableExists,
+    ErrorCode.NAMESPACE_NOT_FOUND: NoSuchNamespace,
+    ErrorCode.NAMESPACE_ALREADY_EXISTS: NamespaceExists,
+    ErrorCode.NAMESPACE_NOT_EMPTY: NamespaceNotEmpty,
+    ErrorCode.TABLE_NOT_FOUND: NoSuchTable,
+    ErrorCode.TABLE_ALREADY_EXISTS: TableExists,
 }
 
 

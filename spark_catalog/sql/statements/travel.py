@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from lance_core.format.naming import MAIN_BRANCH
+from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CommitRejected
-from namespace_client.wire import BRANCH_NOT_FOUND, TABLE_VERSION_NOT_FOUND
 from spark_catalog.sql.access import Access
 from spark_catalog.sql.errors import InvalidStatement, NoSuchTable
 from spark_catalog.sql.tables import describe
@@ -70,7 +70,7 @@ def _table(access: Access, path: TableId, at: int, version: int | None = None, b
     try:
         state = access.server.table(path, at=at, branch=None if branch == MAIN_BRANCH else branch, version=version)
     except CommitRejected as error:
-        if error.code not in {TABLE_VERSION_NOT_FOUND, BRANCH_NOT_FOUND}:
+        if error.code not in {ErrorCode.TABLE_VERSION_NOT_FOUND, ErrorCode.TABLE_BRANCH_NOT_FOUND}:
             raise
         place = "" if branch is None else f" of branch {branch}"
         shown = "any version" if version is None else f"version {version}"
