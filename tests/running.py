@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,10 +14,10 @@ from namespace_server.serving import Server, ServingOptions
 
 
 @contextmanager
-def running(root: Path) -> Iterator[str]:
-    """The URL of a server on `root` without fsync, which ends with the block."""
+def running(root: Path, keys: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The URL of a server on `root` without fsync, which ends with the block. `keys` are those of its principals."""
     namespace = DirectoryNamespace(root=str(root), durability="none")
-    server = Server(create_app(namespace, Authenticator({})), ServingOptions(port=0))
+    server = Server(create_app(namespace, Authenticator(keys or {})), ServingOptions(port=0))
     started = threading.Event()
     thread = threading.Thread(target=server.run, args=(started.set,))
     thread.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from lance_namespace.errors import (
@@ -11,6 +12,7 @@ from lance_namespace.errors import (
     TableNotFoundError,
 )
 
+from namespace_server.data.asked import NOBODY, Asked, Caller, RowsDigest
 from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
 from namespace_server.data.port import Tables
 from table_data.batch_operations import DELIMITER, Json, TableState
@@ -29,7 +31,9 @@ class TableCreation(Generic[Rows]):
         self._tables = tables
         self._operations = operations
 
-    async def create(self, request: Json, rows: Rows) -> DataAnswer:
+    async def create(
+        self, request: Json, rows: Rows, digest: RowsDigest | None = None, *, caller: Caller = NOBODY
+    ) -> DataAnswer:
         """CreateTableRequest, with rows.
 
         A table that does not exist is declared in the batch that commits its first version: of all who create one
@@ -42,13 +46,18 @@ class TableCreation(Generic[Rows]):
             ConcurrentModificationError: another commit was in the way.
             InvalidInputError: properties for a table that was declared with its own, or an unknown mode.
         """
+        asked = Asked("create_table", request, caller, digest)
+        return await self._operations.once(asked, partial(self._create, asked, rows))
+
+    async def _create(self, asked: Asked, rows: Rows) -> DataAnswer:
+        request = asked.request
         with namespace_errors():
             mode = mode_of(request, _MODES)
         wanted = {name: value for name, value in request.items() if name in {"id", "properties"}}
         try:
             table, catalog_version = await self._tables.find_table(wanted)
         except TableNotFoundError:
-            return await self._create_new(request, mode, rows)
+            return await self._create_new(asked, mode, rows)
         name = DELIMITER.join(table.id)
         if table.version is None:
             if request.get("properties"):
@@ -58,22 +67,23 @@ class TableCreation(Generic[Rows]):
         elif mode == "create":
             raise TableAlreadyExistsError(f"Table already exists: {name}")
         elif mode == "exist_ok":
-            return DataAnswer(_existing(table), catalog_version)
-        answer = await self._operations.commit_once("create_table", request, table, rows, with_properties)
-        return _described(answer, table, request)
+            return await self._operations.keep_answer(asked, DataAnswer(_existing(table), catalog_version))
+        answer = _described(table, request)
+        return await self._operations.commit_once(asked, table, rows, with_properties, answer)
 
-    async def _create_new(self, request: Json, mode: str, rows: Rows) -> DataAnswer:
+    async def _create_new(self, asked: Asked, mode: str, rows: Rows) -> DataAnswer:
+        request = asked.request
         table, _ = await self._tables.new_table(request)
+        answer = _described(table, request)
         try:
-            answer = await self._operations.commit_once("create_table", request, table, rows, with_properties, new=True)
+            return await self._operations.commit_once(asked, table, rows, with_properties, answer, new=True)
         except TableAlreadyExistsError as error:  # created by another client meanwhile
             if mode == "create":
                 raise
             if mode == "overwrite":
                 name = DELIMITER.join(table.id)
                 raise ConcurrentModificationError(f"table {name} was created meanwhile; nothing was done") from error
-            return DataAnswer(*await _found(self._tables, request))
-        return _described(answer, table, request)
+            return await self._operations.keep_answer(asked, DataAnswer(*await _found(self._tables, request)))
 
 
 def with_properties(staged: Staged, table: TableState) -> list[Json]:
@@ -93,11 +103,6 @@ def _existing(table: TableState) -> Json:
     return {"location": table.uri, "version": table.version, "properties": dict(table.properties)}
 
 
-def _described(answer: DataAnswer, table: TableState, request: Json) -> DataAnswer:
-    body = {
-        "transaction_id": answer.body["transaction_id"],
-        "location": table.uri,
-        "version": answer.body["version"],
-        "properties": dict(request.get("properties") or (table.properties if table.version is None else {})),
-    }
-    return DataAnswer(body, answer.catalog_version)
+def _described(table: TableState, request: Json) -> Json:
+    properties = request.get("properties") or (table.properties if table.version is None else {})
+    return {"location": table.uri, "properties": dict(properties)}

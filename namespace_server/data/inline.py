@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from namespace_server.data.asked import Caller, ChangeRecord
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataAnswer, DataOperations
 from namespace_server.data.port import TableCatalog
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BatchCommit = Callable[[Json], tuple[Json, int]]
-"""Commits a BatchCommitTables request; its response and the catalog version."""
+BatchCommit = Callable[[Json, ChangeRecord], tuple[Json, int]]
+"""Commits a BatchCommitTables request; see `Tables.commit`."""
 
 
 class InlineChanges:
@@ -71,8 +72,14 @@ class _InlineTables:
     async def new_table(self, request: Json) -> tuple[TableState, int]:
         return self._catalog.new_table(request)
 
-    async def commit(self, request: Json) -> tuple[Json, int]:
-        return self._commit(request)
+    async def is_answered(self, caller: Caller) -> bool:
+        return self._catalog.is_answered(caller)
+
+    async def answered(self, record: ChangeRecord) -> tuple[Json, int] | None:
+        return self._catalog.answered(record)
+
+    async def commit(self, request: Json, record: ChangeRecord) -> tuple[Json, int]:
+        return self._commit(request, record)
 
 
 def _finished(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
@@ -16,6 +17,7 @@ from lance_namespace.errors import (
     from_error_code,
 )
 
+from namespace_server.data.asked import NOBODY, Asked, Caller, RowsDigest
 from namespace_server.data.port import ChangeUnderWay, Tables, Workforce
 from table_data.batch_operations import Json, TableState, VersionIdentity
 from table_data.errors import ClientError, VersionGone
@@ -63,8 +65,45 @@ class DataOperations(Generic[Rows]):
         self._tables = tables
         self._workforce = workforce
 
-    async def change(self, operation: str, request: Json, rows: Rows | None = None) -> DataAnswer:
+    async def change(
+        self,
+        operation: str,
+        request: Json,
+        rows: Rows | None = None,
+        digest: RowsDigest | None = None,
+        *,
+        caller: Caller = NOBODY,
+    ) -> DataAnswer:
         """Commit a change of a table, on its newest version. Raises the namespace errors of the operation."""
+        asked = Asked(operation, request, caller, digest)
+        return await self.once(asked, partial(self._change, asked, rows))
+
+    async def once(self, asked: Asked, work: Callable[[], Awaitable[DataAnswer]]) -> DataAnswer:
+        """Do the work of a change, unless it was committed before under its idempotency key: then answer that.
+
+        The flip decides the same again. Looking before the work saves it, and looking after an error finds a request
+        under the same key that was under way: what that one did may be what this one stumbled over.
+        """
+        if asked.caller.idempotency_key is None:
+            return await work()
+        if (answer := await self._answered(asked)) is not None:
+            return answer
+        try:
+            return await work()
+        except LanceNamespaceError:
+            if (answer := await self._answered(asked)) is not None:
+                return answer
+            raise
+
+    async def _answered(self, asked: Asked) -> DataAnswer | None:
+        """The answer of the same request before; its rows are read to their end only if the key is known."""
+        if not await self._tables.is_answered(asked.caller):
+            return None
+        answered = await self._tables.answered(await asked.record())
+        return None if answered is None else _again(asked, *answered)
+
+    async def _change(self, asked: Asked, rows: Rows | None) -> DataAnswer:
+        operation, request = asked.operation, asked.request
         newest = {name: value for name, value in request.items() if name != "version"}
         layout = operation == _INSERT
         table, catalog_version = await self._tables.find_table(newest, layout=layout)
@@ -80,10 +119,14 @@ class DataOperations(Generic[Rows]):
                         raise
                     continue
                 if not staged.operations:
-                    return DataAnswer({"version": table.version or 0, **staged.result}, catalog_version)
+                    unchanged = {"version": table.version or 0, **staged.result}
+                    return await self.keep_answer(asked, DataAnswer(unchanged, catalog_version))
                 try:
-                    answer, made = await self._commit(staged, message_of(request))
-                    await change.prepare(table.at(made["version"], VersionIdentity.of(made)))
+                    answer, made = await self._commit(list(staged.operations), asked, staged.result)
+                    if made is None:
+                        await change.discard()
+                    else:
+                        await change.prepare(table.at(made["version"], VersionIdentity.of(made)))
                     return answer
                 except LanceNamespaceError as error:
                     if is_verdict(error):
@@ -99,25 +142,35 @@ class DataOperations(Generic[Rows]):
         async with self._begin(operation, request, rows, new=new) as change:
             return await change.stage(table)
 
+    async def keep_answer(self, asked: Asked, answer: DataAnswer) -> DataAnswer:
+        """Record the answer of a change that found nothing to do, if it has an idempotency key."""
+        if asked.caller.idempotency_key is None:
+            return answer
+        kept, _ = await self._commit([], asked, answer.body)
+        return kept
+
     async def commit_once(
         self,
-        operation: str,
-        request: Json,
+        asked: Asked,
         table: TableState,
         rows: Rows,
         compose: Callable[[Staged, TableState], list[Json]],
+        answer: Json,
         *,
         new: bool = False,
     ) -> DataAnswer:
         """Stage a change of this state of a table and commit it with what `compose` makes of it.
 
-        A `new` table is declared in the same batch. Raises the namespace errors of the operation and of a batch.
+        It answers `answer`, with the version. A `new` table is declared in the same batch. Raises the namespace errors
+        of the operation and of a batch.
         """
-        async with self._begin(operation, request, rows, new=new) as change:
+        async with self._begin(asked.operation, asked.request, rows, new=new) as change:
             staged = await change.stage(table)
             try:
-                answer, _ = await self._commit(staged, message_of(request), compose(staged, table))
-                return answer
+                committed, made = await self._commit(compose(staged, table), asked, answer)
+                if made is None:
+                    await change.discard()
+                return committed
             except LanceNamespaceError as error:
                 if is_verdict(error):
                     await change.discard()
@@ -132,16 +185,27 @@ class DataOperations(Generic[Rows]):
             async with self._workforce.change(job, rows) as change:
                 yield change
 
-    async def _commit(
-        self, staged: Staged, message: str | None, operations: list[Json] | None = None
-    ) -> tuple[DataAnswer, Json]:
-        """The answer to a change, and the version that it was committed as."""
-        body, catalog_version = await self._tables.commit(batch_request(operations or list(staged.operations), message))
-        *_, made = (
+    async def _commit(self, operations: list[Json], asked: Asked, answer: Json) -> tuple[DataAnswer, Json | None]:
+        """The answer to a change, and the version that it was committed as.
+
+        None where it changed nothing, or was committed under its idempotency key before: then nothing of these
+        operations is.
+        """
+        request = batch_request(operations, message_of(asked.request))
+        body, catalog_version = await self._tables.commit(request, await asked.record(answer))
+        if "answer" in body:
+            return _again(asked, body, catalog_version), None
+        versions = [
             result["commit_transaction"]["version"] for result in body["results"] if "commit_transaction" in result
-        )
-        answer = {"transaction_id": body["transaction_id"], "version": made["version"], **staged.result}
-        return DataAnswer(answer, catalog_version), made
+        ]
+        made: Json | None = versions[-1] if versions else None
+        number = {} if made is None else {"version": made["version"]}
+        return DataAnswer({"transaction_id": body["transaction_id"], **number, **answer}, catalog_version), made
+
+
+def _again(asked: Asked, body: Json, catalog_version: int) -> DataAnswer:
+    """The answer to a change that was committed before."""
+    return DataAnswer({"transaction_id": body["transaction_id"], **asked.answer(body["answer"])}, catalog_version)
 
 
 def batch_request(operations: list[Json], message: str | None) -> Json:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
+from namespace_server.data.asked import Caller, ChangeRecord
 from table_data.batch_operations import Json, TableState
 from table_data.jobs.job import Job, Staged
 
@@ -48,6 +49,14 @@ class TableCatalog(Protocol):
         """
         ...
 
+    def is_answered(self, caller: Caller) -> bool:
+        """As `Tables.is_answered`."""
+        ...
+
+    def answered(self, record: ChangeRecord) -> tuple[Json, int] | None:
+        """As `Tables.answered`."""
+        ...
+
 
 class Tables(Protocol):
     """A catalog as changes of rows use it: what may wait, for storage or for a commit, is a coroutine."""
@@ -65,8 +74,24 @@ class Tables(Protocol):
         """As `TableCatalog.new_table`."""
         ...
 
-    async def commit(self, request: Json) -> tuple[Json, int]:
-        """Commit a BatchCommitTables request; its response and the catalog version. Raises the errors of a batch."""
+    async def is_answered(self, caller: Caller) -> bool:
+        """Whether a change of this caller was committed under this idempotency key."""
+        ...
+
+    async def answered(self, record: ChangeRecord) -> tuple[Json, int] | None:
+        """What is recorded of a change that was committed under its key before; None if nothing is.
+
+        It has the `transaction_id`, and the `answer` that was recorded, with the version. Also the catalog version.
+        Raises InvalidInputError (13) if the key was used for another request.
+        """
+        ...
+
+    async def commit(self, request: Json, record: ChangeRecord) -> tuple[Json, int]:
+        """Commit a BatchCommitTables request; its response and the catalog version. Raises the errors of a batch.
+
+        Under an idempotency key the request may have no operations: then the answer is recorded. The response of a
+        change that was committed under its key before has its `answer` instead of `results`.
+        """
         ...
 
 

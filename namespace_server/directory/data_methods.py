@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,13 +14,17 @@ from lance_namespace import LanceNamespace
 
 from lance_core.errors import LanceCoreError
 from lance_core.format.layout import layout_digest
+from namespace_server.data.asked import Caller, ChangeRecord
 from namespace_server.data.inline import InlineChanges, InlineWork
 from namespace_server.data.reads import RowReads
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import namespace_exists, namespace_not_found
+from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.requests import RequestRules
+from namespace_server.directory.planning.planner import replay_committed
+from namespace_server.directory.reading.commit_results import kept_answer
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.table_at_version import table_at_version
 from table_data.batch_operations import Json, TableState
@@ -89,6 +94,22 @@ class CatalogTables:
         uri = self._catalog.store.object_uri(declared.location)
         return TableState(declared.id, uri, None, declared.properties), snapshot.version
 
+    def is_answered(self, caller: Caller) -> bool:
+        """Whether a change of this caller was committed under this idempotency key."""
+        key = caller.idempotency_key
+        return key is not None and self._catalog.snapshot().record_by_key(key, caller.principal) is not None
+
+    def answered(self, record: ChangeRecord) -> tuple[Json, int] | None:
+        """The answer to a change that was committed under its key before, and the catalog version; None if none was."""
+        snapshot = self._catalog.snapshot()
+        replayed = replay_committed(change_batch(record, ()), snapshot, {})
+        if replayed is None:
+            return None
+        return {
+            "transaction_id": replayed.transaction_id,
+            "answer": kept_answer(self._catalog, replayed, snapshot),
+        }, snapshot.version
+
 
 class DataMethods(LanceNamespace):
     """The methods that work on rows. They need what `DirectoryNamespace` has.
@@ -100,8 +121,8 @@ class DataMethods(LanceNamespace):
     storage_options: Mapping[str, str]
 
     @abstractmethod
-    def commit_request(self, request: Json) -> tuple[Json, int]:
-        """Commit a BatchCommitTables request; its response and the catalog version."""
+    def commit_request(self, request: Json, record: ChangeRecord) -> tuple[Json, int]:
+        """Commit a BatchCommitTables request; see `namespace_server.data.port.Tables.commit`."""
 
     @abstractmethod
     def with_storage_options(self, body: Json) -> Json:
@@ -159,6 +180,21 @@ class DataMethods(LanceNamespace):
     def delete_from_table(self, request: models.DeleteFromTableRequest) -> models.DeleteFromTableResponse:
         """Delete the rows that match."""
         return made(models.DeleteFromTableResponse, self.data.change("delete_from_table", plain(request)).body)
+
+
+def change_batch(record: ChangeRecord, operations: tuple[Operation, ...], message: str | None = None) -> Batch:
+    """The batch of a change under an idempotency key. It is known again by what was asked for, not by its operations.
+
+    What it answers is kept with it: another server, or this one later, cannot tell it from the table.
+    """
+    return Batch(
+        uuid=str(uuid.uuid4()),
+        operations=operations,
+        request_hash=requests.request_hash(record.operation, record.request),
+        idempotency_key=record.caller.idempotency_key,
+        principal=record.caller.principal,
+        message=message,
+    )
 
 
 def plain(request: Any) -> Json:

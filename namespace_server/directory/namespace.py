@@ -12,11 +12,12 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 
 from lance_core.commit.handlers import ManifestStore
 from lance_core.errors import CorruptFile, StorageError, system_reason
+from namespace_server.data.asked import ChangeRecord
 from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing.probe import check_writable
 from namespace_server.directory.committing.stored_versions import key_above
-from namespace_server.directory.data_methods import CatalogTables, made, plain
+from namespace_server.directory.data_methods import CatalogTables, change_batch, made, plain
 from namespace_server.directory.index_methods import IndexMethods
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.calls import Call
@@ -27,13 +28,13 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.properties import open_catalog, storage_options
 from namespace_server.directory.query_methods import QueryMethods
-from namespace_server.directory.reading.commit_results import answer_call
+from namespace_server.directory.reading.commit_results import KEPT_ANSWER, answer_call
 from namespace_server.directory.reading.objects import READS
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import Answer, Body, CachedResponse, ResponseCache
 from namespace_server.directory.reference_methods import ReferenceMethods
 from namespace_server.directory.references.change_context import ChangeContext
-from namespace_server.directory.references.changes import CHANGES
+from namespace_server.directory.references.changes import CHANGES, make_once
 from namespace_server.directory.schema_methods import SchemaMethods
 
 logger = logging.getLogger(__name__)
@@ -197,6 +198,20 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
         )
         return Call(operation, batch)
 
+    def prepare_change(self, request: Request, record: ChangeRecord) -> Call:
+        """Check the form of a BatchCommitTables request that an operation on rows made; no I/O.
+
+        Under an idempotency key it may have no operations: then the answer alone is recorded. Raises as `prepare`.
+        """
+        key = record.caller.idempotency_key
+        if key is None:
+            return self.prepare("batch_commit_tables", request, principal=record.caller.principal)
+        check_idempotency_key(key)
+        operations = requests.batch_operations(request, self._rules) if request["operations"] else ()
+        kept = requests.keep_answer(record.operation, record.answer, self._rules)
+        message = requests.string_map(request, "context", self._rules.limits).get("message")
+        return Call(KEPT_ANSWER, change_batch(record, (*operations, kept), message))
+
     def commit(self, calls: Sequence[Call]) -> list[Answer | LanceNamespaceError]:
         """Commit calls as a group: each has its own verdict, what is committed is so in one flip where possible.
 
@@ -214,16 +229,22 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
                 answers.append(pending.verdict)
         return answers
 
-    def change(self, operation: str, request: Request, *, principal: str | None = None) -> Answer:
+    def change(
+        self, operation: str, request: Request, *, principal: str | None = None, idempotency_key: str | None = None
+    ) -> Answer:
         """Make a change, one of `CHANGES`, that writes or removes files beside the catalog.
 
         Blocking, for as long as storage takes; thread-safe. Raises the namespace errors of the operation.
         """
         told = requests.string_map(request, "context", self._rules.limits)
+        if idempotency_key is not None:
+            check_idempotency_key(idempotency_key)
+        request_hash = None if idempotency_key is None else requests.request_hash(operation, request)
+        context = ChangeContext(
+            self.catalog, self._rules.limits, principal, told.get("message"), idempotency_key, request_hash
+        )
         try:
-            return CHANGES[operation](
-                ChangeContext(self.catalog, self._rules.limits, principal, told.get("message")), request
-            )
+            return make_once(context, operation, request)
         except StorageError as error:
             logger.exception("%s: storage cannot be used", operation)
             reason = system_reason(error) or type(error).__name__
@@ -411,9 +432,9 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
     def _read(self, operation: str, request: Any) -> Body:
         return self.read(operation, plain(request)).body
 
-    def commit_request(self, request: Request) -> tuple[Body, int]:
-        """Commit a BatchCommitTables request; its response and the catalog version."""
-        [answer] = self.commit([self.prepare("batch_commit_tables", request)])
+    def commit_request(self, request: Request, record: ChangeRecord) -> tuple[Body, int]:
+        """Commit a BatchCommitTables request; see `namespace_server.data.port.Tables.commit`."""
+        [answer] = self.commit([self.prepare_change(request, record)])
         if isinstance(answer, LanceNamespaceError):
             raise answer
         return answer.body, answer.catalog_version

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from lance_namespace.errors import ThrottlingError
 from starlette.types import Receive
 
+from namespace_server.data.asked import NOBODY, Caller, ChangeRecord, RowsDigest
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
 from namespace_server.data.port import TableCatalog
@@ -32,8 +33,8 @@ _FINDING: Final = 32
 """Threads that find tables of a remote catalog."""
 
 Work = Coroutine[Any, Any, DataAnswer]
-Commit = Callable[[Json], Awaitable[tuple[Json, int]]]
-"""Commits a BatchCommitTables request; its response and the catalog version."""
+Commit = Callable[[Json, ChangeRecord], Awaitable[tuple[Json, int]]]
+"""Commits a BatchCommitTables request; see `Tables.commit`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +67,25 @@ class DataService:
         self._under_way: set[asyncio.Task[DataAnswer]] = set()
         self._arrivals = 0
 
-    async def change(self, operation: str, request: Json, rows: RowsBody | None = None) -> DataAnswer:
-        """Commit a change of a table, to which `rows` belong if it has any.
+    async def change(
+        self, operation: str, request: Json, rows: RowsBody | None = None, *, caller: Caller = NOBODY
+    ) -> DataAnswer:
+        """Commit a change of a table, to which `rows` belong if it has any. Under an idempotency key it is made once.
 
         Raises the namespace errors of the operation, `BodyTooLarge`, `RequestTimeout`, `ClientDisconnected`.
         """
         if rows is None:
             self._admit()
-            return await asyncio.shield(self._begin(self._operations.change(operation, request)))
-        return await self._with_rows(partial(self._operations.change, operation, request), rows)
+            return await asyncio.shield(self._begin(self._operations.change(operation, request, caller=caller)))
+        return await self._with_rows(partial(self._operations.change, operation, request, caller=caller), rows)
 
-    async def create_table(self, request: Json, rows: RowsBody) -> DataAnswer:
+    async def create_table(self, request: Json, rows: RowsBody, caller: Caller) -> DataAnswer:
         """Create a table from the rows of the body. Raises as `change` does."""
-        return await self._with_rows(partial(self._creation.create, request), rows)
+        return await self._with_rows(partial(self._creation.create, request, caller=caller), rows)
 
     async def stage_rows(self, request: Json, rows: RowsBody) -> DataAnswer:
         """Write the rows of the body for a batch that commits them. Raises as `change` does."""
-        return await self._with_rows(partial(self._uploads.stage, request), rows)
+        return await self._with_rows(lambda source, _: self._uploads.stage(request, source), rows)
 
     async def value(self, operation: str, request: Json, *, at: ReadPoint = NEWEST) -> DataAnswer:
         """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
@@ -140,17 +143,26 @@ class DataService:
         if not task.cancelled():
             task.exception()  # asyncio logs errors that are never looked at
 
-    async def _with_rows(self, work_on: Callable[[Rows], Work], body: RowsBody) -> DataAnswer:
-        """Do work on the rows of a body. Unless they are few, they are passed on while it is done."""
+    async def _with_rows(self, work_on: Callable[[Rows, RowsDigest], Work], body: RowsBody) -> DataAnswer:
+        """Do work on the rows of a body, whose digest is told to it when it asks.
+
+        Unless the rows are few, they are passed on while it is done.
+        """
         self._admit()
         if body.short:
             with self._arriving():
                 rows = await body.read(self._limits)
-            return await asyncio.shield(self._begin(work_on(rows)))
+            return await asyncio.shield(self._begin(work_on(rows, body.digest)))
         source, sink = open_pipe()
         with source, sink:
-            work = self._begin(work_on(source))
             feeding = asyncio.create_task(body.pass_on(sink, self._limits))
+
+            async def digest() -> str:
+                source.close()  # a worker has its own end of the pipe; without one nobody reads the rows
+                await asyncio.shield(feeding)
+                return await body.digest()
+
+            work = self._begin(work_on(source, digest))
             try:
                 await asyncio.wait({work, feeding}, return_when=asyncio.FIRST_COMPLETED)
                 if not work.done() and (failure := feeding.exception()) is not None:
@@ -195,8 +207,16 @@ class _Tables:
         made: tuple[TableState, int] = await self._find(partial(self._catalog.new_table, request))
         return made
 
-    async def commit(self, request: Json) -> tuple[Json, int]:
-        return await self._commit(request)
+    async def is_answered(self, caller: Caller) -> bool:
+        found: bool = await self._find(partial(self._catalog.is_answered, caller))
+        return found
+
+    async def answered(self, record: ChangeRecord) -> tuple[Json, int] | None:
+        found: tuple[Json, int] | None = await self._find(partial(self._catalog.answered, record))
+        return found
+
+    async def commit(self, request: Json, record: ChangeRecord) -> tuple[Json, int]:
+        return await self._commit(request, record)
 
 
 class _Lane:

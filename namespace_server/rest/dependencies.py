@@ -10,6 +10,7 @@ from lance_namespace import UpdateTableSchemaMetadataRequest
 from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel
 
+from namespace_server.data.asked import Caller
 from namespace_server.data.reads import ReadPoint
 from namespace_server.rest.models import BranchQuery, Query
 from namespace_server.rest.request.body import Change, JsonObject, check_media_type, decode_object
@@ -30,20 +31,12 @@ async def exchange_of(request: Request, service: Service) -> Exchange:
 CurrentExchange = Annotated[Exchange, Depends(exchange_of)]
 
 
-async def principal_of(exchange: CurrentExchange) -> str | None:
-    """The principal of a request; None where no keys are configured."""
-    return exchange.principal
+async def caller_of(exchange: CurrentExchange) -> Caller:
+    """Who asks for a change, and under which idempotency key. Raises `InvalidInputError` (13)."""
+    return exchange.caller
 
 
-Principal = Annotated[str | None, Depends(principal_of)]
-
-
-async def idempotency_key_of(exchange: CurrentExchange) -> str | None:
-    """The idempotency key of a request, if it has one. Raises `InvalidInputError` (13)."""
-    return exchange.idempotency_key
-
-
-IdempotencyKey = Annotated[str | None, Depends(idempotency_key_of)]
+By = Annotated[Caller, Depends(caller_of)]
 
 
 def change_of(model: type[BaseModel], *, optional: bool = False) -> Callable[..., AsyncIterator[Change]]:

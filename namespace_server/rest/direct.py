@@ -87,13 +87,12 @@ def _pattern(path: str) -> str:
 class ChangeRoute:
     """A change of the catalog, committed in a group. `model` describes its body.
 
-    A `keyed` one may have an idempotency key. The answer of one that `vends` has storage options for the new table.
+    The answer of one that `vends` has storage options for the new table.
     """
 
     operation: str
     path: str
     model: type[BaseModel]
-    keyed: bool = False
     vends: bool = False
     method: str = "POST"
 
@@ -102,10 +101,9 @@ class ChangeRoute:
 
         async def answer(scope: Scope, receive: Receive, send: Send, segment: str) -> None:
             exchange = Exchange(scope, receive, service, self.path, segment)
-            change = await exchange.change(self.model)
-            key = exchange.idempotency_key if self.keyed else None
+            caller, change = exchange.caller, await exchange.change(self.model)
             with service.bodies.hold(change.size):
-                committed = await service.commit(self.operation, change, exchange.principal, key)
+                committed = await service.commit(self.operation, change, caller)
             if self.vends and change.request.get("vend_credentials") is not False:
                 committed = await service.with_storage_options(committed)
             await success(service, committed)(scope, receive, send)
@@ -127,8 +125,9 @@ class RowsRoute:
         model = QueryModel(self.query)
 
         async def answer(scope: Scope, receive: Receive, send: Send, segment: str) -> None:
-            rows = Exchange(scope, receive, service, self.path, segment).rows(model)
-            committed = await service.data.change(self.operation, rows.request, rows.body)
+            exchange = Exchange(scope, receive, service, self.path, segment)
+            caller, rows = exchange.caller, exchange.rows(model)
+            committed = await service.data.change(self.operation, rows.request, rows.body, caller=caller)
             await success(service, committed)(scope, receive, send)
 
         return answer
@@ -148,9 +147,10 @@ class RowChangeRoute:
         """What commits the change."""
 
         async def answer(scope: Scope, receive: Receive, send: Send, segment: str) -> None:
-            change = await Exchange(scope, receive, service, self.path, segment).table_request(self.model)
+            exchange = Exchange(scope, receive, service, self.path, segment)
+            caller, change = exchange.caller, await exchange.table_request(self.model)
             with service.bodies.hold(change.size):
-                committed = await service.data.change(self.operation, change.request)
+                committed = await service.data.change(self.operation, change.request, caller=caller)
             if self.fields:
                 committed = committed.only(*self.fields)
             await success(service, committed)(scope, receive, send)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from lance_namespace.errors import LanceNamespaceError
 
+from namespace_server.data.asked import ChangeRecord
 from namespace_server.data.port import TableCatalog
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -72,6 +73,10 @@ class Catalog(Protocol):
         """Check the form of a change; no I/O. Raises `InvalidInputError`."""
         ...
 
+    def prepare_change(self, request: Mapping[str, Any], record: ChangeRecord) -> Call:
+        """Check the form of a batch that an operation on rows made; no I/O. See `Tables.commit`."""
+        ...
+
     def commit(self, calls: Sequence[Call]) -> Sequence[Answer | LanceNamespaceError]:
         """Commit, one result per call. Blocking and thread-safe.
 
@@ -80,7 +85,14 @@ class Catalog(Protocol):
         """
         ...
 
-    def change(self, operation: str, request: Mapping[str, Any], *, principal: str | None = None) -> Answer:
+    def change(
+        self,
+        operation: str,
+        request: Mapping[str, Any],
+        *,
+        principal: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Answer:
         """Make a change that also writes or removes files beside the catalog. Blocking and thread-safe.
 
         Raises the namespace errors of the operation.

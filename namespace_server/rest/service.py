@@ -13,7 +13,9 @@ import orjson
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
+from namespace_server.data.asked import Caller, ChangeRecord
 from namespace_server.data.operations import DataAnswer
+from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
@@ -126,14 +128,19 @@ class CatalogService:
         snapshot = self._newest_snapshot() if at is None else None
         return namespace.read(operation, request, at=at, snapshot=snapshot, cache_key=key)
 
-    async def commit(
-        self, operation: str, change: Change, principal: str | None, idempotency_key: str | None = None
-    ) -> Answer:
+    async def commit(self, operation: str, change: Change, caller: Caller) -> Answer:
         """Commit one change; large ones are checked in a thread. Raises the namespace errors of the operation."""
         prepare = partial(
-            self.namespace.prepare, operation, change.request, idempotency_key=idempotency_key, principal=principal
+            self.namespace.prepare,
+            operation,
+            change.request,
+            idempotency_key=caller.idempotency_key,
+            principal=caller.principal,
         )
-        call = await self.in_thread(prepare) if change.size >= LARGE_BODY else prepare()
+        return await self._commit(prepare, change.size)
+
+    async def _commit(self, prepare: Callable[[], Call], size: int) -> Answer:
+        call = await self.in_thread(prepare) if size >= LARGE_BODY else prepare()
         return await self._commits.commit(call)
 
     async def with_storage_options(self, answer: Answer) -> Answer:
@@ -143,15 +150,21 @@ class CatalogService:
         body = await self.in_thread(partial(self.namespace.with_storage_options, orjson.loads(answer.json)))
         return DataAnswer(body, answer.catalog_version)
 
-    async def _commit_rows(self, request: JsonObject) -> tuple[JsonObject, int]:
-        """Commit a BatchCommitTables request of an operation on rows."""
-        change = Change(request, len(orjson.dumps(request)))
-        answer = await self.commit("batch_commit_tables", change, None)
+    async def _commit_rows(self, request: JsonObject, record: ChangeRecord) -> tuple[JsonObject, int]:
+        """Commit a BatchCommitTables request of an operation on rows; see `Tables.commit`."""
+        prepare = partial(self.namespace.prepare_change, request, record)
+        answer = await self._commit(prepare, len(orjson.dumps(request)))
         return orjson.loads(answer.json), answer.catalog_version
 
-    async def change(self, operation: str, change: Change, principal: str | None) -> Answer:
+    async def change(self, operation: str, change: Change, caller: Caller) -> Answer:
         """Make a change that takes as long as storage, in a thread. Raises the namespace errors of the operation."""
-        work = partial(self.namespace.change, operation, change.request, principal=principal)
+        work = partial(
+            self.namespace.change,
+            operation,
+            change.request,
+            principal=caller.principal,
+            idempotency_key=caller.idempotency_key,
+        )
         return await asyncio.get_running_loop().run_in_executor(self._writers, work)
 
     async def ready(self) -> int:

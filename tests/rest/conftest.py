@@ -14,6 +14,7 @@ import pytest
 from lance_namespace.errors import LanceNamespaceError, TableNotFoundError
 
 from namespace_server.app import Application, create_app
+from namespace_server.data.asked import Caller, ChangeRecord
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.rest.request.limits import RequestLimits
@@ -121,6 +122,18 @@ class EchoCatalog:
         self.prepared.release()
         return EchoCall(operation, request, idempotency_key, principal, f"batch-{request.get('id')}")
 
+    def prepare_change(self, request: Mapping[str, Any], record: ChangeRecord) -> EchoCall:
+        caller = record.caller
+        return self.prepare(
+            record.operation, request, idempotency_key=caller.idempotency_key, principal=caller.principal
+        )
+
+    def is_answered(self, caller: Caller) -> bool:
+        return False
+
+    def answered(self, record: ChangeRecord) -> None:
+        return None
+
     def commit(self, calls: Sequence[EchoCall]) -> list[EchoAnswer | LanceNamespaceError]:
         self.entered.release()
         assert self.gate.wait(30)
@@ -142,10 +155,18 @@ class EchoCatalog:
             for call in calls
         ]
 
-    def change(self, operation: str, request: Mapping[str, Any], *, principal: str | None = None) -> EchoAnswer:
+    def change(
+        self,
+        operation: str,
+        request: Mapping[str, Any],
+        *,
+        principal: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> EchoAnswer:
         if self.failure is not None:
             raise self.failure
-        return EchoAnswer({"operation": operation, "request": dict(request), "principal": principal}, 8)
+        asked = {"operation": operation, "request": dict(request)}
+        return EchoAnswer({**asked, "idempotency_key": idempotency_key, "principal": principal}, 8)
 
     def settle(self, calls: Sequence[EchoCall]) -> None:
         self.settled.append(list(calls))

@@ -11,7 +11,7 @@ from lance_namespace.errors import LanceNamespaceError
 from namespace_server.directory.committing.attempt_context import AttemptContext
 from namespace_server.directory.committing.stored_versions import FoundVersion
 from namespace_server.directory.model.object_ids import ChainKey
-from namespace_server.directory.model.operations import Batch, TableOperation
+from namespace_server.directory.model.operations import Batch, KeepAnswer, TableOperation
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Finding, Plan
@@ -61,7 +61,8 @@ class GroupAttempt:
         if not self.overlay.steps:
             return self.snapshot
         alone = self.names.isdisjoint(_names(batch)) and all(
-            isinstance(operation, TableOperation) and self.overlay.of(operation.id) is self.snapshot
+            isinstance(operation, KeepAnswer)
+            or (isinstance(operation, TableOperation) and self.overlay.of(operation.id) is self.snapshot)
             for operation in batch.operations
         )
         return self.snapshot if alone else self.overlay.whole

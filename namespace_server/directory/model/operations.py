@@ -7,10 +7,10 @@ against a snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model.limits import Limits
@@ -210,6 +210,36 @@ class ConfirmTag:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteTag:
+    """Record that a tag is removed: its file, whose content has this SHA-256, goes after the flip.
+
+    The table must lie at `location`: the tag's file is there.
+    """
+
+    id: ObjectId
+    tag: str
+    location: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAnswer:
+    """Keep in the record what a call answers beside the version that its batch commits (A1).
+
+    `operation` is the name of the call. `location` is the key of the table that the answer names, if it names one.
+    """
+
+    operation: str
+    answer: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    location: str | None = None
+
+    @property
+    def id(self) -> ObjectId:
+        """The name of the call, as what errors name the operation by."""
+        return (self.operation,)
+
+
+@dataclass(frozen=True, slots=True)
 class AlterBatch:
     """Change the properties noted on a batch: all changes or none."""
 
@@ -239,7 +269,9 @@ Operation = (
     | CreateBranch
     | DeleteBranch
     | ConfirmTag
+    | DeleteTag
     | AlterBatch
+    | KeepAnswer
 )
 
 TableOperation = (
@@ -268,15 +300,21 @@ NAMES: Final[Mapping[type, str]] = {
     AssertTableVersion: "assert_table_version",
     CreateBranch: "create_table_branch",
     DeleteBranch: "delete_table_branch",
+    DeleteTag: "delete_table_tag",
     AlterBatch: "alter_transaction",
 }
 """What the record of a batch says of it."""
 
 
-def operation_names(operations: Iterable[Operation]) -> str:
-    """The kinds of operations, each once, in the order of their first use, joined by commas."""
-    names = (item.written if isinstance(item, ConfirmTag) else NAMES[type(item)] for item in operations)
-    return ",".join(dict.fromkeys(names))
+def operation_names(operations: Sequence[Operation]) -> str:
+    """The kinds of operations, each once, in the order of their first use, joined by commas.
+
+    A batch that only keeps the answer of a call has the name of that.
+    """
+    kept = [item.operation for item in operations if isinstance(item, KeepAnswer)]
+    made = [item for item in operations if not isinstance(item, KeepAnswer)]
+    names = [item.written if isinstance(item, ConfirmTag) else NAMES[type(item)] for item in made]
+    return ",".join(dict.fromkeys(names or kept))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from namespace_server.directory.model.operations import (
     DeregisterTable,
     DropNamespace,
     DropTable,
+    KeepAnswer,
     Operation,
     RegisterTable,
     RenameTable,
@@ -390,6 +391,12 @@ def set_table_properties(request: Request, rules: RequestRules) -> SetTablePrope
         raise InvalidInputError(f"removals: expected none that updates set, found {names(sorted(both))}")
     location = _expected_location(request, rules)
     return SetTableProperties(target, properties, updates, removals, location, rules.limits)
+
+
+def keep_answer(operation: str, answer: Request, rules: RequestRules) -> KeepAnswer:
+    """What a call answers, to be kept in its record: a location as a key, since another server may see another root."""
+    kept = {name: value for name, value in answer.items() if name != "location"}
+    return KeepAnswer(operation, kept, _expected_location(answer, rules))
 
 
 def _expected_location(request: Request, rules: RequestRules) -> str | None:

@@ -25,9 +25,11 @@ from namespace_server.directory.model.operations import (
     DeclareTable,
     DeleteBranch,
     DeleteTableVersions,
+    DeleteTag,
     DeregisterTable,
     DropNamespace,
     DropTable,
+    KeepAnswer,
     Operation,
     RegisterTable,
     RenameTable,
@@ -123,10 +125,10 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> R
             return transactions.commit_transaction(builder, index, operation)
         case AssertTableVersion():
             return table_versions.assert_version(builder, index, operation)
-        case CreateBranch() | DeleteBranch() | ConfirmTag():
+        case CreateBranch() | DeleteBranch() | ConfirmTag() | DeleteTag():
             return references.plan_reference(builder, index, operation)
-        case AlterBatch():
-            return notes.alter_batch(builder, operation)
+        case AlterBatch() | KeepAnswer():
+            return notes.plan_note(builder, operation)
 
 
 def require_managed(snapshot: CatalogSnapshot) -> None:

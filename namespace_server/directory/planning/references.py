@@ -25,6 +25,7 @@ from namespace_server.directory.model.operations import (
     ConfirmTag,
     CreateBranch,
     DeleteBranch,
+    DeleteTag,
 )
 from namespace_server.directory.planning.chains import chain_name, require_head
 from namespace_server.directory.planning.plan_builder import PlanBuilder, Result, TableReferences
@@ -36,7 +37,9 @@ _OWN_DIRECTORIES = frozenset({"", "data", "_deletions", "_indices"})
 """What of the root of a branch a base path may name: the root itself, or a directory of its files."""
 
 
-def plan_reference(builder: PlanBuilder, index: int, operation: CreateBranch | DeleteBranch | ConfirmTag) -> Result:
+def plan_reference(
+    builder: PlanBuilder, index: int, operation: CreateBranch | DeleteBranch | ConfirmTag | DeleteTag
+) -> Result:
     """Plan one operation on a branch or a tag."""
     match operation:
         case CreateBranch():
@@ -45,6 +48,8 @@ def plan_reference(builder: PlanBuilder, index: int, operation: CreateBranch | D
             return _delete_branch(builder, index, operation)
         case ConfirmTag():
             return _confirm_tag(builder, operation)
+        case DeleteTag():
+            return _delete_tag(builder, operation)
 
 
 def _create_branch(builder: PlanBuilder, index: int, operation: CreateBranch) -> Result:
@@ -93,13 +98,23 @@ def _delete_branch(builder: PlanBuilder, index: int, operation: DeleteBranch) ->
     return {}
 
 
-def _confirm_tag(builder: PlanBuilder, operation: ConfirmTag) -> Result:
-    """Hold if the version that a tag was written for is a row of this flip; the flip orders it with deletions (B1)."""
-    table = builder.table(operation.id)
-    if table.location != operation.location:
+def _delete_tag(builder: PlanBuilder, operation: DeleteTag) -> Result:
+    """Record the removal of a tag, and which file it is whose removal a repetition of the call may have to finish."""
+    _require_location(builder, operation)
+    builder.require_record()
+    return {"location": operation.location, "sha256": operation.sha256}
+
+
+def _require_location(builder: PlanBuilder, operation: ConfirmTag | DeleteTag) -> None:
+    if builder.table(operation.id).location != operation.location:
         raise TableNotFoundError(
             f"Table not found: {join(operation.id)} at {operation.location} does not exist any more"
         )
+
+
+def _confirm_tag(builder: PlanBuilder, operation: ConfirmTag) -> Result:
+    """Hold if the version that a tag was written for is a row of this flip; the flip orders it with deletions (B1)."""
+    _require_location(builder, operation)
     entry = builder.view(operation.id).version_entry(operation.id, operation.branch, operation.version)
     if entry is None or entry.sha256 != operation.sha256:
         raise TableVersionNotFoundError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model.operations import (
@@ -13,6 +13,7 @@ from namespace_server.directory.model.operations import (
     DeleteTableVersions,
     DeregisterTable,
     DropTable,
+    KeepAnswer,
     Operation,
     SetTableProperties,
 )
@@ -21,6 +22,9 @@ from namespace_server.directory.planning.plan_builder import Plan, Result
 from namespace_server.directory.reading.table_versions import version_body
 
 Body = dict[str, Any]
+
+KEPT_ANSWER: Final = "kept_answer"
+"""The call of a batch whose answer is kept in its record."""
 
 _FIELDS: dict[type, str] = {
     DeclareTable: "declare_table",
@@ -35,17 +39,40 @@ _FIELDS: dict[type, str] = {
 
 def answer_call(catalog: Catalog, operation: str, plan: Plan, snapshot: CatalogSnapshot) -> Body:
     """The body that answers `operation`, whose batch is committed as `plan` in `snapshot`."""
+    if operation == KEPT_ANSWER and plan.transaction_id != plan.batch.uuid:
+        answer = kept_answer(catalog, plan, snapshot)
+        return {"transaction_id": plan.transaction_id, "answer": answer}
     results = [
         _result(catalog, asked, result, snapshot)
         for asked, result in zip(plan.batch.operations, plan.results, strict=True)
     ]
-    if operation == "batch_commit_tables":
-        named = [{_FIELDS[type(asked)]: result} for asked, result in zip(plan.batch.operations, results, strict=True)]
+    if operation in {"batch_commit_tables", KEPT_ANSWER}:
+        named = [
+            {_FIELDS[type(asked)]: result}
+            for asked, result in zip(plan.batch.operations, results, strict=True)
+            if not isinstance(asked, KeepAnswer)
+        ]
         return {"transaction_id": plan.transaction_id, "results": named}
     if operation == "batch_create_table_versions":
         return {"transaction_id": plan.transaction_id, "versions": [result["version"] for result in results]}
     transaction: object = [plan.transaction_id] if operation == "drop_namespace" else plan.transaction_id
     return {**results[0], "transaction_id": transaction}
+
+
+def kept_answer(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Body:
+    """What the record of a change has as its answer, whose batch had other operations than a repetition's would have.
+
+    What that batch published has its canonical names after, as after its own answer.
+    """
+    record = snapshot.record(plan.transaction_id)
+    parties = () if record is None else record.participants
+    rows = (snapshot.version_entry(party.table_id, party.branch, party.version) for party in parties)
+    waiting = [row for row in rows if row is not None and not catalog.promoter.is_promoted(row, snapshot)]
+    if waiting:
+        catalog.promoter.promote(waiting, snapshot)
+    *_, kept = plan.results
+    answer: Body = kept["answer"]
+    return answer if "location" not in kept else {**answer, "location": catalog.store.object_uri(kept["location"])}
 
 
 def _result(catalog: Catalog, operation: Operation, result: Result, snapshot: CatalogSnapshot) -> Result:

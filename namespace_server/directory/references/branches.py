@@ -16,7 +16,7 @@ def delete_branch(context: ChangeContext, request: Request) -> Answer:
     names, that another one begins at, or whose files versions of another one have.
     """
     operation = DeleteBranch(requests.table_id(request), requests.branch_name(request))
-    batch_uuid, snapshot = context.commit(operation)
+    recorded = context.commit(operation)
     catalog = context.catalog
-    catalog.finish_branches(catalog.branch_removal.waiting(snapshot, [(operation.id, operation.branch)]))
-    return Answer({"transaction_id": batch_uuid}, snapshot.version)
+    catalog.finish_branches(catalog.branch_removal.waiting(recorded.snapshot, [(operation.id, operation.branch)]))
+    return recorded.answer

@@ -5,31 +5,71 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from lance_namespace.errors import LanceNamespaceError
-
 from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.model.errors import CommitOutcomeUnknown
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.plan_builder import Plan
+from namespace_server.directory.planning.planner import replay_committed
+from namespace_server.directory.reading.response_cache import Answer
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeContext:
-    """The catalog, for one change. `principal` and `message` stand in the record of its flip."""
+    """The catalog, for one change. What follows the limits stands in the record of its flip.
+
+    `request_hash` goes with an idempotency key.
+    """
 
     catalog: Catalog
     limits: Limits
     principal: str | None = None
     message: str | None = None
+    idempotency_key: str | None = None
+    request_hash: str | None = None
 
-    def commit(self, operation: Operation) -> tuple[str, CatalogSnapshot]:
-        """Commit an operation as a batch of its own; returns its uuid, and the snapshot that it is in.
-
-        Raises the namespace error that is its verdict.
-        """
-        name = str(uuid.uuid4())
-        batch = Batch(name, (operation,), request_hash=name, principal=self.principal, message=self.message)
+    def commit(self, operation: Operation) -> Recorded:
+        """Commit an operation as a batch of its own. Raises the namespace error that is its verdict."""
+        batch = self._batch(operation)
         [pending] = self.catalog.commit([batch])
-        if isinstance(pending.verdict, LanceNamespaceError):
-            raise pending.verdict
-        return name, pending.snapshot or self.catalog.table.current
+        if not isinstance(pending.verdict, Plan):
+            raise pending.verdict or CommitOutcomeUnknown(batch.uuid, "it has no verdict")
+        snapshot = pending.snapshot or self.catalog.table.current
+        return Recorded(pending.verdict, snapshot, again=pending.verdict.transaction_id != batch.uuid)
+
+    def committed_before(self) -> Recorded | None:
+        """What the same request did before under the same idempotency key; None if it is not in the catalog.
+
+        Raises InvalidInputError (13) if the key was used for another request.
+        """
+        if self.idempotency_key is None:
+            return None
+        snapshot = self.catalog.snapshot()
+        plan = replay_committed(self._batch(), snapshot, {})
+        return None if plan is None else Recorded(plan, snapshot, again=True)
+
+    def _batch(self, *operations: Operation) -> Batch:
+        name = str(uuid.uuid4())
+        return Batch(
+            name,
+            operations,
+            request_hash=self.request_hash or name,
+            idempotency_key=self.idempotency_key,
+            principal=self.principal,
+            message=self.message,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A change that is in the catalog, as of a snapshot. `again`: it is so by an earlier call under the same key."""
+
+    plan: Plan
+    snapshot: CatalogSnapshot
+    again: bool
+
+    @property
+    def answer(self) -> Answer:
+        """The name of its batch, which is all that most changes answer."""
+        return Answer({"transaction_id": self.plan.transaction_id}, self.snapshot.version)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Final
+
+from lance_namespace.errors import LanceNamespaceError, TableTagAlreadyExistsError
 
 from namespace_server.directory.model.requests import Request
 from namespace_server.directory.reading.response_cache import Answer
 from namespace_server.directory.references.branches import delete_branch
-from namespace_server.directory.references.change_context import ChangeContext
-from namespace_server.directory.references.tags import create_tag, delete_tag, update_tag
-from namespace_server.directory.references.transaction_notes import alter_transaction
+from namespace_server.directory.references.change_context import ChangeContext, Recorded
+from namespace_server.directory.references.tags import create_tag, delete_tag, finish_deletion, update_tag
+from namespace_server.directory.references.transaction_notes import alter_transaction, describe_altered
 
 CHANGES: Final[Mapping[str, Callable[[ChangeContext, Request], Answer]]] = {
     "create_table_tag": create_tag,
@@ -19,3 +22,36 @@ CHANGES: Final[Mapping[str, Callable[[ChangeContext, Request], Answer]]] = {
     "delete_table_branch": delete_branch,
     "alter_transaction": alter_transaction,
 }
+
+_LOOKS: Final = 20
+_PAUSE: Final = 0.05
+"""Seconds between looks for the record of a request under the same key that seems to be under way."""
+
+
+def make_once(context: ChangeContext, operation: str, request: Request) -> Answer:
+    """Make a change, unless it was made before under its idempotency key: then it is answered again.
+
+    The flip decides the same again, but these changes look at files before it. So what a request under the same key
+    did that was under way at the first look is met as an error: its record is looked for then. Raises the namespace
+    errors of the operation.
+    """
+    if context.idempotency_key is None:
+        return CHANGES[operation](context, request)
+    if (before := context.committed_before()) is not None:
+        return _answer_again(before, context, operation, request)
+    try:
+        return CHANGES[operation](context, request)
+    except LanceNamespaceError as error:
+        # The file of a tag is written before the flip: the request that wrote it may not have come to that yet.
+        for left in reversed(range(_LOOKS if isinstance(error, TableTagAlreadyExistsError) else 1)):
+            if (before := context.committed_before()) is not None:
+                return _answer_again(before, context, operation, request)
+            if left:
+                time.sleep(_PAUSE)
+        raise
+
+
+def _answer_again(before: Recorded, context: ChangeContext, operation: str, request: Request) -> Answer:
+    if operation == "delete_table_tag":
+        finish_deletion(context, request, before)
+    return describe_altered(before, context, request) if operation == "alter_transaction" else before.answer

@@ -6,6 +6,7 @@ looks at the tags between the newest flip before it and its own. So of a tag and
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from dataclasses import dataclass, replace
@@ -29,13 +30,13 @@ from namespace_server.directory.model import requests
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import CommitOutcomeUnknown, table_not_found
 from namespace_server.directory.model.object_ids import join
-from namespace_server.directory.model.operations import ConfirmTag
+from namespace_server.directory.model.operations import ConfirmTag, DeleteTag
 from namespace_server.directory.model.requests import Request
 from namespace_server.directory.planning.planner import require_managed
 from namespace_server.directory.reading import table_versions
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import Answer
-from namespace_server.directory.references.change_context import ChangeContext
+from namespace_server.directory.references.change_context import ChangeContext, Recorded
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +98,10 @@ def update_tag(context: ChangeContext, request: Request) -> Answer:
 
 
 def delete_tag(context: ChangeContext, request: Request) -> Answer:
-    """DeleteTableTagResponse. Raises TableTagNotFoundError (8), TableNotFoundError (4), InvalidInputError (13)."""
+    """DeleteTableTagResponse. The flip that records the deletion is before it, and a repeated request finishes it.
+
+    Raises TableTagNotFoundError (8), TableNotFoundError (4), InvalidInputError (13).
+    """
     name, table_id = requests.tag_name(request), requests.table_id(request)
     snapshot = context.catalog.snapshot()
     require_managed(snapshot)
@@ -106,11 +110,27 @@ def delete_tag(context: ChangeContext, request: Request) -> Answer:
         raise table_not_found(table_id)
     path = tag_path(table.location, name)
     try:
-        context.catalog.store.head(path)
+        data = context.catalog.store.get(path)
     except NotFound as error:
         raise _no_tag(table, name) from error
-    context.catalog.store.delete(path)
-    return Answer({}, snapshot.version)
+    recorded = context.commit(DeleteTag(table_id, name, table.location, hashlib.sha256(data).hexdigest()))
+    if recorded.again:
+        finish_deletion(context, request, recorded)
+    else:
+        context.catalog.store.delete(path)
+    return recorded.answer
+
+
+def finish_deletion(context: ChangeContext, request: Request, recorded: Recorded) -> None:
+    """Remove the file of a tag whose deletion is recorded, if it is still that file: a later tag has other bytes."""
+    [removed] = recorded.plan.results
+    store, path = context.catalog.store, tag_path(removed["location"], requests.tag_name(request))
+    try:
+        e_tag = store.head(path).e_tag
+        if hashlib.sha256(store.get(path)).hexdigest() == removed["sha256"]:
+            store.delete_if(path, if_match=e_tag)
+    except (NotFound, PreconditionFailed):
+        return
 
 
 def _find_target(context: ChangeContext, request: Request) -> _Target:
@@ -152,13 +172,15 @@ def _confirm(
         entry.table_id, entry.branch, entry.version, name, target.table.location, entry.sha256, change
     )
     try:
-        batch_uuid, snapshot = context.commit(operation)
+        recorded = context.commit(operation)
     except CommitOutcomeUnknown:  # it may be confirmed
         raise
     except LanceNamespaceError:
         _withdraw(context, name, path, data, before)
         raise
-    return Answer({"transaction_id": batch_uuid}, snapshot.version)
+    if recorded.again:  # the same request had its flip before; others may have changed the tag since
+        _withdraw(context, name, path, data, before)
+    return recorded.answer
 
 
 def _withdraw(context: ChangeContext, name: str, path: str, data: bytes, before: bytes | None) -> None:

@@ -15,7 +15,7 @@ from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import NotFound, OutcomeUnknown, PreconditionFailed
 from namespace_server.directory.model.note_requests import note_changes
 from namespace_server.directory.model.notes import NoteChange, change_notes
-from namespace_server.directory.model.operations import AlterBatch
+from namespace_server.directory.model.operations import AlterBatch, KeepAnswer
 from namespace_server.directory.model.requests import Request
 from namespace_server.directory.planning.planner import require_managed
 from namespace_server.directory.reading.read_context import ReadContext
@@ -29,7 +29,7 @@ from namespace_server.directory.reading.transactions import (
     find_transaction,
     notes_path,
 )
-from namespace_server.directory.references.change_context import ChangeContext
+from namespace_server.directory.references.change_context import ChangeContext, Recorded
 
 _ATTEMPTS: Final = 10
 
@@ -46,15 +46,17 @@ def alter_transaction(context: ChangeContext, request: Request) -> Answer:
     view = ReadContext(context.catalog, snapshot)
     found = find_transaction(view, request)
     if isinstance(found, FoundBatch):
-        return _alter_batch(context, found, changes, request)
+        alteration = AlterBatch(found.record.batch_uuid, tuple(changes), context.limits)
+        return describe_altered(context.commit(alteration), context, request)
+    # The file first: a record of what was not done could not be told from one of what was.
     _alter_file(context, found, changes)
-    return Answer(describe_found(view, found), snapshot.version)
+    return describe_altered(context.commit(KeepAnswer("alter_transaction")), context, request)
 
 
-def _alter_batch(context: ChangeContext, found: FoundBatch, changes: Sequence[NoteChange], request: Request) -> Answer:
-    _, snapshot = context.commit(AlterBatch(found.record.batch_uuid, tuple(changes), context.limits))
-    view = ReadContext(context.catalog, snapshot)
-    return Answer(describe_found(view, find_transaction(view, request)), snapshot.version)
+def describe_altered(recorded: Recorded, context: ChangeContext, request: Request) -> Answer:
+    """The transaction as it is now; to a repeated request, too: its properties may be as long as clients like."""
+    view = ReadContext(context.catalog, recorded.snapshot)
+    return Answer(describe_found(view, find_transaction(view, request)), recorded.snapshot.version)
 
 
 def _alter_file(context: ChangeContext, found: FoundTransaction, changes: Sequence[NoteChange]) -> None:

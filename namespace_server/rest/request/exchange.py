@@ -10,11 +10,13 @@ from typing import Any, Final, get_origin, get_type_hints
 from pydantic import BaseModel, TypeAdapter
 from starlette.types import Receive, Scope
 
+from namespace_server.data.asked import Caller
 from namespace_server.data.reads import ReadPoint
 from namespace_server.rest.models import Query
 from namespace_server.rest.request.body import LARGE_BODY, Change, JsonObject, check_arrow, check_media_type
 from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import (
+    IDEMPOTENCY_KEY,
     Headers,
     read_id,
     read_idempotency_key,
@@ -68,9 +70,9 @@ class Exchange:
         self.principal = scope["principal"] = service.authenticator.principal(self.headers)
 
     @property
-    def idempotency_key(self) -> str | None:
-        """The idempotency key, if there is one. Raises `InvalidInputError` (13)."""
-        return read_idempotency_key(self.headers)
+    def caller(self) -> Caller:
+        """Who asks for a change, and under which idempotency key. Raises `InvalidInputError` (13)."""
+        return Caller(self.principal, read_idempotency_key(self.headers))
 
     @property
     def read_point(self) -> ReadPoint:
@@ -110,7 +112,8 @@ class Exchange:
         """
         check_arrow(self.headers)
         given, parameters = query.parse(self.scope["query_string"])
-        return RowsRequest({**parameters, "id": read_id(self.segment, given)}, RowsBody(self.receive, self.headers))
+        body = RowsBody(self.receive, self.headers, digested=IDEMPOTENCY_KEY in self.headers)
+        return RowsRequest({**parameters, "id": read_id(self.segment, given)}, body)
 
     async def _decoded(
         self, data: bytes, model: type[BaseModel], route: list[str] | None, *, optional: bool

@@ -16,6 +16,7 @@ from namespace_server.directory.model.integers import MAX_INT64
 Headers = Mapping[bytes, bytes]
 
 CATALOG_VERSION = b"x-lance-catalog-version"
+IDEMPOTENCY_KEY = b"idempotency-key"
 TABLE_VERSION = b"x-lancedb-version"
 LEAST_VERSION = b"x-lancedb-min-read-version"
 """Lancedb's names for the version that a read has read, and for the one that it must not be older than."""
@@ -54,7 +55,7 @@ def read_least_version(headers: Headers) -> int | None:
 
 def read_idempotency_key(headers: Headers) -> str | None:
     """The idempotency key, if there is one: 1 to 255 printable ASCII characters. Raises `InvalidInputError`."""
-    value = headers.get(b"idempotency-key")
+    value = headers.get(IDEMPOTENCY_KEY)
     if value is None:
         return None
     key = value.decode("latin-1")

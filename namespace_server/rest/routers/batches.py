@@ -7,8 +7,6 @@ from namespace_server.rest.models import CatalogBatchRequest, CreateAnyTableVers
 
 DIRECT = (
     # Operations on many tables as one catalog version; staged manifests of several tables as one catalog version.
-    ChangeRoute("batch_commit_tables", "/v1/table/batch-commit", CatalogBatchRequest, keyed=True),
-    ChangeRoute(
-        "batch_create_table_versions", "/v1/table/version/batch-create", CreateAnyTableVersionsRequest, keyed=True
-    ),
+    ChangeRoute("batch_commit_tables", "/v1/table/batch-commit", CatalogBatchRequest),
+    ChangeRoute("batch_create_table_versions", "/v1/table/version/batch-create", CreateAnyTableVersionsRequest),
 )

@@ -12,7 +12,7 @@ from lance_namespace import (
     ListTableIndicesRequest,
 )
 
-from namespace_server.rest.dependencies import At, Service, named_in_path, read_of
+from namespace_server.rest.dependencies import At, By, Service, named_in_path, read_of
 from namespace_server.rest.direct import RowChangeRoute
 from namespace_server.rest.models import BranchQuery
 from namespace_server.rest.request.body import JsonObject
@@ -56,8 +56,11 @@ async def describe_table_index_stats(
 async def drop_table_index(
     request: Annotated[JsonObject, Depends(read_of(DropTableIndexRequest, optional=True, query=BranchQuery))],
     index_name: str,
+    caller: By,
     service: Service,
 ) -> Response:
     """Remove an index. Stock clients send no body."""
     named = named_in_path(request, "index_name", index_name)
-    return success(service, (await service.data.change("drop_table_index", named)).only("transaction_id"))
+    return success(
+        service, (await service.data.change("drop_table_index", named, caller=caller)).only("transaction_id")
+    )

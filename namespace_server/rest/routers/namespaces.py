@@ -12,7 +12,7 @@ from lance_namespace import (
     NamespaceExistsRequest,
 )
 
-from namespace_server.rest.dependencies import Principal, Service, change_of
+from namespace_server.rest.dependencies import By, Service, change_of
 from namespace_server.rest.models import Paging
 from namespace_server.rest.reads import ReadRoute
 from namespace_server.rest.request.body import Change
@@ -29,17 +29,17 @@ router = APIRouter()
 
 @router.post("/v1/namespace/{id}/create")
 async def create_namespace(
-    change: Annotated[Change, Depends(change_of(CreateNamespaceRequest))], principal: Principal, service: Service
+    change: Annotated[Change, Depends(change_of(CreateNamespaceRequest))], caller: By, service: Service
 ) -> Response:
     """Create a namespace in an existing parent."""
-    return success(service, await service.commit("create_namespace", change, principal))
+    return success(service, await service.commit("create_namespace", change, caller))
 
 
 @router.post("/v1/namespace/{id}/drop")
 async def drop_namespace(
     change: Annotated[Change, Depends(change_of(DropNamespaceRequest, optional=True))],
-    principal: Principal,
+    caller: By,
     service: Service,
 ) -> Response:
     """Drop a namespace. Stock clients send no body."""
-    return success(service, await service.commit("drop_namespace", change, principal))
+    return success(service, await service.commit("drop_namespace", change, caller))

@@ -16,7 +16,7 @@ from lance_namespace import (
     UpdateTableTagRequest,
 )
 
-from namespace_server.rest.dependencies import Principal, Service, change_of
+from namespace_server.rest.dependencies import By, Service, change_of
 from namespace_server.rest.models import Paging
 from namespace_server.rest.reads import ReadRoute
 from namespace_server.rest.request.body import Change
@@ -41,39 +41,39 @@ router = APIRouter()
 
 @router.post("/v1/table/{id}/tags/create")
 async def create_table_tag(
-    change: Annotated[Change, Depends(change_of(CreateTableTagRequest))], principal: Principal, service: Service
+    change: Annotated[Change, Depends(change_of(CreateTableTagRequest))], caller: By, service: Service
 ) -> Response:
     """Name a version of a table."""
-    return success(service, await service.change("create_table_tag", change, principal))
+    return success(service, await service.change("create_table_tag", change, caller))
 
 
 @router.post("/v1/table/{id}/tags/update")
 async def update_table_tag(
-    change: Annotated[Change, Depends(change_of(UpdateTableTagRequest))], principal: Principal, service: Service
+    change: Annotated[Change, Depends(change_of(UpdateTableTagRequest))], caller: By, service: Service
 ) -> Response:
     """Let a tag name another version."""
-    return success(service, await service.change("update_table_tag", change, principal))
+    return success(service, await service.change("update_table_tag", change, caller))
 
 
 @router.post("/v1/table/{id}/tags/delete")
 async def delete_table_tag(
-    change: Annotated[Change, Depends(change_of(DeleteTableTagRequest))], principal: Principal, service: Service
+    change: Annotated[Change, Depends(change_of(DeleteTableTagRequest))], caller: By, service: Service
 ) -> Response:
     """Remove a tag."""
-    return success(service, await service.change("delete_table_tag", change, principal))
+    return success(service, await service.change("delete_table_tag", change, caller))
 
 
 @router.post("/v1/table/{id}/branches/create")
 async def create_table_branch(
-    change: Annotated[Change, Depends(change_of(CreateTableBranchRequest))], principal: Principal, service: Service
+    change: Annotated[Change, Depends(change_of(CreateTableBranchRequest))], caller: By, service: Service
 ) -> Response:
     """Begin a branch at a version of main or of another branch."""
-    return success(service, await service.commit("create_table_branch", change, principal))
+    return success(service, await service.commit("create_table_branch", change, caller))
 
 
 @router.post("/v1/table/{id}/branches/delete")
 async def delete_table_branch(
-    change: Annotated[Change, Depends(change_of(DeleteTableBranchRequest))], principal: Principal, service: Service
+    change: Annotated[Change, Depends(change_of(DeleteTableBranchRequest))], caller: By, service: Service
 ) -> Response:
     """Remove a branch that nothing needs, with its versions and files."""
-    return success(service, await service.change("delete_table_branch", change, principal))
+    return success(service, await service.change("delete_table_branch", change, caller))

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Response
 from lance_namespace import DeleteFromTableRequest, UpdateTableRequest
 
-from namespace_server.rest.dependencies import Service, rows_of
+from namespace_server.rest.dependencies import By, Service, rows_of
 from namespace_server.rest.direct import RowChangeRoute, RowsRoute
 from namespace_server.rest.models import CreateTableQuery, InsertQuery, MergeInsertQuery, StageRowsQuery
 from namespace_server.rest.request.exchange import RowsRequest
@@ -24,9 +24,11 @@ router = APIRouter()
 
 
 @router.post("/v1/table/{id}/create")
-async def create_table(rows: Annotated[RowsRequest, Depends(rows_of(CreateTableQuery))], service: Service) -> Response:
+async def create_table(
+    rows: Annotated[RowsRequest, Depends(rows_of(CreateTableQuery))], caller: By, service: Service
+) -> Response:
     """Create a table from rows: name, properties and first version in one flip."""
-    answer = await service.data.create_table(rows.request, rows.body)
+    answer = await service.data.create_table(rows.request, rows.body, caller)
     return success(service, await service.with_storage_options(answer))
 
 

@@ -11,7 +11,7 @@ from lance_namespace import (
     ListTableVersionsRequest,
 )
 
-from namespace_server.rest.dependencies import IdempotencyKey, Principal, Service, change_of
+from namespace_server.rest.dependencies import By, Service, change_of
 from namespace_server.rest.direct import ChangeRoute
 from namespace_server.rest.models import CreateAnyTableVersionRequest, ListTableVersionsQuery
 from namespace_server.rest.reads import ReadRoute
@@ -38,9 +38,8 @@ router = APIRouter()
 @router.post("/v1/table/{id}/version/delete")
 async def batch_delete_table_versions(
     change: Annotated[Change, Depends(change_of(BatchDeleteTableVersionsRequest))],
-    principal: Principal,
-    key: IdempotencyKey,
+    caller: By,
     service: Service,
 ) -> Response:
     """Remove versions of a table."""
-    return success(service, await service.commit("batch_delete_table_versions", change, principal, key))
+    return success(service, await service.commit("batch_delete_table_versions", change, caller))

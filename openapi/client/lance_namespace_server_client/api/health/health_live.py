@@ -49,6 +49,8 @@ def sync_detailed(
 ) -> Response[ErrorResponse | HealthLiveResponse]:
     """Whether the process answers.
 
+     The answer has no `x-lance-catalog-version` where the server requires a key.
+
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
@@ -72,6 +74,8 @@ def sync(
 ) -> ErrorResponse | HealthLiveResponse | None:
     """Whether the process answers.
 
+     The answer has no `x-lance-catalog-version` where the server requires a key.
+
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
@@ -90,6 +94,8 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
 ) -> Response[ErrorResponse | HealthLiveResponse]:
     """Whether the process answers.
+
+     The answer has no `x-lance-catalog-version` where the server requires a key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -111,6 +117,8 @@ async def asyncio(
     client: AuthenticatedClient | Client,
 ) -> ErrorResponse | HealthLiveResponse | None:
     """Whether the process answers.
+
+     The answer has no `x-lance-catalog-version` where the server requires a key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -16,7 +16,11 @@ def _get_kwargs(
     *,
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     params: dict[str, Any] = {}
 
@@ -35,6 +39,7 @@ def _get_kwargs(
         "params": params,
     }
 
+    _kwargs["headers"] = headers
     return _kwargs
 
 
@@ -69,6 +74,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[DropTableIndexResponse | ErrorResponse]:
     """Remove an index. A body is not needed.
 
@@ -77,6 +83,7 @@ def sync_detailed(
         index_name (str):
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
+        idempotency_key (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -91,6 +98,7 @@ def sync_detailed(
         index_name=index_name,
         delimiter=delimiter,
         branch=branch,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -107,6 +115,7 @@ def sync(
     client: AuthenticatedClient | Client,
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> DropTableIndexResponse | ErrorResponse | None:
     """Remove an index. A body is not needed.
 
@@ -115,6 +124,7 @@ def sync(
         index_name (str):
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
+        idempotency_key (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -130,6 +140,7 @@ def sync(
         client=client,
         delimiter=delimiter,
         branch=branch,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -140,6 +151,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[DropTableIndexResponse | ErrorResponse]:
     """Remove an index. A body is not needed.
 
@@ -148,6 +160,7 @@ async def asyncio_detailed(
         index_name (str):
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
+        idempotency_key (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -162,6 +175,7 @@ async def asyncio_detailed(
         index_name=index_name,
         delimiter=delimiter,
         branch=branch,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -176,6 +190,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> DropTableIndexResponse | ErrorResponse | None:
     """Remove an index. A body is not needed.
 
@@ -184,6 +199,7 @@ async def asyncio(
         index_name (str):
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
+        idempotency_key (str | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -200,5 +216,6 @@ async def asyncio(
             client=client,
             delimiter=delimiter,
             branch=branch,
+            idempotency_key=idempotency_key,
         )
     ).parsed

@@ -16,8 +16,11 @@ def _get_kwargs(
     *,
     body: DropNamespaceRequest | Unset = UNSET,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     params: dict[str, Any] = {}
 
@@ -72,12 +75,14 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: DropNamespaceRequest | Unset = UNSET,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[DropNamespaceResponse | ErrorResponse]:
     """Drop a namespace, alone or with everything in it.
 
     Args:
         id (str):
         delimiter (str | Unset):  Default: '$'.
+        idempotency_key (str | Unset):
         body (DropNamespaceRequest | Unset):
 
     Raises:
@@ -92,6 +97,7 @@ def sync_detailed(
         id=id,
         body=body,
         delimiter=delimiter,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -107,12 +113,14 @@ def sync(
     client: AuthenticatedClient | Client,
     body: DropNamespaceRequest | Unset = UNSET,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> DropNamespaceResponse | ErrorResponse | None:
     """Drop a namespace, alone or with everything in it.
 
     Args:
         id (str):
         delimiter (str | Unset):  Default: '$'.
+        idempotency_key (str | Unset):
         body (DropNamespaceRequest | Unset):
 
     Raises:
@@ -128,6 +136,7 @@ def sync(
         client=client,
         body=body,
         delimiter=delimiter,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -137,12 +146,14 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: DropNamespaceRequest | Unset = UNSET,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[DropNamespaceResponse | ErrorResponse]:
     """Drop a namespace, alone or with everything in it.
 
     Args:
         id (str):
         delimiter (str | Unset):  Default: '$'.
+        idempotency_key (str | Unset):
         body (DropNamespaceRequest | Unset):
 
     Raises:
@@ -157,6 +168,7 @@ async def asyncio_detailed(
         id=id,
         body=body,
         delimiter=delimiter,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -170,12 +182,14 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: DropNamespaceRequest | Unset = UNSET,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> DropNamespaceResponse | ErrorResponse | None:
     """Drop a namespace, alone or with everything in it.
 
     Args:
         id (str):
         delimiter (str | Unset):  Default: '$'.
+        idempotency_key (str | Unset):
         body (DropNamespaceRequest | Unset):
 
     Raises:
@@ -192,5 +206,6 @@ async def asyncio(
             client=client,
             body=body,
             delimiter=delimiter,
+            idempotency_key=idempotency_key,
         )
     ).parsed

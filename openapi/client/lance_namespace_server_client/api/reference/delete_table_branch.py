@@ -16,8 +16,11 @@ def _get_kwargs(
     *,
     body: DeleteTableBranchRequest,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     params: dict[str, Any] = {}
 
@@ -71,12 +74,14 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: DeleteTableBranchRequest,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[DeleteTableBranchResponse | ErrorResponse]:
     """Remove a branch that no tag and no other branch needs, with its versions and files.
 
     Args:
         id (str):
         delimiter (str | Unset):  Default: '$'.
+        idempotency_key (str | Unset):
         body (DeleteTableBranchRequest):
 
     Raises:
@@ -91,6 +96,7 @@ def sync_detailed(
         id=id,
         body=body,
         delimiter=delimiter,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -106,12 +112,14 @@ def sync(
     client: AuthenticatedClient | Client,
     body: DeleteTableBranchRequest,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> DeleteTableBranchResponse | ErrorResponse | None:
     """Remove a branch that no tag and no other branch needs, with its versions and files.
 
     Args:
         id (str):
         delimiter (str | Unset):  Default: '$'.
+        idempotency_key (str | Unset):
         body (DeleteTableBranchRequest):
 
     Raises:
@@ -127,6 +135,7 @@ def sync(
         client=client,
         body=body,
         delimiter=delimiter,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -136,12 +145,14 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: DeleteTableBranchRequest,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[DeleteTableBranchResponse | ErrorResponse]:
     """Remove a branch that no tag and no other branch needs, with its versions and files.
 
     Args:
         id (str):
         delimiter (str | Unset):  Default: '$'.
+        idempotency_key (str | Unset):
         body (DeleteTableBranchRequest):
 
     Raises:
@@ -156,6 +167,7 @@ async def asyncio_detailed(
         id=id,
         body=body,
         delimiter=delimiter,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -169,12 +181,14 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: DeleteTableBranchRequest,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> DeleteTableBranchResponse | ErrorResponse | None:
     """Remove a branch that no tag and no other branch needs, with its versions and files.
 
     Args:
         id (str):
         delimiter (str | Unset):  Default: '$'.
+        idempotency_key (str | Unset):
         body (DeleteTableBranchRequest):
 
     Raises:
@@ -191,5 +205,6 @@ async def asyncio(
             client=client,
             body=body,
             delimiter=delimiter,
+            idempotency_key=idempotency_key,
         )
     ).parsed

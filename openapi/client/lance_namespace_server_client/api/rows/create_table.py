@@ -18,8 +18,11 @@ def _get_kwargs(
     mode: str | Unset = UNSET,
     properties: str | Unset = UNSET,
     storage_options: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     params: dict[str, Any] = {}
 
@@ -81,6 +84,7 @@ def sync_detailed(
     mode: str | Unset = UNSET,
     properties: str | Unset = UNSET,
     storage_options: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[CreateTableResponse | ErrorResponse]:
     """Create a table from rows; name, properties and first version appear together.
 
@@ -90,6 +94,7 @@ def sync_detailed(
         mode (str | Unset):
         properties (str | Unset):
         storage_options (str | Unset):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -107,6 +112,7 @@ def sync_detailed(
         mode=mode,
         properties=properties,
         storage_options=storage_options,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -125,6 +131,7 @@ def sync(
     mode: str | Unset = UNSET,
     properties: str | Unset = UNSET,
     storage_options: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> CreateTableResponse | ErrorResponse | None:
     """Create a table from rows; name, properties and first version appear together.
 
@@ -134,6 +141,7 @@ def sync(
         mode (str | Unset):
         properties (str | Unset):
         storage_options (str | Unset):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -152,6 +160,7 @@ def sync(
         mode=mode,
         properties=properties,
         storage_options=storage_options,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -164,6 +173,7 @@ async def asyncio_detailed(
     mode: str | Unset = UNSET,
     properties: str | Unset = UNSET,
     storage_options: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[CreateTableResponse | ErrorResponse]:
     """Create a table from rows; name, properties and first version appear together.
 
@@ -173,6 +183,7 @@ async def asyncio_detailed(
         mode (str | Unset):
         properties (str | Unset):
         storage_options (str | Unset):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -190,6 +201,7 @@ async def asyncio_detailed(
         mode=mode,
         properties=properties,
         storage_options=storage_options,
+        idempotency_key=idempotency_key,
     )
 
     kwargs["content"] = chunks(kwargs["content"])
@@ -207,6 +219,7 @@ async def asyncio(
     mode: str | Unset = UNSET,
     properties: str | Unset = UNSET,
     storage_options: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> CreateTableResponse | ErrorResponse | None:
     """Create a table from rows; name, properties and first version appear together.
 
@@ -216,6 +229,7 @@ async def asyncio(
         mode (str | Unset):
         properties (str | Unset):
         storage_options (str | Unset):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -235,5 +249,6 @@ async def asyncio(
             mode=mode,
             properties=properties,
             storage_options=storage_options,
+            idempotency_key=idempotency_key,
         )
     ).parsed

@@ -17,8 +17,11 @@ def _get_kwargs(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     params: dict[str, Any] = {}
 
@@ -77,6 +80,7 @@ def sync_detailed(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[ErrorResponse | InsertIntoTableResponse]:
     """Append rows to a table, or replace all its rows.
 
@@ -85,6 +89,7 @@ def sync_detailed(
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
         mode (str | Unset):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -101,6 +106,7 @@ def sync_detailed(
         delimiter=delimiter,
         branch=branch,
         mode=mode,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -118,6 +124,7 @@ def sync(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> ErrorResponse | InsertIntoTableResponse | None:
     """Append rows to a table, or replace all its rows.
 
@@ -126,6 +133,7 @@ def sync(
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
         mode (str | Unset):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -143,6 +151,7 @@ def sync(
         delimiter=delimiter,
         branch=branch,
         mode=mode,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -154,6 +163,7 @@ async def asyncio_detailed(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[ErrorResponse | InsertIntoTableResponse]:
     """Append rows to a table, or replace all its rows.
 
@@ -162,6 +172,7 @@ async def asyncio_detailed(
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
         mode (str | Unset):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -178,6 +189,7 @@ async def asyncio_detailed(
         delimiter=delimiter,
         branch=branch,
         mode=mode,
+        idempotency_key=idempotency_key,
     )
 
     kwargs["content"] = chunks(kwargs["content"])
@@ -194,6 +206,7 @@ async def asyncio(
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
     mode: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> ErrorResponse | InsertIntoTableResponse | None:
     """Append rows to a table, or replace all its rows.
 
@@ -202,6 +215,7 @@ async def asyncio(
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
         mode (str | Unset):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -220,5 +234,6 @@ async def asyncio(
             delimiter=delimiter,
             branch=branch,
             mode=mode,
+            idempotency_key=idempotency_key,
         )
     ).parsed

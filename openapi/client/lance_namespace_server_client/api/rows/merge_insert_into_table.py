@@ -24,8 +24,11 @@ def _get_kwargs(
     when_not_matched_by_source_delete_filt: str | Unset = UNSET,
     timeout: str | Unset = UNSET,
     use_index: bool | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     params: dict[str, Any] = {}
 
@@ -107,6 +110,7 @@ def sync_detailed(
     when_not_matched_by_source_delete_filt: str | Unset = UNSET,
     timeout: str | Unset = UNSET,
     use_index: bool | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[ErrorResponse | MergeInsertIntoTableResponse]:
     """Merge rows into a table by key.
 
@@ -126,6 +130,7 @@ def sync_detailed(
         when_not_matched_by_source_delete_filt (str | Unset):
         timeout (str | Unset):
         use_index (bool | Unset):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -149,6 +154,7 @@ def sync_detailed(
         when_not_matched_by_source_delete_filt=when_not_matched_by_source_delete_filt,
         timeout=timeout,
         use_index=use_index,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -173,6 +179,7 @@ def sync(
     when_not_matched_by_source_delete_filt: str | Unset = UNSET,
     timeout: str | Unset = UNSET,
     use_index: bool | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> ErrorResponse | MergeInsertIntoTableResponse | None:
     """Merge rows into a table by key.
 
@@ -192,6 +199,7 @@ def sync(
         when_not_matched_by_source_delete_filt (str | Unset):
         timeout (str | Unset):
         use_index (bool | Unset):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -216,6 +224,7 @@ def sync(
         when_not_matched_by_source_delete_filt=when_not_matched_by_source_delete_filt,
         timeout=timeout,
         use_index=use_index,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -234,6 +243,7 @@ async def asyncio_detailed(
     when_not_matched_by_source_delete_filt: str | Unset = UNSET,
     timeout: str | Unset = UNSET,
     use_index: bool | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[ErrorResponse | MergeInsertIntoTableResponse]:
     """Merge rows into a table by key.
 
@@ -253,6 +263,7 @@ async def asyncio_detailed(
         when_not_matched_by_source_delete_filt (str | Unset):
         timeout (str | Unset):
         use_index (bool | Unset):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -276,6 +287,7 @@ async def asyncio_detailed(
         when_not_matched_by_source_delete_filt=when_not_matched_by_source_delete_filt,
         timeout=timeout,
         use_index=use_index,
+        idempotency_key=idempotency_key,
     )
 
     kwargs["content"] = chunks(kwargs["content"])
@@ -299,6 +311,7 @@ async def asyncio(
     when_not_matched_by_source_delete_filt: str | Unset = UNSET,
     timeout: str | Unset = UNSET,
     use_index: bool | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> ErrorResponse | MergeInsertIntoTableResponse | None:
     """Merge rows into a table by key.
 
@@ -318,6 +331,7 @@ async def asyncio(
         when_not_matched_by_source_delete_filt (str | Unset):
         timeout (str | Unset):
         use_index (bool | Unset):
+        idempotency_key (str | Unset):
         body (File):
 
     Raises:
@@ -343,5 +357,6 @@ async def asyncio(
             when_not_matched_by_source_delete_filt=when_not_matched_by_source_delete_filt,
             timeout=timeout,
             use_index=use_index,
+            idempotency_key=idempotency_key,
         )
     ).parsed

@@ -17,8 +17,11 @@ def _get_kwargs(
     body: UpdateTableSchemaMetadataBody,
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     params: dict[str, Any] = {}
 
@@ -75,6 +78,7 @@ def sync_detailed(
     body: UpdateTableSchemaMetadataBody,
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[ErrorResponse | UpdateTableSchemaMetadataResponse200]:
     """Replace the schema metadata by the keys and values of the body.
 
@@ -82,6 +86,7 @@ def sync_detailed(
         id (str):
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
+        idempotency_key (str | Unset):
         body (UpdateTableSchemaMetadataBody):
 
     Raises:
@@ -97,6 +102,7 @@ def sync_detailed(
         body=body,
         delimiter=delimiter,
         branch=branch,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -113,6 +119,7 @@ def sync(
     body: UpdateTableSchemaMetadataBody,
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> ErrorResponse | UpdateTableSchemaMetadataResponse200 | None:
     """Replace the schema metadata by the keys and values of the body.
 
@@ -120,6 +127,7 @@ def sync(
         id (str):
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
+        idempotency_key (str | Unset):
         body (UpdateTableSchemaMetadataBody):
 
     Raises:
@@ -136,6 +144,7 @@ def sync(
         body=body,
         delimiter=delimiter,
         branch=branch,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -146,6 +155,7 @@ async def asyncio_detailed(
     body: UpdateTableSchemaMetadataBody,
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[ErrorResponse | UpdateTableSchemaMetadataResponse200]:
     """Replace the schema metadata by the keys and values of the body.
 
@@ -153,6 +163,7 @@ async def asyncio_detailed(
         id (str):
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
+        idempotency_key (str | Unset):
         body (UpdateTableSchemaMetadataBody):
 
     Raises:
@@ -168,6 +179,7 @@ async def asyncio_detailed(
         body=body,
         delimiter=delimiter,
         branch=branch,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -182,6 +194,7 @@ async def asyncio(
     body: UpdateTableSchemaMetadataBody,
     delimiter: str | Unset = "$",
     branch: str | Unset = UNSET,
+    idempotency_key: str | Unset = UNSET,
 ) -> ErrorResponse | UpdateTableSchemaMetadataResponse200 | None:
     """Replace the schema metadata by the keys and values of the body.
 
@@ -189,6 +202,7 @@ async def asyncio(
         id (str):
         delimiter (str | Unset):  Default: '$'.
         branch (str | Unset):
+        idempotency_key (str | Unset):
         body (UpdateTableSchemaMetadataBody):
 
     Raises:
@@ -206,5 +220,6 @@ async def asyncio(
             body=body,
             delimiter=delimiter,
             branch=branch,
+            idempotency_key=idempotency_key,
         )
     ).parsed

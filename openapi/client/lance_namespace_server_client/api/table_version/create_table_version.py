@@ -16,8 +16,11 @@ def _get_kwargs(
     *,
     body: CreateTableVersionRequest,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     params: dict[str, Any] = {}
 
@@ -76,12 +79,14 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: CreateTableVersionRequest,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[CreateTableVersionResponse | ErrorResponse]:
     """Commit a manifest that the caller has staged, as the version after the newest.
 
     Args:
         id (str):
         delimiter (str | Unset):  Default: '$'.
+        idempotency_key (str | Unset):
         body (CreateTableVersionRequest):
 
     Raises:
@@ -96,6 +101,7 @@ def sync_detailed(
         id=id,
         body=body,
         delimiter=delimiter,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -111,12 +117,14 @@ def sync(
     client: AuthenticatedClient | Client,
     body: CreateTableVersionRequest,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> CreateTableVersionResponse | ErrorResponse | None:
     """Commit a manifest that the caller has staged, as the version after the newest.
 
     Args:
         id (str):
         delimiter (str | Unset):  Default: '$'.
+        idempotency_key (str | Unset):
         body (CreateTableVersionRequest):
 
     Raises:
@@ -132,6 +140,7 @@ def sync(
         client=client,
         body=body,
         delimiter=delimiter,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -141,12 +150,14 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: CreateTableVersionRequest,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> Response[CreateTableVersionResponse | ErrorResponse]:
     """Commit a manifest that the caller has staged, as the version after the newest.
 
     Args:
         id (str):
         delimiter (str | Unset):  Default: '$'.
+        idempotency_key (str | Unset):
         body (CreateTableVersionRequest):
 
     Raises:
@@ -161,6 +172,7 @@ async def asyncio_detailed(
         id=id,
         body=body,
         delimiter=delimiter,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -174,12 +186,14 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: CreateTableVersionRequest,
     delimiter: str | Unset = "$",
+    idempotency_key: str | Unset = UNSET,
 ) -> CreateTableVersionResponse | ErrorResponse | None:
     """Commit a manifest that the caller has staged, as the version after the newest.
 
     Args:
         id (str):
         delimiter (str | Unset):  Default: '$'.
+        idempotency_key (str | Unset):
         body (CreateTableVersionRequest):
 
     Raises:
@@ -196,5 +210,6 @@ async def asyncio(
             client=client,
             body=body,
             delimiter=delimiter,
+            idempotency_key=idempotency_key,
         )
     ).parsed

@@ -1,0 +1,72 @@
+"""A change as it was asked for, and what its record holds of that: who, what, and under which idempotency key."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from table_data.batch_operations import Json
+
+_REPEATED: Final = "as_asked"
+
+RowsDigest = Callable[[], Awaitable[str]]
+"""The SHA-256, in hexadecimal digits, of all bytes of a body of rows; waits for the end of the body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and the key under which a repetition of the request is to be known. None where there is none."""
+
+    principal: str | None = None
+    idempotency_key: str | None = None
+
+
+NOBODY: Final = Caller()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRecord:
+    """What the record of a change holds beside its batch.
+
+    Attributes:
+        caller: Who asks for it.
+        operation: Name of the operation.
+        request: What is asked for, with the digest of the rows; of a change under a key.
+        answer: What the operation answers beside the version that the batch commits; of a change under a key.
+    """
+
+    caller: Caller = NOBODY
+    operation: str = ""
+    request: Json = field(default_factory=dict)
+    answer: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A change that a caller asks for; `rows_digest` is that of its rows, if it has rows."""
+
+    operation: str
+    request: Json
+    caller: Caller = NOBODY
+    rows_digest: RowsDigest | None = None
+
+    async def record(self, answer: Json | None = None) -> ChangeRecord:
+        """What the record of the change is to hold. Under a key this waits for the end of the rows."""
+        if self.caller.idempotency_key is None:
+            return ChangeRecord(self.caller, self.operation)
+        request = self.request
+        if self.rows_digest is not None:
+            request = {**request, "rows_sha256": await self.rows_digest()}
+        return ChangeRecord(self.caller, self.operation, request, self._kept(answer or {}))
+
+    def _kept(self, answer: Json) -> Json:
+        """An answer as it is recorded: what repeats the request, such as long metadata, is not written again."""
+        repeated = [name for name, value in answer.items() if name in self.request and self.request[name] == value]
+        kept = {name: value for name, value in answer.items() if name not in repeated}
+        return {**kept, _REPEATED: repeated} if repeated else kept
+
+    def answer(self, kept: Json) -> Json:
+        """The answer of which this was recorded."""
+        repeated = {name: self.request[name] for name in kept.get(_REPEATED, ())}
+        return {**repeated, **{name: value for name, value in kept.items() if name != _REPEATED}}
