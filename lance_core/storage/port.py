@@ -170,7 +170,8 @@ class ObjectStore(ABC):
     def delete_if(self, path: str, *, if_match: str | None) -> None:
         """Remove an object whose e_tag is `if_match` (None matches every object). Succeeds if there is none.
 
-        Atomic if the service has conditional deletes, otherwise in two steps. Raises `PreconditionFailed`.
+        Atomic if the service has conditional deletes, otherwise, and on a local file system, in two steps. Raises
+        `PreconditionFailed`.
         """
         try:
             found = self.head(path).e_tag

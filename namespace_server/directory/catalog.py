@@ -27,6 +27,7 @@ from namespace_server.directory.committing.record_maintenance import RecordMaint
 from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import RecordEntry
+from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import AssertTableVersion, Batch
@@ -165,7 +166,10 @@ class Catalog:
 
         A writer opens the head that it is told and looks at storage for later versions. Where it cannot rebase over
         those it gives up and sends nothing that could adopt them: an append after an overwrite, for ever (invariant
-        12). One round trip where there is nothing to adopt.
+        12). One round trip where there is nothing to adopt. What cannot be adopted, because it was not built on the
+        head or because nothing can be written, is not part of the answer.
+
+        Raises ServiceUnavailableError (17) if it is not known whether the versions are adopted.
         """
         self.start()
         known = self.table.current
@@ -178,7 +182,9 @@ class Catalog:
             return snapshot
         top = above[chain][-1][1].version
         name = str(uuid.uuid4())
-        self.commit([Batch(name, (AssertTableVersion(*chain, top),), request_hash=name)])
+        [adoption] = self.commit([Batch(name, (AssertTableVersion(*chain, top),), request_hash=name)])
+        if isinstance(adoption.verdict, CommitOutcomeUnknown | CatalogBusy):
+            raise adoption.verdict
         return self.table.current
 
     def commit(self, batches: Sequence[Batch]) -> list[PendingBatch]:

@@ -14,6 +14,7 @@ allowed_locations     where the files of a table may lie
 promoter              gives committed manifests their canonical names
 manifest_reader       reads the manifest of a row, wherever it lies
 manifest_cache        manifests of table heads, by identity
+removals              removes a file only while it is the expected one
 removed_versions      which versions a client's cleanup removed
 record_maintenance    closes records and removes rows, carried by flips
 record_expiry         which records and tombstones expire

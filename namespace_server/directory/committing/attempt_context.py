@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 
@@ -13,10 +14,13 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import root_path
 from namespace_server.directory.committing.manifest_cache import CacheKey, ManifestCache, cache_key
+from namespace_server.directory.committing.manifest_reader import is_whole
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import Basis, PlannedVersion
+
+logger = logging.getLogger(__name__)
 
 
 class AttemptContext:
@@ -41,6 +45,13 @@ class AttemptContext:
         """The manifest of a row: of this group, from the cache, or read from storage (M4). Raises `NotFound`."""
         planned = self._planned.get(cache_key(entry))
         return planned or self._manifests.load(entry)
+
+    def has_files(self, base: str, file: ManifestFile, below: ManifestFile | None) -> bool:
+        """See `PlanningContext.has_files`."""
+        if is_whole(self._store, base, file, below):
+            return True
+        logger.error("version %d at %s is not adopted: files that it names are missing", file.version, base)
+        return False
 
     def root_path(self, entry: VersionEntry) -> str:
         """See `PlanningContext.root_path`."""

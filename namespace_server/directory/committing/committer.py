@@ -21,6 +21,7 @@ from typing import Any
 from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import StorageError
+from lance_core.format.manifest import Identity
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.group_attempt import (
     NOTHING_FOUND,
@@ -239,7 +240,7 @@ class Committer:
             if look.newest.version != snapshot.version:
                 snapshot, found = look.newest, NOTHING_FOUND
                 continue
-            if _counts(look.above) != _counts(found):
+            if attempt.promoted_head or _identities(look.above) != _identities(found):
                 found = look.above
                 continue
             attempt.decide_final(undecided)
@@ -384,5 +385,6 @@ def _log_failure(batches: int, error: Exception) -> None:
     logger.error("a group of %d batches was not committed: %s", batches, error, exc_info=None if known else error)
 
 
-def _counts(found: FoundAbove) -> dict[ChainKey, int]:
-    return {chain: len(versions) for chain, versions in found.items()}
+def _identities(found: FoundAbove) -> dict[ChainKey, list[Identity]]:
+    """What was found, by content: a file that was set aside may have been followed by another one of its number."""
+    return {chain: [file.identity for _, file, _ in versions] for chain, versions in found.items()}

@@ -47,6 +47,8 @@ class GroupAttempt:
 
     `final[i]`: verdict i rests on the committed snapshot alone, so it holds whether the flip is won or lost (P7).
     `names` are the names by which the planned batches are found: uuids, idempotency keys, request hashes (P1, A1).
+    `promoted_head`: a head below foreign versions was promoted by this attempt. What stands above it now is known only
+    after another look at storage, so the attempt decides nothing.
     """
 
     snapshot: CatalogSnapshot
@@ -55,6 +57,7 @@ class GroupAttempt:
     names: set[str] = field(default_factory=set)
     verdicts: list[Verdict | None] = field(default_factory=list)
     final: list[bool] = field(default_factory=list)
+    promoted_head: bool = False
 
     def basis(self, batch: Batch) -> CatalogSnapshot:
         """The snapshot itself if nothing planned before concerns the batch, else the overlay."""

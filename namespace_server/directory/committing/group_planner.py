@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
@@ -14,6 +14,8 @@ from namespace_server.directory.committing.group_attempt import FoundAbove, Grou
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.model.entries import changes_of
+from namespace_server.directory.model.object_ids import ChainKey
+from namespace_server.directory.model.operations import AssertTableVersion, Batch
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.foreign_versions import adopt_found
@@ -39,9 +41,9 @@ class GroupPlanner:
         context = AttemptContext(self._store, self._manifests, self._promoter, snapshot)
         attempt = GroupAttempt(snapshot, context, Overlay(snapshot))
         for pending in group:
-            self._adopt(attempt, pending, found)
+            unjudged = self._adopt(attempt, pending, found)
             basis = attempt.basis(pending.batch)
-            verdict = self._plan_one(attempt, pending, basis)
+            verdict = _refused_assertion(pending.batch, unjudged) or self._plan_one(attempt, pending, basis)
             final = basis is snapshot and verdict is not None
             if isinstance(verdict, Plan) and verdict.changes:
                 attempt.accept(verdict)
@@ -80,26 +82,45 @@ class GroupPlanner:
             f"batch {pending.batch.uuid}: versions that it builds on or removes cannot be promoted now; repeat it"
         )
 
-    def _adopt(self, attempt: GroupAttempt, pending: PendingBatch, found: FoundAbove) -> None:
+    def _adopt(self, attempt: GroupAttempt, pending: PendingBatch, found: FoundAbove) -> list[ChainKey]:
         """Put rows for the foreign versions above the heads that a batch names, rejected or not (P5).
 
         Not in a root that is not managed: version rows would stop its own writers. Not above a head that has not its
-        canonical name: such versions were built on the foreign file that has that name (M6).
+        canonical name: such versions were built on the foreign file that has that name (M6). Such a head is promoted
+        first, and what stands above it afterwards is adopted by the next attempt.
+
+        Returns the chains where that is not possible now: nothing tells whether the head is behind storage.
         """
-        if not attempt.snapshot.managed:
-            return
-        for chain in pending.chains:
-            if chain not in found:
-                continue
+        unjudged: list[ChainKey] = []
+        for chain in pending.chains if attempt.snapshot.managed else ():
             overlay = attempt.overlay.of(chain[0])
             table = overlay.table(chain[0])
-            if table is None:
+            if chain not in found or table is None:
                 continue
             head = attempt.snapshot.head(*chain)
             if head is not None and not attempt.context.is_promoted(head):
                 self._promoter.promote([head], attempt.snapshot)
+                if attempt.context.is_promoted(head):
+                    attempt.promoted_head = True
+                else:
+                    unjudged.append(chain)
                 continue
-            entries = adopt_found(overlay, table, chain[1], found[chain], attempt.context)
+            try:
+                entries = adopt_found(overlay, table, chain[1], found[chain], attempt.context)
+            except LanceCoreError as error:  # it must not fail the other batches of the group
+                logger.warning("%s: versions above the head are not adopted: %s", table.location, error)
+                unjudged.append(chain)
+                continue
             if entries:
                 logger.info("%s: adopting versions %d to %d", table.location, entries[0].version, entries[-1].version)
                 attempt.overlay.add(changes_of(entries), (table.id,))
+        return unjudged
+
+
+def _refused_assertion(batch: Batch, unjudged: Collection[ChainKey]) -> LanceNamespaceError | None:
+    """An assertion does not hold where the head may be behind storage (P9)."""
+    if any(isinstance(item, AssertTableVersion) and (item.id, item.branch) in unjudged for item in batch.operations):
+        return ServiceUnavailableError(
+            f"batch {batch.uuid}: storage has versions above the asserted head that cannot be judged now; repeat it"
+        )
+    return None

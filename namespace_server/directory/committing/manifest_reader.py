@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from lance_core.errors import NotFound
 from lance_core.format.deletion import deletion_file_path
-from lance_core.format.manifest import parse_manifest_file
+from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import data_path
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.newest_version import elapsed_clock
 from namespace_server.directory.model.entries import Place, VersionEntry, place_of
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import PlannedVersion
 
 
@@ -81,15 +82,39 @@ def is_row(entry: VersionEntry, data: bytes) -> bool:
     return len(data) == entry.size and hashlib.sha256(data).hexdigest() == entry.sha256
 
 
-def is_whole(store: ObjectStore, base: str, data: bytes) -> bool:
-    """Whether all data and deletion files that a manifest names below its own root, the key `base`, are there."""
-    paths: list[str] = []
-    for fragment in parse_manifest_file(data).manifest.fragments:
-        paths += [data_path(base, file.path) for file in fragment.files if not file.HasField("base_id")]
-        if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
-            paths.append(deletion_file_path(base, fragment.id, fragment.deletion_file))
+def has_row(entry: VersionEntry, newest: CatalogSnapshot) -> bool:
+    """Whether the newest catalog version has this very row, or does not have the table.
+
+    The rows of a deleted branch are gone, and others may have its name and numbers. A removed table's location is not
+    used again, and its files may be read at earlier catalog versions (N1, G2).
+    """
+    table_id = newest.table_at(entry.location)
+    if table_id is None:
+        return True
+    row = newest.version_entry(table_id, entry.branch, entry.version)
+    return row is not None and row.identity == entry.identity
+
+
+def is_whole(store: ObjectStore, base: str, file: ManifestFile, below: ManifestFile | None = None) -> bool:
+    """Whether the data and deletion files that a manifest names below its own root, the key `base`, are there.
+
+    Files that the manifest `below` names too are not looked for. Raises `StorageError`, `CorruptFile`.
+    """
+    paths = _own_files(base, file)
+    if below is not None:
+        known = set(_own_files(base, below))
+        paths = [path for path in paths if path not in known]
     try:
         store.require(paths)
     except NotFound:
         return False
     return True
+
+
+def _own_files(base: str, file: ManifestFile) -> list[str]:
+    paths: list[str] = []
+    for fragment in file.manifest.fragments:
+        paths += [data_path(base, each.path) for each in fragment.files if not each.HasField("base_id")]
+        if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
+            paths.append(deletion_file_path(base, fragment.id, fragment.deletion_file))
+    return paths

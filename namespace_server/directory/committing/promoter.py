@@ -15,11 +15,13 @@ from enum import Enum
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
-from lance_core.errors import AlreadyExists, LanceCoreError, NotFound
+from lance_core.errors import AlreadyExists, LanceCoreError, NotFound, PreconditionFailed
+from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import list_versions
-from namespace_server.directory.committing.manifest_reader import ManifestReader, is_row, is_whole
+from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row, is_row, is_whole
+from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.committing.removed_versions import is_vacant_below_higher
 from namespace_server.directory.manifest_table.newest_version import elapsed_clock
 from namespace_server.directory.manifest_table.table import ManifestTable
@@ -164,7 +166,7 @@ class Promoter:
             promotion = self._compare(entry, data)
             return promotion._replace(written=data) if doubtful else promotion
         except NotFound:  # the staged name is gone: promoted by another process and perhaps removed since, or taken
-            if self._is_gone(entry, data, self._versions_of(entry)):
+            if self._is_gone(entry, data, self._versions_of(entry)) or not has_row(entry, self._table.refresh()):
                 return _Promotion(entry, PromotionState.GONE)
             return self._put(entry, data)
         return _Promotion(entry, PromotionState.PROMOTED, data)
@@ -218,7 +220,10 @@ class Promoter:
         )
 
     def _check_late(self, chains: Sequence[Sequence[_Promotion]]) -> None:
-        """Take back names of versions that had been removed: superseded ones whose files are missing (G21)."""
+        """Take back names of versions that had been removed (G21).
+
+        Those are superseded ones whose files are missing, and those of a branch that was deleted since.
+        """
         if not chains:
             return
         try:
@@ -228,16 +233,19 @@ class Promoter:
             logger.warning("late promotions are not checked: %s", error)
 
     def _check_late_chain(self, chain: Sequence[_Promotion], newest: CatalogSnapshot) -> None:
-        top = chain[-1].entry
-        if chain[-1].written is not None and not self._is_superseded(top, newest):
-            return
+        top, written = chain[-1].entry, chain[-1].written
+        current = written is not None and has_row(top, newest) and not self._is_superseded(top, newest)
         for promotion in chain:
             entry, data = promotion.entry, promotion.written
             if data is None:
                 continue
-            if self._is_head(entry, newest):
+            if not has_row(entry, newest):
+                self._take_back(entry, data)
+            elif current:
+                continue
+            elif self._is_head(entry, newest):
                 self._name_repair.repair(entry, data, None)
-            elif not is_whole(self._store, entry.base, data):
+            elif not is_whole(self._store, entry.base, parse_manifest_file(data)):
                 self._take_back(entry, data)
 
     def _take_back(self, entry: VersionEntry, data: bytes) -> None:
@@ -247,7 +255,10 @@ class Promoter:
         except NotFound:
             return
         if self._store.find(entry.canonical_path) == data:
-            self._store.delete_if(entry.canonical_path, if_match=e_tag)
+            try:
+                remove_if(self._store, entry.canonical_path, e_tag)
+            except PreconditionFailed:
+                return
             logger.warning(
                 "%s had been removed before it was promoted here, and is removed again", entry.canonical_path
             )

@@ -207,12 +207,17 @@ class Snapshots:
         with self._lock:
             known = self._current
             if known is not None and known.version >= version:
-                if known.version > version and known.listed_at < listed_at:  # else it was made since the listing
-                    logger.error("catalog version %d was removed; the newest on storage is %d", known.version, version)
-                self._current = _confirmed(known, listed_at)
-                return self._current
-            # A version that was followed before may have been written where a clean-up had removed another one (G8).
-            self._recent.clear()
+                suspect = known.version > version and known.listed_at < listed_at  # else it was made since the listing
+                self._current = confirmed = _confirmed(known, listed_at)
+            else:
+                # A version followed before may have been written where a clean-up had removed another one (G8).
+                confirmed = None
+                self._recent.clear()
+        if confirmed is not None:
+            # Another thread may have followed a version that was committed after the listing.
+            if suspect and not self._newest.is_there(confirmed.version, _scheme_of(confirmed)):
+                logger.error("catalog version %d was removed; the newest on storage is %d", confirmed.version, version)
+            return confirmed
         data = self._read(version, scheme)
         if data is None:
             key = manifest_path(self._path, version, scheme)

@@ -3,6 +3,7 @@
 __manifest/                                       the dataset of the catalog
 _staging/<batch uuid>.<attempt uuid>.<number>     manifests that this server builds, before they are promoted (N5)
 _staging/foreign/<uuid>/<former key>              foreign files that were set aside (M6)
+_staging/removing/<uuid>/<e_tag>/<former key>     files that are being removed if they have this e_tag (`removals`)
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
 _staging/newest.json                              the newest catalog version that was seen (F7)
 _staging/<uuid>/probe                             written and removed at once, to see whether the root can be written
@@ -17,6 +18,7 @@ from lance_core.commit.staged import STAGING_DIRECTORY
 MANIFEST_TABLE: Final = "__manifest"
 STAGING: Final = STAGING_DIRECTORY
 FOREIGN_FILES: Final = f"{STAGING}/foreign"
+REMOVALS: Final = f"{STAGING}/removing"
 HIGH_WATER_MARKS: Final = f"{STAGING}/high-water"
 NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
 RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING})

@@ -17,13 +17,16 @@ from namespace_server.directory.model.root_layout import (
     FOREIGN_FILES,
     HIGH_WATER_MARKS,
     NEWEST_VERSION_NOTE,
+    REMOVALS,
     RESERVED,
     STAGING,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _STAGED: Final = re.compile(rf"{STAGING}/{UUID_PATTERN}\.{UUID_PATTERN}\.[0-9]+-[0-9]+", re.ASCII)
-_FOREIGN: Final = re.compile(rf"{FOREIGN_FILES}/{UUID_PATTERN}/(.+)/_versions/[^/]+", re.ASCII)
+_MOVED: Final = re.compile(
+    rf"(?:{FOREIGN_FILES}/{UUID_PATTERN}|{REMOVALS}/{UUID_PATTERN}/[^/]+)/(.+)/_versions/[^/]+", re.ASCII
+)
 _BOOKKEEPING: Final = re.compile(
     rf"{HIGH_WATER_MARKS}/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{UUID_PATTERN}/probe", re.ASCII
 )
@@ -87,9 +90,9 @@ def role_at_root(key: str) -> FileRole | None:
 
 
 def former_base(key: str) -> str | None:
-    """The root of the table or branch that a manifest was set aside from (rule M6); None for all other files."""
-    foreign = _FOREIGN.fullmatch(key)
-    return None if foreign is None else foreign[1]
+    """The root of the table or branch that a manifest was set aside or is removed from; None for all other files."""
+    moved = _MOVED.fullmatch(key)
+    return None if moved is None else moved[1]
 
 
 def _is_owned(location: str) -> bool:

@@ -47,6 +47,9 @@ class PlanningContext(Protocol):
     def manifest(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row, from the cache or from storage (M4)."""
 
+    def has_files(self, base: str, file: ManifestFile, below: ManifestFile | None) -> bool:
+        """Whether the data and deletion files below `base` that `file` names, and `below` does not, are there."""
+
     def root_path(self, entry: VersionEntry) -> str:
         """The root of the chain of a row, as manifests and transactions name it."""
 

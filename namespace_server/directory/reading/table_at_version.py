@@ -30,7 +30,7 @@ def table_at_version(context: ReadContext, request: Request) -> TableState:
         head = context.about(table.id).head(table.id, None)
         if head is not None:
             raise TableVersionNotFoundError(
-                f"table {join(table.id)}: version {head.version} was replaced by another one"
+                f"table {join(table.id)}: version {head.version} was removed, or replaced by another one"
             )
         return TableState(table.id, uri, None, properties)
     if not context.is_promoted(entry):

@@ -59,7 +59,7 @@ def list_table_versions(context: ReadContext, request: Request) -> Body:
 
 
 def find(context: ReadContext, table: TableEntry, branch: str | None, version: int | None) -> VersionEntry | None:
-    """One version, or the head; None if it does not exist or is gone."""
+    """One version, or the head; None if it does not exist or is gone, which the newest head never is (M5)."""
     snapshot = context.about(table.id)
     if not snapshot.managed:
         stored = stored_entries(context.catalog.store, table, branch)
@@ -67,7 +67,7 @@ def find(context: ReadContext, table: TableEntry, branch: str | None, version: i
         return wanted[-1] if wanted else None
     head = snapshot.head(table.id, branch)
     if head is None or version is None or version == head.version:
-        return None if head is None or context.is_deleted(head) else head
+        return None if head is None or context.is_deleted(head) or _is_removed_head(context, head) else head
     entry = snapshot.version_entry(table.id, branch, version)
     if entry is None or context.is_deleted(entry):
         return None
@@ -103,6 +103,11 @@ def _existing(
     head = snapshot.head(table.id, branch)
     if head is None or context.is_deleted(head):
         return []
+    if _is_removed_head(context, head):  # what is left below it would be taken for the head (G5)
+        raise TableVersionNotFoundError(
+            f"version {head.version} of table {join(table.id)}, the newest one at this catalog version, was removed by "
+            "a cleanup"
+        )
     if limit == 1 and descending and start is None:  # the question that every open asks: a head is never gone
         if branch is None or not context.catalog.branch_refs.is_deleted(snapshot, table.id, branch):
             return list(islice(snapshot.versions(table.id, branch, descending=True), 2))
@@ -125,6 +130,20 @@ def _existing(
         existing += [entry for entry in absent if entry not in gone]
         existing.sort(key=_version_of, reverse=descending)
     return existing
+
+
+def _is_removed_head(context: ReadContext, head: VersionEntry) -> bool:
+    """Whether a client's cleanup removed what was the head at an earlier catalog version, and is not any more (G5)."""
+    if not context.pinned:
+        return False
+    if not context.is_promoted(head):  # by this process; another one may have promoted it before the cleanup
+        context.catalog.promoter.promote([head], context.catalog.table.current)
+    if not context.is_promoted(head) or not _gone(context, head, [head]):
+        return False
+    newest = context.catalog.table.refresh()
+    table_id = newest.table_at(head.location)
+    now = None if table_id is None else newest.head(table_id, head.branch)
+    return now is None or now.identity != head.identity
 
 
 def _gone(context: ReadContext, head: VersionEntry, entries: list[VersionEntry]) -> list[VersionEntry]:

@@ -15,6 +15,7 @@ from lance_core.versions import list_versions
 from namespace_server.directory.committing.group_attempt import PendingBatch
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.promoter import Promoter
+from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import ObjectId, join
@@ -124,7 +125,7 @@ class BranchRefs:
             return True
         if not list_versions(self._store, first.base):
             # Another process wrote it first, and a client has deleted the branch since: its ref must not come back.
-            self._store.delete_if(path, if_match=e_tag)
+            remove_if(self._store, path, e_tag)
             return True
         logger.info("branch %s had no ref file %s yet: written", first.branch, path)
         return True

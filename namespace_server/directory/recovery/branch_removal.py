@@ -19,6 +19,7 @@ from lance_core.format.refs import branch_path
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from lance_core.tables.branches import Branches, find_children
 from lance_core.tables.tags import Tags
+from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import REMOVING, RecordEntry
 from namespace_server.directory.model.object_ids import ChainKey
@@ -127,9 +128,12 @@ class BranchRemoval:
             return None
 
     def _delete_listed(self, meta: ObjectMeta) -> None:
-        """Remove an object that is still what was listed."""
+        """Remove an object that is still what was listed. Names that are not used again need no comparison (N5)."""
+        if "/_refs/" not in meta.path and f"/{VERSIONS_DIRECTORY}/" not in meta.path:
+            self._store.delete(meta.path)
+            return
         with suppress(PreconditionFailed):
-            self._store.delete_if(meta.path, if_match=meta.e_tag)
+            remove_if(self._store, meta.path, meta.e_tag)
 
 
 def _staged_names(snapshot: CatalogSnapshot, location: str, branch: str) -> list[str]:

@@ -21,8 +21,9 @@ from lance_core.format.naming import parse_manifest_name
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.lineage import lineage_break
 from lance_core.versions import ManifestLocation, list_versions
-from namespace_server.directory.committing.manifest_reader import ManifestReader, is_row, is_whole
+from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row, is_row, is_whole
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
+from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.manifest_table.newest_version import elapsed_clock
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import RecordEntry, VersionEntry
@@ -201,14 +202,18 @@ class ForeignManifests:
             return False
         if entry.transaction_uuid not in {"", file.transaction_uuid}:
             return False
-        if entry.version < head.version and not is_whole(self._store, entry.base, data):
+        if entry.version < head.version and not is_whole(self._store, entry.base, file):
             return False
         try:
-            self._store.put_if_absent(entry.canonical_path, data)
+            e_tag = self._store.put_if_absent(entry.canonical_path, data)
         except AlreadyExists:
-            if self._store.get(entry.canonical_path) != data:
-                raise
+            theirs = self._store.get(entry.canonical_path)
+            if theirs != data:
+                self.repair(entry, data, theirs)
         else:
+            if not has_row(entry, self._table.refresh()):  # its branch was deleted, and perhaps made again
+                remove_if(self._store, entry.canonical_path, e_tag)
+                return False
             logger.error("%s was set aside although it is a committed version, and is put back", entry.canonical_path)
         self._store.delete(item.kept_at)
         return True

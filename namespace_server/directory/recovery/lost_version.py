@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from lance_core.storage.port import ObjectStore
+from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.root_layout import NEWEST_VERSION_NOTE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
@@ -26,19 +27,24 @@ class LostVersionCheck:
     The note lags behind by an interval of the sweep at most. It decides nothing.
     """
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore, table: ManifestTable) -> None:
         self._store = store
+        self._table = table
         self._noted: int | None = None
 
     def compare(self, snapshot: CatalogSnapshot) -> None:
         """Note the version of `snapshot` if it is the highest so far; log an error if the note names a higher one.
 
-        Nothing is written to a root that is not managed. Raises `StorageError`.
+        Another process may have committed and written the note since `snapshot` was read: before a loss is reported,
+        storage is listed again. Nothing is written to a root that is not managed. Raises as `ManifestTable.refresh`.
         """
         if self._noted is None:
             found = self._read()
-            self._noted = found.get("version", 0)
-            if self._noted > snapshot.version:
+            noted = found.get("version", 0)
+            if noted > snapshot.version:
+                snapshot = self._table.refresh_by_listing()
+            self._noted = noted
+            if noted > snapshot.version:
                 committed_at = datetime.fromtimestamp(found.get("timestamp_ms", 0) / 1_000, UTC)
                 logger.error(
                     "the catalog went back: version %d was committed at %s, the newest on storage is %d; restore the "

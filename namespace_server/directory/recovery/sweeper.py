@@ -24,6 +24,7 @@ from namespace_server.directory.committing.committer import Committer
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_expiry import RecordRetention, find_expired
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
+from namespace_server.directory.committing.removals import finish_removals
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
@@ -67,7 +68,7 @@ class Sweeper:
         self._foreign_manifests = foreign_manifests
         self._branch_refs = branch_refs
         self._branch_removal = branch_removal
-        self._lost_version = LostVersionCheck(store)
+        self._lost_version = LostVersionCheck(store, table)
         self._retention = retention
         self._interval = interval.total_seconds()
         self._lock = threading.Lock()
@@ -118,6 +119,7 @@ class Sweeper:
     def _take_steps(self, snapshot: CatalogSnapshot, problems: set[str]) -> None:
         steps: Sequence[Callable[[CatalogSnapshot], None]] = (
             self._lost_version.compare,
+            lambda _: finish_removals(self._store),
             self._finish_open_records,
             self._branch_refs.complete_forming,
             self._remove_branches,
@@ -165,14 +167,21 @@ class Sweeper:
         return not last
 
     def _is_root_removed(self) -> bool:
-        """Whether the catalog of a local root is gone. A sweep in progress may have left a file below the root."""
+        """Whether the catalog of a local root is gone. A sweep in progress may have left a file below the root.
+
+        The directory is looked for again once a version is known: a first commit may have made it since.
+        """
         store = self._store.innermost
-        if not isinstance(store, LocalStore) or Path(store.root, MANIFEST_TABLE).exists():
+        if not isinstance(store, LocalStore):
+            return False
+        directory = Path(store.root, MANIFEST_TABLE)
+        if directory.exists():
             return False
         try:
-            return bool(self._table.current.version)
-        except CatalogDamaged:  # a version was there
-            return True
+            had_versions = bool(self._table.current.version)
+        except CatalogDamaged:
+            had_versions = True
+        return had_versions and not directory.exists()
 
     def _finish_open_records(self, snapshot: CatalogSnapshot) -> None:
         waiting = [record for record in snapshot.open_records() if not self._record_maintenance.is_closing(record)]

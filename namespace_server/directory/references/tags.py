@@ -26,6 +26,7 @@ from lance_namespace.errors import (
 from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed, StorageError
 from lance_core.format.refs import TagContents, decode_tag, encode_tag, format_timestamp, tag_path
 from lance_core.tables.ref_files import claim_ref
+from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import CommitOutcomeUnknown, table_not_found
@@ -191,7 +192,7 @@ def _withdraw(context: ChangeContext, name: str, path: str, data: bytes, before:
         if store.get(path) != data:
             return
         if before is None:
-            store.delete_if(path, if_match=e_tag)
+            remove_if(store, path, e_tag)
         else:
             store.replace(path, before, if_match=e_tag or "")
     except (NotFound, PreconditionFailed):

@@ -21,7 +21,7 @@ from namespace_server.directory.manifest_table.flip_outcome import Committed, Di
 from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import NamespaceEntry, RecordEntry, changes_of
-from namespace_server.directory.model.root_layout import HIGH_WATER_MARKS
+from namespace_server.directory.model.root_layout import HIGH_WATER_MARKS, NEWEST_VERSION_NOTE
 from tests.directory.flipping import flip
 from tests.directory.reference import put
 from tests.directory.tables import Ground, rows
@@ -342,6 +342,49 @@ def test_the_loss_of_the_newest_version_is_told_at_the_next_start(
         again.catalog.sweep()
         ground.again().catalog.sweep()
         assert "went back" not in caplog.text
+
+
+def test_a_server_that_starts_beside_one_that_commits_reports_no_loss(
+    ground: Ground, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The other one commits and writes the note after the first look at the catalog, and before that at the note."""
+    ground.catalog.sweep()
+    store = FaultStore(LocalStore(ground.root, "none"))
+
+    def commit(_verb: str, path: str) -> None:
+        if path == NEWEST_VERSION_NOTE:
+            go_on()
+            ground.make_namespace("late")
+            ground.catalog.sweep()
+
+    go_on = store.before(commit)
+    with caplog.at_level(logging.ERROR):
+        ground.again(store).catalog.sweep()
+    assert ground.catalog.snapshot().namespace(("late",)) is not None
+    assert not caplog.records
+
+
+def test_a_version_that_was_followed_after_a_listing_was_not_removed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread lists; another thread of the process follows a version that was committed since."""
+    store = LocalStore(tmp_path, "none")
+    table, other = ManifestTable(store), ManifestTable(store)
+    flip(other, put([space("a")]))
+    table.refresh()
+    find = NewestVersion.find
+
+    def then_follow(newest: NewestVersion) -> object:
+        found = find(newest)
+        monkeypatch.undo()
+        flip(other, put([space("b")]))
+        table.refresh()
+        return found
+
+    monkeypatch.setattr(NewestVersion, "find", then_follow)
+    with caplog.at_level(logging.ERROR):
+        assert table.refresh_by_listing().version == 2
+    assert not caplog.records
 
 
 def test_a_running_server_says_that_its_newest_version_was_removed(

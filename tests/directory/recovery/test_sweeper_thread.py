@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from namespace_server.directory.catalog import CatalogOptions
+from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.recovery import sweeper as sweeper_module
 from tests.directory.tables import Ground
 
@@ -129,6 +131,22 @@ def test_a_sweep_that_fails_is_followed_by_another(tmp_path: Path, monkeypatch: 
     assert thread.is_alive()
     ground.namespace.close()
     assert not thread.is_alive()
+
+
+def test_a_root_that_is_being_made_was_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first commit makes the root between the two looks of a sweep."""
+    ground = Ground(tmp_path / "root")
+    current = ManifestTable.current.fget
+    assert current is not None
+
+    def make_first(table: ManifestTable) -> CatalogSnapshot:
+        monkeypatch.undo()
+        ground.make_namespace("g")
+        return current(table)
+
+    monkeypatch.setattr(ManifestTable, "current", property(make_first))
+    assert ground.catalog.sweeper.sweep_in_background()
+    assert ground.catalog.snapshot().version
 
 
 def test_a_problem_that_lasts_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -388,7 +388,8 @@ class TestRaces:
             raise StorageError("no")
 
         monkeypatch.setattr(tag_module, "_find_target", then_delete)
-        monkeypatch.setattr(ground.store, "delete_if", fail)
+        for verb in ("delete_if", "rename_if_absent"):
+            monkeypatch.setattr(ground.store, verb, fail)
         with pytest.raises(ServiceUnavailableError, match="could not be withdrawn; delete it"):
             tag(ground, "v", 2)
 

@@ -1,0 +1,278 @@
+"""A process is held while the branch that it works on is deleted and made again: it changes nothing of the new one."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import lance
+import pytest
+from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
+
+from lance_core.data import stage_fragments
+from lance_core.format.manifest import parse_manifest_file
+from lance_core.format.naming import manifest_name
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.local import LocalStore
+from lance_core.storage.port import ObjectStore
+from lance_core.testing.faults import Crashed, Fault, FaultStore
+from namespace_server.directory.committing import promoter as promoter_module
+from namespace_server.directory.committing.removals import remove_if
+from tests.directory.committing.test_held import Run, held_everywhere
+from tests.directory.invariants import check_progress, check_quiet
+from tests.directory.tables import Ground, as_operation, rows
+from tests.directory.usurping import TABLE
+
+DEV = "dev"
+
+
+class BucketLike(FaultStore):
+    """Files that are published as on a bucket: by a put of the bytes, whatever became of the staged name."""
+
+    publish = ObjectStore.publish
+
+    def __init__(self, inner: ObjectStore) -> None:
+        super().__init__(inner)
+        self.local = self.content_e_tags = False
+
+
+def append(ground: Ground, start: int, stop: int) -> dict[str, object]:
+    """An append to the head of the branch; it says which manifest it read (P11)."""
+    head = ground.catalog.snapshot().head(tuple(TABLE), DEV)
+    assert head is not None
+    message = pb.Transaction(read_version=head.version, uuid=str(uuid.uuid4()))
+    message.append.fragments.extend(stage_fragments(rows(start, stop), str(ground.root / head.base), mode="append"))
+    [(_, operation)] = as_operation(TABLE, message, DEV).items()
+    return {"commit_transaction": operation | {"manifest_sha256": head.sha256}}
+
+
+def create(ground: Ground) -> None:
+    for _ in range(100):
+        try:
+            ground.call("create_table_branch", id=TABLE, name=DEV)
+        except ServiceUnavailableError:  # what is left of the deleted one is being removed
+            time.sleep(0.01)
+        else:
+            return
+    raise AssertionError("the branch cannot be made again")
+
+
+def make_again(ground: Ground) -> None:
+    """Other processes delete the branch, make it again, and commit to it."""
+    with suppress(LanceNamespaceError):
+        ground.namespace.change("delete_table_branch", {"id": TABLE, "name": DEV})
+    create(ground)
+    ground.batch(append(ground, 200, 201))
+    ground.catalog.sweep()
+
+
+def make_again_only(ground: Ground) -> None:
+    """The same, without a commit: the number after the branch's first is vacant."""
+    with suppress(LanceNamespaceError):
+        ground.namespace.change("delete_table_branch", {"id": TABLE, "name": DEV})
+    create(ground)
+
+
+def ids(root: Path) -> list[int]:
+    ground = Ground(root)
+    ground.read("list_table_versions", id=TABLE, branch=DEV)
+    by_uri = ground.open(TABLE).checkout_version((DEV, None))
+    managed = lance.dataset(namespace_client=ground.namespace, table_id=TABLE).checkout_version((DEV, None))
+    found = sorted(by_uri.to_table()["id"].to_pylist())
+    assert sorted(managed.to_table()["id"].to_pylist()) == found
+    return found
+
+
+@pytest.fixture
+def branch(ground: Ground) -> Ground:
+    """A table with ids 0 to 2, and a branch `dev` that begins there."""
+    ground.make_table(*TABLE)
+    create(ground)
+    ground.catalog.sweep()
+    ground.catalog.flush_record_maintenance()
+    return ground
+
+
+DIES = pytest.mark.parametrize("die", [False, pytest.param(True, marks=pytest.mark.slow)])
+
+
+@DIES
+@pytest.mark.parametrize("meanwhile", [make_again, make_again_only])
+def test_a_commit_held_anywhere_leaves_no_version_in_the_new_branch(
+    tmp_path: Path, branch: Ground, meanwhile: Callable[[Ground], None], die: bool
+) -> None:
+    operation = append(branch, 100, 101)
+    committed = [0, 1, 2, 200] if meanwhile is make_again else [0, 1, 2]
+
+    def act(ground: Ground) -> None:
+        with suppress(LanceNamespaceError):
+            ground.batch(operation)
+
+    def check(run: Run) -> None:
+        for _ in range(2):
+            Ground(run.root).catalog.sweep()
+        assert ids(run.root) == committed
+        Ground(run.root).batch(append(Ground(run.root), 300, 301))
+        assert ids(run.root) == [*committed, 300]
+        for _ in range(2):
+            ground = Ground(run.root)
+            ground.catalog.sweep()
+            ground.catalog.flush_record_maintenance()
+        check_quiet(run.root, since=ground.catalog.snapshot().version)
+        check_progress(run.root)
+
+    assert held_everywhere(tmp_path, branch.root, act, meanwhile, check, die=die) > 10
+
+
+def test_a_late_write_of_a_bucket_is_taken_back(branch: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The put of a promotion arrives when the branch has been made again: there its number is the next one."""
+    monkeypatch.setattr(promoter_module, "_AT_ONCE", -1.0)
+    store = BucketLike(LocalStore(branch.root, "none"))
+    held = branch.again(store)
+    operation = append(branch, 100, 101)
+
+    def arrive(verb: str, path: str) -> None:
+        if verb == "put_if_absent" and path.endswith(f"tree/dev/_versions/{manifest_name(2)}"):
+            go_on()
+            make_again_only(branch.again())
+
+    go_on = store.before(arrive)
+    held.batch(operation)
+
+    assert not (branch.root / branch.location(TABLE) / "tree/dev/_versions" / manifest_name(2)).exists()
+    assert ids(branch.root) == [0, 1, 2]
+
+
+@DIES
+def test_a_removal_held_anywhere_removes_nothing_of_the_new_branch(tmp_path: Path, branch: Ground, die: bool) -> None:
+    branch.batch(append(branch, 100, 101))
+    branch.catalog.sweep()
+    left = branch.again()
+    left.catalog.finish_branches = lambda _: None  # type: ignore[method-assign]  # the process dies before it
+    left.namespace.change("delete_table_branch", {"id": TABLE, "name": DEV})
+
+    def act(ground: Ground) -> None:
+        ground.catalog.sweep()
+
+    def check(run: Run) -> None:
+        for _ in range(2):
+            Ground(run.root).catalog.sweep()
+        assert ids(run.root) == [0, 1, 2, 200]
+        assert not [path for path in (run.root / "_staging/removing").rglob("*") if path.is_file()]
+        Ground(run.root).batch(append(Ground(run.root), 300, 301))
+        assert ids(run.root) == [0, 1, 2, 200, 300]
+
+    assert held_everywhere(tmp_path, branch.root, act, make_again, check, die=die) > 10
+
+
+def test_a_version_whose_files_are_missing_is_not_adopted(branch: Ground, caplog: pytest.LogCaptureFixture) -> None:
+    """A process wrote a manifest of the deleted branch late, and died before it took it back."""
+    base = branch.root / branch.location(TABLE) / "tree/dev"
+    branch.batch(append(branch, 100, 101))
+    manifest = base / "_versions" / manifest_name(2)
+    data = manifest.read_bytes()
+    make_again_only(branch)
+    manifest.write_bytes(data)
+
+    with caplog.at_level(logging.ERROR):
+        assert branch.read("list_table_versions", id=TABLE, branch=DEV)["versions"][-1]["version"] == 1
+    assert "files that it names are missing" in caplog.text
+    assert branch.head(TABLE, DEV) == 1
+    branch.batch(append(branch, 300, 301))
+    branch.catalog.sweep()
+    assert ids(branch.root) == [0, 1, 2, 300]
+
+
+def test_a_foreign_version_whose_files_are_there_is_adopted(branch: Ground) -> None:
+    branch.foreign_append(TABLE, rows(3, 4))
+    lance.dataset(str(branch.root / branch.location(TABLE))).delete("id = 3")
+    assert branch.read("list_table_versions", id=TABLE)["versions"][-1]["version"] == 3
+
+
+def test_a_manifest_that_was_set_aside_is_not_put_back_into_a_new_branch(branch: Ground) -> None:
+    branch.batch(append(branch, 100, 101))
+    branch.catalog.sweep()
+    path = branch.root / branch.location(TABLE) / "tree/dev/_versions" / manifest_name(2)
+    aside = branch.root / "_staging/foreign/a4b1c2d3-0000-4000-8000-000000000000" / path.relative_to(branch.root)
+    aside.parent.mkdir(parents=True)
+    path.rename(aside)
+    store = FaultStore(LocalStore(branch.root, "none"))
+    held = branch.again(store)
+    held.catalog.snapshot()
+
+    def arrive(verb: str, key: str) -> None:
+        if verb == "put_if_absent" and key.endswith(f"tree/dev/_versions/{manifest_name(2)}"):
+            go_on()
+            make_again_only(branch.again())
+
+    go_on = store.before(arrive)
+    held.catalog.sweep()
+
+    assert not path.exists()
+    assert ids(branch.root) == [0, 1, 2]
+
+
+def test_a_usurper_of_a_closed_version_is_set_aside_when_its_own_file_is_put_back(branch: Ground) -> None:
+    """A removal took the file from its name, another writer took the name: the row stands (M6)."""
+    branch.write(TABLE, rows(3, 4))
+    branch.catalog.sweep()
+    branch.catalog.flush_record_maintenance()
+    path = branch.root / branch.location(TABLE) / "_versions" / manifest_name(2)
+    aside = branch.root / "_staging/foreign/a4b1c2d3-0000-4000-8000-000000000000" / path.relative_to(branch.root)
+    aside.parent.mkdir(parents=True)
+    path.rename(aside)
+    ours = parse_manifest_file(aside.read_bytes()).identity
+    branch.foreign_append(TABLE, rows(10, 11))
+
+    for _ in range(2):
+        branch.again().catalog.sweep()
+
+    assert parse_manifest_file(path.read_bytes()).identity == ours
+    assert branch.ids(TABLE) == [0, 1, 2, 3, 10]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("die", [False, True])
+def test_a_foreign_commit_is_not_lost_to_a_removal(tmp_path: Path, branch: Ground, die: bool) -> None:
+    """Stock pylance commits to the new branch by path, under the name that a held process is about to remove."""
+    branch.batch(append(branch, 100, 101))
+    branch.catalog.sweep()
+    left = branch.again()
+    left.catalog.finish_branches = lambda _: None  # type: ignore[method-assign]
+    left.namespace.change("delete_table_branch", {"id": TABLE, "name": DEV})
+
+    def act(ground: Ground) -> None:
+        ground.catalog.sweep()
+
+    def meanwhile(ground: Ground) -> None:
+        create(ground)
+        lance.write_dataset(rows(200, 201), ground.open(TABLE).checkout_version((DEV, None)), mode="append")
+
+    def check(run: Run) -> None:
+        for _ in range(2):
+            Ground(run.root).catalog.sweep()
+        assert ids(run.root) == [0, 1, 2, 200]
+
+    assert held_everywhere(tmp_path, branch.root, act, meanwhile, check, die=die) > 10
+
+
+def test_a_crash_while_a_file_is_put_back(branch: Ground) -> None:
+    """It was taken from its name, is another one than was to be removed, and its process dies before it says so."""
+    table = branch.location(TABLE)
+    path = f"{table}/_versions/{manifest_name(1)}"
+    data = branch.store.get(path)
+    store = FaultStore(LocalStore(branch.root, "none"))
+    store.fail(Fault.CRASH_AFTER, when=lambda write: write.path.startswith("_staging/removing/"))
+    replaced = store.before(lambda verb, key: verb == "rename_if_absent" and (replaced(), branch.store.put(path, data)))
+
+    with pytest.raises(Crashed):
+        remove_if(store, path, store.head(path).e_tag)
+    assert branch.store.find(path) is None
+
+    branch.again().catalog.sweep()
+    assert branch.store.find(path) == data
+    assert branch.ids(TABLE) == [0, 1, 2]
