@@ -83,9 +83,11 @@ def test_a_root_that_is_removed(tmp_path: Path) -> None:
 
 def test_a_root_that_is_removed_during_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ground = Ground(tmp_path / "root", options=BUSY)
-    gone = threading.Event()
+    made, gone = threading.Event(), threading.Event()
 
     def write_late(_: object) -> None:
+        if not made.is_set():  # sweeps begin before the first commit
+            return
         if not gone.is_set():
             ground.root.rename(tmp_path / "gone")
             gone.set()
@@ -93,6 +95,7 @@ def test_a_root_that_is_removed_during_a_sweep(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(ground.catalog.sweeper._lost_version, "compare", write_late)
     thread = thread_of(ground)
+    made.set()
 
     thread.join(60)
     assert gone.is_set()
