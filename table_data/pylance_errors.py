@@ -28,9 +28,14 @@ _VALUES = re.compile(r"Divide by zero|Cast error|Overflow happened|Arithmetic ov
 """What is wrong with values or expressions, whatever exception it comes as."""
 _LOST = re.compile(r"Not found: \S*/\S+\.\w+")
 """A file that is gone, in the course of whatever."""
-_DAMAGED = re.compile(r"failed to fill whole buffer|Encountered corrupt file|Invalid range \S+ for object of size")
+_DAMAGED = re.compile(
+    r"failed to fill whole buffer|Encountered corrupt file|Invalid range \S+ for object of size|outside file of size|"
+    r"does not appear to be a [Ll]ance file|[Gg]lobal buffer|metadata region|failed to decode Protobuf|sliced Buffer"
+)
 """A file that is shorter than it was, or holds something else."""
-_FILE = re.compile(r"/((?:data|_deletions|_indices)/[\w./-]+)")
+_FAULT = re.compile(r"task \d+ panicked|reader producer terminated")
+"""A fault of pylance itself, which comes as an error of Arrow."""
+_FILE = re.compile(r"[/\s]((?:data|_deletions|_indices)/[\w./-]+)")
 _SYSTEM = re.compile(r"\(os error (\d+)\)")
 _REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG})
 _SHOWN = 600
@@ -69,11 +74,11 @@ _WRONG_CALL = (
 
 
 @contextmanager
-def explained(what: str, is_there: Callable[[], bool] | None = None) -> Iterator[None]:
+def explained(what: str, find_damage: Callable[[], str | None] | None = None) -> Iterator[None]:
     """Raise errors of pylance and of the engine in the block as `ClientError`; `what` begins their text.
 
-    `is_there` tells, after an error, whether the version that is read is still on storage: a file of it that is missing
-    is damage then.
+    `find_damage` looks, after an error, for what is wrong with the files of the version: None if the version itself is
+    gone, so that files of it may be gone too; empty if nothing is found.
 
     Raises:
         InvalidCall: the call is wrong: an expression, a column, rows that do not fit.
@@ -104,10 +109,14 @@ def explained(what: str, is_there: Callable[[], bool] | None = None) -> Iterator
         if reason is not None:
             raise storage_failed(what, reason) from error
         kind = _kind(error)
-        if kind is VersionGone and is_there is not None and is_there():
-            raise WorkFailed(f"{what}: {_file_of(error)} is missing, which the version has") from error
-        if kind is WorkFailed and _DAMAGED.search(str(error)[:_READ]):
-            raise WorkFailed(f"{what}: {_file_of(error)} is damaged ({plain_text(error)})") from error
+        damage = find_damage() if kind in {VersionGone, WorkFailed} and find_damage is not None else None
+        named = _file_in(str(error)[:_READ]) or _file_in(damage or "") or "a file of the table"
+        if kind is VersionGone and damage is not None:
+            raise WorkFailed(f"{what}: {named} is missing, which the version has") from error
+        if damage or (kind is WorkFailed and _DAMAGED.search(str(error)[:_READ])):
+            raise WorkFailed(
+                f"{what}: {named} is damaged ({_plain(damage) if damage else plain_text(error)})"
+            ) from error
         raise kind(f"{what}: {plain_text(error)}") from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":
@@ -130,7 +139,11 @@ def _refusal(error: Exception) -> str | None:
 
 def plain_text(error: BaseException) -> str:
     """What an error says, for one who sees neither this machine nor the sources."""
-    text = _TRACE.sub("", str(error)[:_READ])
+    return _plain(str(error)) or type(error).__name__
+
+
+def _plain(text: str) -> str:
+    text = _TRACE.sub("", text[:_READ])
     text = _SOURCE.sub("", text)
     text = _PLACE.sub("(path)", text).strip(" ,")
     shortened = True
@@ -139,13 +152,13 @@ def plain_text(error: BaseException) -> str:
         for prefix in _PREFIXES:
             if text.startswith(prefix):
                 text, shortened = text.removeprefix(prefix), True
-    return text[:_SHOWN] or type(error).__name__
+    return text[:_SHOWN]
 
 
-def _file_of(error: BaseException) -> str:
+def _file_in(text: str) -> str | None:
     """The file of the table that an error names, by its path in the table."""
-    found = _FILE.search(str(error)[:_READ])
-    return "a file of the table" if found is None else f"file {found[1].rstrip('.')} of the table"
+    found = _FILE.search(text)
+    return None if found is None else f"file {found[1].rstrip('.')} of the table"
 
 
 def _kind(error: Exception) -> type[ClientError]:
@@ -156,7 +169,7 @@ def _kind(error: Exception) -> type[ClientError]:
         return SchemaMismatch
     if _LOST.search(text):
         return VersionGone
-    if _DAMAGED.search(text):
+    if _DAMAGED.search(text) or _FAULT.search(text):
         return WorkFailed
     if text.startswith("Dataset already exists"):  # only a table that the catalog knows no version of is created
         return WrittenAround

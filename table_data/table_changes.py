@@ -21,7 +21,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
 from lance_core.tables.tags import Tags
 from lance_core.transaction.operations import Operation, Overwrite, ReserveFragments, Restore, decode_operation
-from lance_core.transaction.reachable import reachable_files
+from lance_core.transaction.reachable import fragment_files, reachable_files
 from lance_core.versions import read_version
 from table_data import staging
 from table_data.batch_operations import (
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from table_data.open_datasets import OpenDatasets
 
 _MILLISECOND: Final = 1_000_000
+_MOST_LOOKED_AT: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,9 +339,21 @@ class TableChanges:
         )
 
 
-def is_there(table: TableState, options: Mapping[str, str]) -> bool:
-    """Whether the version of a table, and no other one in its place, is on storage."""
+def find_damage(table: TableState, options: Mapping[str, str]) -> str | None:
+    """What is wrong with a file of a version that could not be read: the first that is missing or is not as stated.
+
+    None if the version, or another one in its place, is not on storage: then its files may have been removed, too.
+    Empty if nothing is found. Looks at the files of at most 1,000 fragments.
+    """
     try:
-        return TableChanges(table, options).base is not None
+        changes = TableChanges(table, options)
+        base = changes.base
+        if base is None:
+            return None
+        files = fragment_files(base.manifest.fragments[:_MOST_LOOKED_AT], branch_base("", table.branch))
+        check_stated_files(changes.store, files, contents=True)
+    except (InvalidTransaction, NotFound) as error:
+        return str(error)
     except (LanceCoreError, ClientError):
-        return False
+        return None
+    return ""

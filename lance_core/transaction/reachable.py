@@ -58,6 +58,12 @@ def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile |
     return files
 
 
+def fragment_files(fragments: Iterable[pb.DataFragment], base: str) -> StatedFiles:
+    """The data and deletion files of fragments of the table or branch at `base`, by store key; not those of bases."""
+    listed = list(fragments)
+    return dict((*_fragment_files(listed, base), *_deletion_files(listed, base)))
+
+
 def new_fragments(transaction: pb.Transaction) -> Iterable[pb.DataFragment]:
     """The fragments that a transaction adds with rows of their own; not those that a rewrite makes of others."""
     match transaction.WhichOneof("operation"):

@@ -129,10 +129,10 @@ class InlineWork:
         from table_data.arrow.few_rows import table_or_stream
         from table_data.arrow.file import write_file
         from table_data.pylance_errors import explained
-        from table_data.table_changes import is_there
+        from table_data.table_changes import find_damage
 
         sink = io.BytesIO()
-        with explained(f"{job.operation} of {DELIMITER.join(table.id)}", partial(is_there, table, job.options)):
+        with explained(f"{job.operation} of {DELIMITER.join(table.id)}", partial(find_damage, table, job.options)):
             found = self._read(job, table)
             write_file(table_or_stream(found.schema, found), sink)
         return sink.getvalue()
@@ -140,9 +140,9 @@ class InlineWork:
     def _read(self, job: Job, table: TableState) -> Any:
         from table_data.operations import READS
         from table_data.pylance_errors import explained
-        from table_data.table_changes import is_there
+        from table_data.table_changes import find_damage
 
-        with explained(f"{job.operation} of {DELIMITER.join(table.id)}", partial(is_there, table, job.options)):
+        with explained(f"{job.operation} of {DELIMITER.join(table.id)}", partial(find_damage, table, job.options)):
             return READS[job.operation](self._tables.open(table, job.options), job.request)
 
     @cached_property

@@ -33,7 +33,7 @@ from table_data.jobs.sessions import ChangeSession
 from table_data.open_datasets import OpenDatasets
 from table_data.operations import READS
 from table_data.pylance_errors import explained
-from table_data.table_changes import is_there
+from table_data.table_changes import find_damage
 
 _NICE = 10
 """Work on rows gives way to the catalog, which answers in less than a millisecond."""
@@ -92,7 +92,7 @@ class Worker:
     def _read(self, job: Job, table: TableState) -> None:
         whole: pa.Buffer | None = None
         try:
-            with explained(f"{job.operation} of {DELIMITER.join(table.id)}", partial(is_there, table, job.options)):
+            with explained(f"{job.operation} of {DELIMITER.join(table.id)}", partial(find_damage, table, job.options)):
                 answer = READS[job.operation](self._tables.open(table, job.options), job.request)
                 if isinstance(answer, pa.RecordBatchReader):
                     rows = table_or_stream(answer.schema, answer, _FEW)

@@ -14,7 +14,7 @@ from table_data.jobs.open_versions import OpenVersions
 from table_data.open_datasets import OpenDatasets
 from table_data.operations import CHANGES
 from table_data.pylance_errors import explained
-from table_data.table_changes import TableChanges, is_there
+from table_data.table_changes import TableChanges, find_damage
 
 
 class ChangeSession:
@@ -49,7 +49,7 @@ class ChangeSession:
         changes = TableChanges(
             table, self._job.options, new=self._job.new, checked=False, layouts=self._layouts, opened=opened
         )
-        with explained(f"{self._job.operation} of {changes.name}", partial(is_there, table, self._job.options)):
+        with explained(f"{self._job.operation} of {changes.name}", partial(find_damage, table, self._job.options)):
             try:
                 result = self._change.stage(changes, self._job.request, self._rows)
             except Exception:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,17 @@ def cut(file: Path) -> None:
     os.truncate(file, 100)
 
 
+def overwrite_end(file: Path) -> None:
+    """The end of the file keeps its size and its last bytes, and points to other places."""
+    data = bytearray(file.read_bytes())
+    data[-40:-16] = bytes(range(1, 25))
+    file.write_bytes(data)
+
+
+def overwrite_all(file: Path) -> None:
+    file.write_bytes(bytes(file.stat().st_size))
+
+
 def call(http: httpx.Client, route: str, name: str) -> httpx.Response:
     if CALLS[name] is None:
         return http.post(f"{route}/{name}", content=stream(ROWS.slice(0, 3)), headers=ARROW)
@@ -50,7 +62,52 @@ def test_every_call_names_the_table_and_what_is_wrong(
         error = answer.json()["error"]
         assert (answer.status_code, answer.json()["code"]) == (500, 18), (name, error)
         assert f"{kind}-{damage.__name__}" in error
-        assert " is damaged" in error if damage is cut else f"{kind}/{file.name} of the table is missing" in error, (
-            error
-        )
+        assert f"{kind}/{file.name} of the table is {'missing' if damage is Path.unlink else 'damaged'}" in error, error
         assert str(location(http, route)) not in error
+
+
+@pytest.mark.parametrize("damage", [overwrite_end, overwrite_all])
+@pytest.mark.parametrize("name", ["query", "count_rows"])
+def test_an_overwritten_file_is_named(http: httpx.Client, name: str, damage: Callable[[Path], None]) -> None:
+    route = f"/v1/table/w${damage.__name__}-{name}"
+    http.post(f"{route}/create", content=stream(ROWS), headers=ARROW).raise_for_status()
+    (file,) = (location(http, route) / "data").iterdir()
+    damage(file)
+    answer = call(http, route, name)
+    assert (answer.status_code, answer.json()["code"]) == (500, 18), answer.text
+    assert f"file data/{file.name} of the table is damaged" in answer.json()["error"]
+
+
+def test_files_that_go_before_their_version(http: httpx.Client) -> None:
+    """As stock removals may delete them: damage while the manifest is there, then a version that is gone."""
+    route = "/v1/table/w$removed"
+    http.post(f"{route}/create", content=stream(ROWS), headers=ARROW).raise_for_status()
+    (file,) = (location(http, route) / "data").iterdir()
+    file.unlink()
+    first = call(http, route, "query")
+    assert (first.status_code, first.json()["code"]) == (500, 18)
+    for manifest in (location(http, route) / "_versions").iterdir():
+        manifest.unlink()
+    then = call(http, route, "query")
+    assert (then.status_code, then.json()["code"]) == (404, 11), then.text
+
+
+def test_damage_in_the_middle_of_an_answer_breaks_the_connection(http: httpx.Client) -> None:
+    """The status is sent when the first rows are there: a body that ends early must not look whole."""
+    route = "/v1/table/w$late"
+    big = pa.table({"a": range(400_000), "s": [f"{number:064}" for number in range(400_000)]})
+    http.post(f"{route}/create", content=stream(big), headers=ARROW).raise_for_status()
+    before = {file.name for file in (location(http, route) / "data").iterdir()}
+    http.post(f"{route}/insert", content=stream(big), headers=ARROW).raise_for_status()
+    (file,) = (file for file in (location(http, route) / "data").iterdir() if file.name not in before)
+    cut(file)
+    received = bytearray()
+    with http.stream("POST", f"{route}/query", json={}) as answer:
+        assert answer.status_code == 200
+        with pytest.raises(httpx.RemoteProtocolError):
+            deque(map(received.extend, answer.iter_bytes()), maxlen=0)
+    assert len(received) > 1 << 20
+    with pytest.raises(pa.ArrowInvalid):
+        pa.ipc.open_file(bytes(received))
+    assert call(http, "/v1/table/w$late", "count_rows").status_code == 500
+    http.post(f"{route}/query", json={"filter": "a < 10", "k": 5}).raise_for_status()
