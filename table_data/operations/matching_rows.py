@@ -23,8 +23,8 @@ def update_table(changes: TableChanges, request: Json, _rows: ArrowBody | None) 
         raise InvalidCall("properties: an update changes rows; expected none, found some")
     assignments = assignments_of(request.get("updates"))
     head = changes.require_head()
-    predicate = request.get("predicate") or None
-    for what, expression in {**assignments, "predicate": predicate or ""}.items():
+    predicate = None if request.get("predicate") is None else _predicate_of(request)
+    for what, expression in assignments.items():
         check_expression(expression, what)
     operation, rows = staging.stage_update(changes.dataset(), changes.files, head, assignments, predicate)
     if rows:
@@ -34,15 +34,21 @@ def update_table(changes: TableChanges, request: Json, _rows: ArrowBody | None) 
 
 def delete_from_table(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
     """Delete the rows that match `predicate`. Without a match nothing is committed. Raises `InvalidCall`."""
-    predicate = request.get("predicate")
-    if not isinstance(predicate, str) or not predicate.strip():
-        raise InvalidCall(f"predicate: expected an SQL expression, found {str(predicate)[:80]!r}")
-    check_expression(predicate, "predicate")
+    predicate = _predicate_of(request)
     head = changes.require_head()
     operation, rows = staging.stage_delete(changes.dataset(), changes.files, head, predicate)
     if rows:
         changes.take(f"delete where {predicate}", operation, message=None)
     return {}
+
+
+def _predicate_of(request: Json) -> str:
+    """The predicate of a change. An empty one is refused: it is more often a mistake than a wish for all rows."""
+    predicate = request.get("predicate")
+    if not isinstance(predicate, str) or not predicate.strip():
+        raise InvalidCall(f"predicate: expected an SQL expression, found {str(predicate)[:80]!r}")
+    check_expression(predicate, "predicate")
+    return predicate
 
 
 def assignments_of(updates: object) -> dict[str, str]:

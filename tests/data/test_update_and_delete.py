@@ -45,7 +45,15 @@ class TestUpdate:
     def test_without_a_predicate_all_rows(self, url: str, http: httpx.Client, table: str) -> None:
         assert http.post(f"{table}/update", json={"updates": [["`s`", "'q'"]]}).json()["updated_rows"] == 2
         assert read(url, table).column("s").to_pylist() == ["q", "q"]
-        assert http.post(f"{table}/update", json={"predicate": "", "updates": [["a", "NULL"]]}).json()["version"] == 3
+        body = {"predicate": None, "updates": [["a", "NULL"]]}
+        assert http.post(f"{table}/update", json=body).json()["version"] == 3
+
+    @pytest.mark.parametrize("predicate", ["", " ", "\n"])
+    def test_an_empty_predicate_changes_nothing(self, url: str, http: httpx.Client, table: str, predicate: str) -> None:
+        answer = http.post(f"{table}/update", json={"predicate": predicate, "updates": [["a", "NULL"]]})
+        assert (answer.status_code, answer.json()["code"]) == (400, 13)
+        assert "expected an SQL expression" in answer.json()["error"]
+        assert read(url, table).to_pydict() == ROWS.to_pydict()
 
     def test_without_a_match_nothing_is_committed(self, http: httpx.Client, table: str) -> None:
         before = files(location(http, table))
