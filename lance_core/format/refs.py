@@ -20,6 +20,9 @@ TAGS_DIRECTORY = "_refs/tags"
 BRANCHES_DIRECTORY = "_refs/branches"
 
 _EXTENSION = ".json"
+_MOST = 211
+"""Characters of a new name. Stock clients encode it twice and add 44 characters while they write; a file has 255."""
+_SEPARATOR = len("%252F")
 _SEGMENT = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 
 
@@ -51,26 +54,38 @@ class BranchContents:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-def check_tag_name(name: str) -> str:
+def check_tag_name(name: str, *, new: bool = False) -> str:
     """Return `name` if stock clients can create, list and open a tag of that name. Raises `ValueError` otherwise.
 
+    The length is checked for a `new` one only: a longer name that exists can be read and removed.
     Non-ASCII letters are refused: stock clients create such a tag and then fail to list all tags.
     """
     if _SEGMENT.fullmatch(name) is None:
         raise ValueError(f"tag {name!r}: expected letters, digits, '.', '-' and '_'")
     if name.startswith(".") or name.endswith((".", ".lock")) or ".." in name:
         raise ValueError(f"tag {name!r}: expected no '.' at either end, no '..' and no '.lock' at the end")
-    return name
+    return _short(name, "tag") if new else name
 
 
-def check_branch_name(name: str) -> str:
-    """Return `name` if it is a valid name of a branch other than main. Raises `ValueError` otherwise."""
+def check_branch_name(name: str, *, new: bool = False) -> str:
+    """Return `name` if it is a valid name of a branch other than main. Raises `ValueError` otherwise.
+
+    The length is checked for a `new` one only.
+    """
     if name == MAIN_BRANCH:
         raise ValueError(f"branch {name!r} is the default branch: expected another name")
     if any(_SEGMENT.fullmatch(segment) is None for segment in name.split("/")):
         raise ValueError(f"branch {name!r}: expected segments of letters, digits, '.', '-' and '_', joined by '/'")
     if ".." in name or name.endswith(".lock") or "." in name.split("/"):
         raise ValueError(f"branch {name!r}: expected no '..', no segment '.' and no '.lock' at the end")
+    return _short(name, "branch") if new else name
+
+
+def _short(name: str, kind: str) -> str:
+    length = len(name) + name.count("/") * (_SEPARATOR - 1)
+    if length > _MOST:
+        counted = f" ('/' counts as {_SEPARATOR})" if "/" in name else ""
+        raise ValueError(f"{kind} {name[:40]!r}...: expected at most {_MOST} characters{counted}, found {length}")
     return name
 
 

@@ -91,7 +91,7 @@ class Branches(NamedReferences[BranchContents]):
             UnsupportedFeature: The version uses a feature that this engine does not write.
             OutcomeUnknown, CommitUnknown: The store did not answer.
         """
-        path = self._path(check_branch_name(name))
+        path = self._path(check_branch_name(name, new=True))
         forked = self._find(ref)
         check_continuable(forked.file.manifest)
         wanted = self._beginning(forked, metadata)

@@ -37,7 +37,7 @@ class Tags(NamedReferences[TagContents]):
             AlreadyExists: There is a tag of that name.
             OutcomeUnknown: The store did not answer.
         """
-        path = self._path(check_tag_name(name))
+        path = self._path(check_tag_name(name, new=True))
         found = self._find(ref)
         now = format_timestamp(self.clock())
         size = found.file.size

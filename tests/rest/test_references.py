@@ -183,6 +183,22 @@ class TestBranches:
         with pytest.raises(TableBranchNotFoundError):
             stock.delete_table_branch(models.DeleteTableBranchRequest(id=T, name="x"))
 
+    @pytest.mark.parametrize(
+        "longest", ["b" * 211, "b" * 100 + "/" + "c" * 106, "t" * 211], ids=["flat", "nested", "tag"]
+    )
+    def test_a_name_is_as_long_as_stock_clients_make_it(self, scene: Scene, longest: str) -> None:
+        branch = longest[0] == "b"
+        path, field = ("branches", "name") if branch else ("tags", "tag")
+        refused = scene.post(f"{PATH}/{path}/create", {field: longest + "x", "version": 1})
+        assert (refused.status_code, refused.json()["code"]) == (400, 13)
+        assert "expected at most 211 characters" in refused.json()["error"]
+        scene.post(f"{PATH}/{path}/create", {field: longest, "version": 1}).raise_for_status()
+        stock = scene.open()
+        assert longest in (stock.branches.list() if branch else stock.tags.list())
+        assert stock.checkout_version((longest, None) if branch else longest).count_rows() > 0
+        with pytest.raises(OSError, match="File name too long|too long"):
+            stock.create_branch(longest + "x", 1) if branch else stock.tags.create(longest + "x", 1)
+
     def test_metadata_of_a_branch_is_told(self, scene: Scene) -> None:
         location = scene.ground.location(T)
         Dataset.open(scene.ground.store, location=location).branches.create("dev", 1, metadata={"owner": "ann"})

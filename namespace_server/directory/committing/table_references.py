@@ -83,7 +83,7 @@ class ReferenceChecks:
         """The name of a branch that a Clone begins is one that stock clients accept, and is not taken (P4)."""
         name = f"branch {branch} of table {join(operation.id)}"
         try:
-            key = branch_path(location, check_branch_name(branch))
+            key = branch_path(location, check_branch_name(branch, new=True))
         except ValueError as error:
             raise InvalidInputError(f"{name}: {error}") from error
         try:

@@ -356,24 +356,24 @@ def create_branch(request: Request, _rules: RequestRules) -> CreateBranch:
     if version is not None and version < 1:
         raise InvalidInputError(f"from_version: expected a version from 1 on, found {version}")
     return CreateBranch(
-        table_id(request), branch_name(request), branch(request, "from_branch"), version, str(uuid.uuid4())
+        table_id(request), branch_name(request, new=True), branch(request, "from_branch"), version, str(uuid.uuid4())
     )
 
 
-def branch_name(request: Request) -> str:
+def branch_name(request: Request, *, new: bool = False) -> str:
     """The name of a branch other than main, as stock clients accept it."""
     name = text(request, "name", required=True) or ""
     try:
-        return check_branch_name(name)
+        return check_branch_name(name, new=new)
     except ValueError as error:
         raise InvalidInputError(f"name: {error}") from error
 
 
-def tag_name(request: Request) -> str:
+def tag_name(request: Request, *, new: bool = False) -> str:
     """The name of a tag, as stock clients accept it."""
     name = text(request, "tag", required=True) or ""
     try:
-        return check_tag_name(name)
+        return check_tag_name(name, new=new)
     except ValueError as error:
         raise InvalidInputError(f"tag: {error}") from error
 

@@ -60,7 +60,7 @@ def create_tag(context: ChangeContext, request: Request) -> Answer:
     TableBranchNotFoundError (22), InvalidInputError (13), and ServiceUnavailableError (17), after which the tag may
     or may not be there.
     """
-    name = requests.tag_name(request)
+    name = requests.tag_name(request, new=True)
     target = _find_target(context, request)
     now = format_timestamp(time.time_ns())
     entry = target.entry
