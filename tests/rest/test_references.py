@@ -196,7 +196,7 @@ class TestBranches:
         stock = scene.open()
         assert longest in (stock.branches.list() if branch else stock.tags.list())
         assert stock.checkout_version((longest, None) if branch else longest).count_rows() > 0
-        with pytest.raises(OSError, match="File name too long|too long"):
+        with pytest.raises(OSError, match="name too long"):
             stock.create_branch(longest + "x", 1) if branch else stock.tags.create(longest + "x", 1)
 
     def test_metadata_of_a_branch_is_told(self, scene: Scene) -> None:
