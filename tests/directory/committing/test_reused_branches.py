@@ -14,6 +14,7 @@ import pytest
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.data import stage_fragments
+from lance_core.errors import PreconditionFailed
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
@@ -38,6 +39,12 @@ class BucketLike(FaultStore):
     def __init__(self, inner: ObjectStore) -> None:
         super().__init__(inner)
         self.local = self.content_e_tags = False
+
+
+class OpenRemovals(FaultStore):
+    """Its conditional removal is made of single calls, so that a process can be held between them."""
+
+    delete_if = ObjectStore.delete_if
 
 
 def append(ground: Ground, start: int, stop: int) -> dict[str, object]:
@@ -258,6 +265,47 @@ def test_a_foreign_commit_is_not_lost_to_a_removal(tmp_path: Path, branch: Groun
         assert ids(run.root) == [0, 1, 2, 200]
 
     assert held_everywhere(tmp_path, branch.root, act, meanwhile, check, die=die) > 10
+
+
+def test_a_file_that_takes_the_name_during_a_removal_stays(branch: Ground) -> None:
+    path = f"{branch.location(TABLE)}/_versions/{manifest_name(1)}"
+    data = branch.store.get(path)
+    store = OpenRemovals(LocalStore(branch.root, "none"))
+
+    def replace(verb: str, _path: str) -> None:
+        if verb in {"delete", "rename_if_absent"}:
+            go_on()
+            branch.store.put(path, data)
+
+    go_on = store.before(replace)
+    with pytest.raises(PreconditionFailed):
+        remove_if(store, path, branch.store.head(path).e_tag)
+    assert branch.store.find(path) == data
+
+
+def test_a_name_that_is_taken_while_its_file_is_away(branch: Ground) -> None:
+    """Both files are kept: the row's own gets its name back, the other writer's is committed again."""
+    branch.write(TABLE, rows(3, 4))
+    branch.catalog.sweep()
+    branch.catalog.flush_record_maintenance()
+    path = f"{branch.location(TABLE)}/_versions/{manifest_name(2)}"
+    data = branch.store.get(path)
+    store = FaultStore(LocalStore(branch.root, "none"))
+
+    def take(verb: str, key: str) -> None:
+        if verb == "rename_if_absent" and key.startswith("_staging/removing/"):
+            branch.store.put(path, data)
+        elif verb == "rename_if_absent" and key == path:
+            go_on()
+            branch.foreign_append(TABLE, rows(10, 11))
+
+    go_on = store.before(take)
+    with pytest.raises(PreconditionFailed):
+        remove_if(store, path, branch.store.head(path).e_tag)
+    for _ in range(2):
+        branch.again().catalog.sweep()
+    assert branch.store.find(path) == data
+    assert branch.ids(TABLE) == [0, 1, 2, 3, 10]
 
 
 def test_a_crash_while_a_file_is_put_back(branch: Ground) -> None:
