@@ -123,6 +123,12 @@ class ClientDisconnected(LanceNamespaceError):
     status = 499
 
 
+class ChunksBroken(ClientDisconnected):
+    """The chunks of a body break off (400). The HTTP server does not tell a malformed one from a closed connection."""
+
+    status = 400
+
+
 class OriginRefused(LanceNamespaceError):
     """The request names a host or an origin that this server does not answer (403)."""
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
+from lance_core.data import schema_fields
+from lance_core.errors import UnsupportedFeature
 from table_data.arrow.few_rows import table_or_stream
 from table_data.arrow.kept_bytes import KeptBytes
 from table_data.errors import ClientError, InvalidCall
@@ -34,6 +37,7 @@ class ArrowBody:
         self._source = source
         self._was_read = False
         self._failure: ClientError | None = None
+        self._schema: pa.Schema | None = None
 
     @property
     def is_repeatable(self) -> bool:
@@ -55,6 +59,7 @@ class ArrowBody:
         try:
             stream = pa.ipc.open_stream(self._rest(rest), options=_OPTIONS)
             _check_schema(stream.schema)
+            self._schema = stream.schema
         except ClientError:
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -68,6 +73,12 @@ class ArrowBody:
         """Raise what broke the reading of the rows, if anything did."""
         if self._failure is not None:
             raise self._failure
+
+    def explain(self) -> None:
+        """After work on the rows failed: raise what is wrong with them, if anything is."""
+        self.check()
+        if self._schema is not None:
+            _check_types(self._schema)
 
     def _rest(self, head: bytes) -> Any:
         """What Arrow reads the stream from, and closes: `head`, and what the source has after it."""
@@ -117,9 +128,19 @@ class _After(io.BufferedIOBase):
 def _check_schema(schema: pa.Schema) -> None:
     if not schema.names:
         raise InvalidCall("request body: expected rows with columns, found none")
-    double = [name for name in schema.names if schema.names.count(name) > 1]
-    if double:
-        raise InvalidCall(f"request body: expected columns with different names, found {double[0][:80]!r} twice")
+    double = next((name for name, count in Counter(schema.names).items() if count > 1), None)
+    if double is not None:
+        raise InvalidCall(f"request body: expected columns with different names, found {double[:80]!r} twice")
+
+
+def _check_types(schema: pa.Schema) -> None:
+    """Raise `InvalidCall` for the first column with a type that Lance does not have."""
+    for field in schema:
+        try:
+            schema_fields(pa.schema([field]))
+        except UnsupportedFeature as error:
+            found = f"column {field.name[:80]!r} has type {str(field.type)[:200]}"
+            raise InvalidCall(f"request body: {found}: expected one that Lance has") from error
 
 
 def _broken(error: Exception) -> InvalidCall:

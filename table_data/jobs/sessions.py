@@ -54,7 +54,7 @@ class ChangeSession:
                 result = self._change.stage(changes, self._job.request, self._rows)
             except Exception:
                 if self._rows is not None:
-                    self._rows.check()
+                    self._rows.explain()
                 raise
             checks, operations = changes.operations(self._job.message, serializable=False)
         self._staged = changes, operations

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import json
+import socket
 import struct
+import time
 from collections.abc import Iterator
+from http.client import HTTPResponse
 
 import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from table_data.arrow.body import ArrowBody
 from tests.data.arrow import ARROW, file, files, location, read, stream
 
 LENGTH = 123_457
@@ -119,3 +125,56 @@ def test_a_body_that_never_ends_is_refused_where_it_breaks(http: httpx.Client, t
 
     answer = http.post(f"{table}/insert", content=endless(), headers=ARROW)
     assert (answer.status_code, answer.json()["code"]) == (400, 13)
+
+
+_RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["x", "y"]))
+UNKNOWN_TYPES = {
+    "run ends": _RUNS,
+    "nested": pa.StructArray.from_arrays([_RUNS], ["runs"]),
+    "view": pa.array([[1], [2]], pa.list_view(pa.int64())),
+    "interval": pa.array([(1, 2, 3)] * 2, pa.month_day_nano_interval()),
+    "decimal": pa.array([1, 2], pa.decimal64(12, 1)),
+    "union": pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])]),
+}
+
+
+@pytest.mark.parametrize("values", UNKNOWN_TYPES.values(), ids=UNKNOWN_TYPES.keys())
+@pytest.mark.parametrize("route", ["new/create", "insert", "merge_insert?on=a&when_matched_update_all=true"])
+def test_a_type_that_lance_does_not_have_is_named(http: httpx.Client, table: str, route: str, values: pa.Array) -> None:
+    path = f"/v1/table/w$unknown-types/{route[4:]}" if route.startswith("new") else f"{table}/{route}"
+    answer = http.post(path, content=stream(pa.table({"a": [1, 2], "s": values})), headers=ARROW)
+    assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+    assert f"column 's' has type {values.type}" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("route", ["insert", "stage?mode=append", "count_rows", "describe"])
+def test_a_body_that_is_compressed_as_a_whole_is_refused(http: httpx.Client, table: str, route: str) -> None:
+    rows = not route.startswith(("count", "describe"))
+    body, kind = (stream(ROWS), ARROW) if rows else (b"{}", {"content-type": "application/json"})
+    refused = http.post(f"{table}/{route}", content=gzip.compress(body), headers={**kind, "content-encoding": "gzip"})
+    assert (refused.status_code, refused.json()["code"]) == (400, 13), refused.text
+    assert refused.json()["error"] == "content-encoding: expected none, found 'gzip'"
+    plain = http.post(f"{table}/{route}", content=body, headers={**kind, "content-encoding": "identity"})
+    assert plain.status_code == 200, plain.text
+
+
+@pytest.mark.parametrize("route", ["insert", "count_rows", "describe"])
+@pytest.mark.parametrize("chunks", [b"zz\r\n", b"-1\r\n", b"5\r\nabcdeXX", b"f" * 18 + b"\r\n"])
+def test_malformed_chunks_are_refused(url: str, http: httpx.Client, table: str, route: str, chunks: bytes) -> None:
+    kind = ARROW["content-type"] if route == "insert" else "application/json"
+    head = f"POST {table}/{route} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked"
+    port = httpx.URL(url).port
+    with socket.create_connection(("127.0.0.1", port or 80), timeout=30) as connection:
+        connection.sendall(head.encode() + b"\r\n\r\n" + chunks)
+        answer = HTTPResponse(connection)
+        answer.begin()
+        assert (answer.status, json.loads(answer.read())["code"]) == (400, 13)
+    assert http.post(f"{table}/count_rows", json={}).json() == ROWS.num_rows
+
+
+def test_many_columns_take_no_time_of_their_own() -> None:
+    """The check of names took the square of their number: a minute for these."""
+    wide = pa.table({f"c{number}": pa.nulls(1, pa.int8()) for number in range(20_000)})
+    began = time.monotonic()
+    ArrowBody(io.BytesIO(stream(wide))).rows()
+    assert time.monotonic() - began < 5

@@ -11,7 +11,7 @@ import orjson
 from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
 from starlette.types import Message, Receive
 
-from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
+from namespace_server.rest.errors import BodyTooLarge, ChunksBroken, ClientDisconnected, RequestTimeout
 from namespace_server.rest.request.headers import Headers, declared_length
 from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.rest.request.shared_timeout import SharedTimeout
@@ -84,7 +84,7 @@ class BodyReader:
             ) from None
         finally:
             self._buffered -= reserved
-        raise ClientDisconnected("request body: expected its end, found a closed connection")
+        raise broken_off(declared)
 
     @contextmanager
     def hold(self, size: int) -> Iterator[None]:
@@ -103,6 +103,13 @@ class BodyReader:
         return size
 
 
+def broken_off(declared: int | None) -> ClientDisconnected:
+    """The error of a body of `declared` bytes that ends before its end."""
+    if declared is None:
+        return ChunksBroken("request body: expected chunks up to the last one, found a malformed one or no more")
+    return ClientDisconnected("request body: expected its end, found a closed connection")
+
+
 def is_last(message: Message, declared: int | None, length: int | None = None) -> bool:
     """Whether a body of `declared` bytes ends with this message, up to which it has `length`; by default, its own.
 
@@ -118,11 +125,19 @@ def _check_length(found: int, limit: int) -> None:
         raise BodyTooLarge(f"request body: expected at most {limit} bytes, found more")
 
 
+def _check_encoding(headers: Headers) -> None:
+    """Refuse a compressed body: it would have to be bounded by what becomes of it. Arrow compresses its own buffers."""
+    encoding = headers.get(b"content-encoding", b"identity").strip().lower()
+    if encoding not in {b"identity", b""}:
+        raise InvalidInputError(f"content-encoding: expected none, found {encoding.decode('latin-1')[:80]!r}")
+
+
 def check_media_type(headers: Headers) -> None:
     """Refuse a body that is not declared to be JSON, even an empty one: a form on a web page can send all others.
 
     A request without body and without content type passes: stock clients send those.
     """
+    _check_encoding(headers)
     media_type = headers.get(b"content-type", b"")
     if media_type == b"application/json" or media_type.partition(b";")[0].strip().lower() == b"application/json":
         return
@@ -132,6 +147,7 @@ def check_media_type(headers: Headers) -> None:
 
 def check_arrow(headers: Headers) -> None:
     """Refuse a body that is declared to be neither Arrow nor plain bytes: a form on a web page can send others."""
+    _check_encoding(headers)
     media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if media_type and not media_type.startswith(_ROWS):
         raise InvalidInputError(

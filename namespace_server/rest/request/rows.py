@@ -11,8 +11,8 @@ from typing import Final
 
 from starlette.types import Receive
 
-from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected, RequestTimeout
-from namespace_server.rest.request.body import is_last
+from namespace_server.rest.errors import BodyTooLarge, RequestTimeout
+from namespace_server.rest.request.body import broken_off, is_last
 from namespace_server.rest.request.headers import Headers, declared_length
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.workers.frames import END, frame_head
@@ -91,7 +91,7 @@ class RowsBody:
         """The next bytes, and whether more follow."""
         message = await self._receive()
         if message["type"] != "http.request":
-            raise ClientDisconnected("request body: expected its end, found a closed connection")
+            raise broken_off(self._declared)
         piece: bytes = message.get("body", b"")
         self._length += len(piece)
         if self._length > limits.body:
