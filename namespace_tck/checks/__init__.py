@@ -10,6 +10,7 @@ from namespace_tck.checks import (
     credentials,
     extensions,
     hostile,
+    idempotency,
     indices,
     insert,
     listing,
@@ -57,6 +58,7 @@ ALL: tuple[Check, ...] = tuple(
         stock_clients,
         hostile,
         extensions,
+        idempotency,
     )
     for check in module.checks
 )

@@ -104,6 +104,12 @@ def _stack_trace(exchanged: Exchanged) -> None:
         exchanged.answer(404, {**exchanged.json, "error": "Traceback: in server.py:7"})
 
 
+def _key_ignored(exchanged: Exchanged) -> None:
+    """An update is applied once more, as by a server that does not look at the key."""
+    if exchanged.operation == "update" and exchanged.status == 200:
+        exchanged.ask(exchanged.path, orjson.loads(exchanged.sent))
+
+
 FAULTS: list[tuple[Falsify, str, str]] = [
     (_wrong_code, "describe_table.refuses_a_missing_table", "expected code 4, found code 18"),
     (_wrong_code, "describe_namespace.refuses_a_missing_namespace", "expected code 1, found code 18"),
@@ -129,6 +135,7 @@ FAULTS: list[tuple[Falsify, str, str]] = [
     (_ghost_table, "drop_table.drops_a_declared_table", "expected a refusal with code 4"),
     (_ghost_table, "drop_namespace.no_child_outlives_its_namespace", "the table exists, its namespace does not"),
     (_stack_trace, "server.errors_reveal_no_stack_trace", "Traceback"),
+    (_key_ignored, "update_table.an_update_under_a_key_is_applied_once", "ids: expected"),
 ]
 
 
