@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
+from lance_namespace.errors import InvalidInputError
 
+from namespace_server.data.asked import Asked, Caller, ChangeRecord
+from namespace_server.data.inline import InlineWork
+from namespace_server.data.operations import DataAnswer, DataOperations
 from tests.data.arrow import ARROW, files, location, read, stream
 from tests.data.conftest import ROWS
 from tests.orphans import check_exact
@@ -105,3 +111,33 @@ def test_long_metadata_is_answered_again_and_not_kept(http: httpx.Client, table:
     assert http.post(f"{table}/schema_metadata/update", json=given, headers=headers).json() == given
     place = location(http, table).parent / "__manifest" / "data"
     assert not any(b"v" * 1000 in path.read_bytes() for path in place.iterdir())
+
+
+class Answered:
+    """A catalog that another request under the same key changes between the first look and the second."""
+
+    def __init__(self, looks: list[bool]) -> None:
+        self.storage_options: dict[str, str] = {}
+        self.looks = looks
+
+    async def is_answered(self, _caller: Caller) -> bool:
+        return self.looks.pop(0)
+
+    async def answered(self, _record: ChangeRecord) -> tuple[dict[str, Any], int]:
+        return {"transaction_id": "t", "answer": {"version": 2}}, 7
+
+
+async def _refused() -> DataAnswer:
+    raise InvalidInputError("the column exists")
+
+
+def test_an_error_that_a_repetition_caused_is_answered_as_that_one() -> None:
+    asked = Asked("alter_table_add_columns", {"id": ["t"]}, Caller("ann", "k"))
+
+    def once(*looks: bool) -> DataAnswer:
+        operations: DataOperations[bytes] = DataOperations(Answered(list(looks)), InlineWork())  # type: ignore[arg-type]
+        return asyncio.run(operations.once(asked, _refused))
+
+    assert once(False, True) == DataAnswer({"transaction_id": "t", "version": 2}, 7)
+    with pytest.raises(InvalidInputError, match="the column exists"):
+        once(False, False)

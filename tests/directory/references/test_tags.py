@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from lance_core.storage.memory import MemoryStore
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.references import tags as tag_module
+from namespace_server.directory.references.change_context import ChangeContext
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import QUIET, SCHEMA, Ground, as_operation, rows
 
@@ -411,3 +414,50 @@ def test_on_a_store_in_memory() -> None:
     namespace.change("delete_table_branch", {"id": T, "name": "dev"})
     assert namespace.read("list_table_branches", {"id": T}).body == {"branches": {}}
     assert not [meta.path for meta in namespace.catalog.store.list("") if "/tree/" in meta.path]
+
+
+class TestUnderAKey:
+    def test_a_repetition_waits_for_the_flip_of_the_request_under_way(
+        self, ground: Ground, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The file of the tag is there, and its record is not yet."""
+        commit, written = ground.catalog.commit, threading.Event()
+
+        def commit_late(batches: Any) -> Any:
+            written.set()
+            time.sleep(0.2)
+            return commit(batches)
+
+        monkeypatch.setattr(ground.catalog, "commit", commit_late)
+        with ThreadPoolExecutor(1) as threads:
+            first = threads.submit(change, ground, "create_table_tag", "one", 1)
+            assert written.wait(10)
+            again = change(ground.again(), "create_table_tag", "one", 1)
+            assert again == first.result()
+        with pytest.raises(TableTagAlreadyExistsError):
+            change(ground, "create_table_tag", "one", 1, key="another")
+
+    @pytest.mark.parametrize("operation", ["create_table_tag", "update_table_tag"])
+    def test_a_late_repetition_takes_back_what_it_wrote(
+        self, ground: Ground, monkeypatch: pytest.MonkeyPatch, operation: str
+    ) -> None:
+        """It looked for the record before the first request flipped, and others changed the tag since."""
+        if operation == "update_table_tag":
+            tag(ground, "one", 1)
+        first = change(ground, operation, "one", 2)
+        if operation == "update_table_tag":
+            ground.namespace.change("update_table_tag", {"id": T, "tag": "one", "version": 3})
+        else:
+            ground.namespace.change("delete_table_tag", {"id": T, "tag": "one"})
+        expected = tags(ground)
+
+        monkeypatch.setattr(ChangeContext, "committed_before", lambda _: None)
+        assert change(ground, operation, "one", 2) == first
+        assert {name: found["version"] for name, found in tags(ground).items()} == {
+            name: found["version"] for name, found in expected.items()
+        }
+
+
+def change(ground: Ground, operation: str, name: str, version: int, *, key: str = "once") -> dict[str, Any]:
+    request = {"id": T, "tag": name, "version": version}
+    return ground.namespace.change(operation, request, idempotency_key=key).body
