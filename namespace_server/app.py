@@ -1,45 +1,34 @@
-"""The application: middleware, the direct routes, and FastAPI behind them."""
+"""The application: middleware around the routes."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI, Request, Response
-from lance_namespace.errors import LanceNamespaceError
-from pydantic import ValidationError
-from starlette.exceptions import HTTPException
+from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from namespace_server.rest.access_log import AccessLog
-from namespace_server.rest.direct import DirectRouter
-from namespace_server.rest.errors import render_error
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext, check_head
 from namespace_server.rest.port import Catalog
 from namespace_server.rest.request.limits import RequestLimits
-from namespace_server.rest.routers import DIRECT, ROUTERS
+from namespace_server.rest.routers import ROUTES, documentation
+from namespace_server.rest.routing import Router
 from namespace_server.rest.service import CatalogService
 
 _EXPOSED = ("x-lance-catalog-version", "x-request-id")
 
 
 class Application:
-    """The ASGI application of one catalog. It serves HTTP within `lifespan` only.
-
-    Frequent operations are matched first, by a router in front of FastAPI.
-    """
+    """The ASGI application of one catalog. It serves HTTP within `lifespan` only."""
 
     def __init__(self, service: CatalogService, hosts: Iterable[str], origins: Iterable[str]) -> None:
         self.service = service
         self.api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-        self.api.state.service = service
-        for router in ROUTERS:
-            self.api.include_router(router)
-        for kind in (HTTPException, LanceNamespaceError, ValidationError, Exception):
-            self.api.add_exception_handler(kind, answer_error)
-        self._routes = DirectRouter(DIRECT, service, default=self.api)
+        self._routes = Router(ROUTES, self.api, service)
+        self.api.router.routes.append(documentation.ASSETS)
         allowed = [origin.lower().rstrip("/") for origin in origins]  # as browsers send them
         self._guard = HostGuard(hosts, allowed)
         app: ASGIApp = ErrorHandler(self._dispatch, service)
@@ -94,15 +83,3 @@ def create_app(
         access_log: where to write a line for every request.
     """
     return Application(CatalogService(namespace, authenticator, limits, access_log), hosts, origins)
-
-
-async def answer_error(request: Request, error: Exception) -> Response:
-    """The ErrorResponse for any exception of a FastAPI route. Those of reads are answered by `ErrorHandler`."""
-    service: CatalogService = request.app.state.service
-    status, headers, body = render_error(
-        error, service.version_for(request.scope), method=request.method, path=request.scope["path"]
-    )
-    request.scope["answered_error"] = error  # Starlette raises an unexpected one again
-    response = Response(body, status)
-    response.raw_headers = headers
-    return response

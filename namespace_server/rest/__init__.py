@@ -3,13 +3,12 @@
 What a request means and whether it may happen is decided in `namespace_server.directory`. Here bytes become requests
 and answers become bytes.
 
-    routers         the routes, one module for each kind of object
-    middleware      request ids, the last error handler, hosts and origins
-    dependencies    FastAPI dependencies, made of an exchange
-    direct          the router in front of FastAPI, and raw ASGI routes of frequent changes and reads of rows
-    reads           raw ASGI routes of reads of the catalog, whose answers may be cached
-    request         from an HTTP request to the request of an operation
-        exchange        one request and what its parts say, for both kinds of routes
+    routers         the routes, one module for each kind of object: each route is declared once, in one form
+    handlers        what routes do with a request, one class for each kind of operation
+    routing         how a route is declared, FastAPI, and the fast path in front of it
+    exchange        one request and what its parts say
+    middleware      request ids, the error handler, hosts and origins
+    request         the parts of a request
         headers         pins, idempotency keys, ids, query parameters
         body            reads bodies within bounds and decodes them
         rows            rows in the body of a request
@@ -23,6 +22,7 @@ and answers become bytes.
     responses       headers and bodies of successes
     errors          status and body of every failure
     identity        API keys
+    header_names    names of our headers
     access_log      one line a request, written by a thread of its own
     port            what is needed of a catalog
 """

@@ -77,15 +77,15 @@ class DataService:
         if rows is None:
             self._admit()
             return await asyncio.shield(self._begin(self._operations.change(operation, request, caller=caller)))
-        return await self._with_rows(partial(self._operations.change, operation, request, caller=caller), rows)
+        return await self._with_rows(self._work_on_rows(operation, request, caller), rows)
 
-    async def create_table(self, request: Json, rows: RowsBody, caller: Caller) -> DataAnswer:
-        """Create a table from the rows of the body. Raises as `change` does."""
-        return await self._with_rows(partial(self._creation.create, request, caller=caller), rows)
-
-    async def stage_rows(self, request: Json, rows: RowsBody) -> DataAnswer:
-        """Write the rows of the body for a batch that commits them. Raises as `change` does."""
-        return await self._with_rows(lambda source, _: self._uploads.stage(request, source), rows)
+    def _work_on_rows(self, operation: str, request: Json, caller: Caller) -> Callable[[Rows, RowsDigest], Work]:
+        match operation:
+            case "create_table":
+                return partial(self._creation.create, request, caller=caller)
+            case "stage_rows":  # for a batch that commits them: nothing is committed here
+                return lambda rows, _: self._uploads.stage(request, rows)
+        return partial(self._operations.change, operation, request, caller=caller)
 
     async def value(self, operation: str, request: Json, *, at: ReadPoint = NEWEST) -> DataAnswer:
         """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from lance_core.errors import ManifestNotSynchronized, OutcomeUnknown, StorageError, system_reason
-from namespace_server.rest.request.headers import CATALOG_VERSION
+from namespace_server.rest.header_names import CATALOG_VERSION
 
 _log = logging.getLogger(__name__)
 

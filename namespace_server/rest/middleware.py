@@ -15,7 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.rest.access_log import Access
 from namespace_server.rest.errors import SHOWN_METHOD, HeadTooLarge, OriginRefused, render_error
-from namespace_server.rest.request.headers import CATALOG_VERSION, Headers
+from namespace_server.rest.header_names import CATALOG_VERSION
+from namespace_server.rest.request.headers import Headers
 from namespace_server.rest.service import CatalogService
 
 REQUEST_ID = b"x-request-id"
@@ -97,7 +98,7 @@ class ErrorHandler:
                 )
                 await send({"type": "http.response.start", "status": status, "headers": headers})
                 await send({"type": "http.response.body", "body": body})
-            elif scope.get("answered_error") is not error:
+            else:
                 raise
 
 

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import orjson
-from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from namespace_server.data.asked import Caller, ChangeRecord
@@ -211,9 +210,3 @@ class CatalogService:
 
     def _forget_newest(self) -> None:
         self._newest = None
-
-
-async def service_of(connection: HTTPConnection) -> CatalogService:
-    """The service of the application that a request came to (a FastAPI dependency)."""
-    service: CatalogService = connection.app.state.service
-    return service

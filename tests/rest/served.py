@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from fastapi.routing import APIRoute
-
-from namespace_server.rest import models
-from namespace_server.rest.direct import DirectRoute, RowChangeRoute, RowReadRoute, RowsRoute
-from namespace_server.rest.models import Query
-from namespace_server.rest.reads import ReadRoute
-from namespace_server.rest.routers import (
-    DIRECT,
-    indices,
-    namespaces,
-    queries,
-    references,
-    rows,
-    schemas,
-    tables,
-    transactions,
-    versions,
-)
+from namespace_server.rest.handlers import Read, RowsChange, TableChange, TableRead
+from namespace_server.rest.models import BranchQuery, Query
+from namespace_server.rest.routers import OPERATIONS
+from namespace_server.rest.routers.schemas import SchemaMetadataChange
+from namespace_server.rest.routing import Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +23,7 @@ class Served:
     operation: str
     method: str
     path: str
-    read: ReadRoute | None = None
+    read: Read | None = None
     rows: type[Query] | None = None
     parameters: type[Query] | None = None
     data: bool = False
@@ -49,47 +35,25 @@ class Served:
         return self.rows or self.parameters or (Query if self.read is None else self.read.query)
 
 
-ROWS: dict[str, type[Query]] = {
-    "create_table": models.CreateTableQuery,
-    "stage_rows": models.StageRowsQuery,
-}
-PARAMETERS: dict[str, type[Query]] = {
-    "update_table_schema_metadata": models.BranchQuery,
-    "drop_table_index": models.BranchQuery,
-}
-BEHIND = tuple(
-    Served(
-        route.name,
-        method,
-        route.path,
-        rows=ROWS.get(route.name),
-        parameters=PARAMETERS.get(route.name),
-        data=module in (rows, queries, schemas, indices),
-        pinned="at" in inspect.signature(route.endpoint).parameters,
-        fresh="at" in inspect.signature(route.endpoint).parameters,
-    )
-    for module in (tables, versions, namespaces, references, transactions, rows, queries, schemas, indices)
-    for route in module.router.routes
-    if isinstance(route, APIRoute)
-    for method in route.methods
-)
 # The list of versions is the history itself: there is nothing to pin.
 HISTORY = {"list_catalog_versions", "describe_catalog_version"}
 
 
-def _direct(route: DirectRoute) -> Served:
-    found = Served(route.operation, route.method, route.path)
-    match route:
-        case ReadRoute():
-            return replace(found, read=route, pinned=route.operation not in HISTORY)
-        case RowsRoute():
-            return replace(found, rows=route.query, data=True)
-        case RowReadRoute():
-            return replace(found, data=True, pinned=True, fresh=True)
-        case RowChangeRoute():
-            return replace(found, data=True)
-    return found
+def _served(route: Route) -> Served:
+    named = (route.operation, route.method, route.path)
+    match route.work:
+        case Read() as read:
+            return Served(*named, read=read, pinned=route.operation not in HISTORY)
+        case RowsChange(query):
+            return Served(*named, rows=query, data=True)
+        case TableRead():
+            return Served(*named, data=True, pinned=True, fresh=True)
+        case TableChange() as change:
+            return Served(*named, parameters=None if change.query is Query else change.query, data=True)
+        case SchemaMetadataChange():
+            return Served(*named, parameters=BranchQuery, data=True)
+    return Served(*named)
 
 
-SERVED: tuple[Served, ...] = (*(_direct(route) for route in DIRECT), *BEHIND)
+SERVED: tuple[Served, ...] = tuple(map(_served, OPERATIONS))
 CHANGES = tuple(item for item in SERVED if item.read is None)

@@ -21,7 +21,7 @@ OURS = {
 }
 
 
-UNSUPPORTED = {(method, path, operation) for operation, method, path in unsupported.OPERATIONS}
+UNSUPPORTED = {(route.method, route.path, route.operation) for route in unsupported.ROUTES}
 
 
 def stock_routes() -> set[tuple[str, str, str]]:

@@ -12,14 +12,10 @@ from lance_namespace.errors import InvalidInputError
 
 from namespace_server.directory.model.idempotency_key import check_idempotency_key
 from namespace_server.directory.model.integers import MAX_INT64
+from namespace_server.rest.header_names import CATALOG_VERSION, IDEMPOTENCY_KEY, LEAST_VERSION
 
 Headers = Mapping[bytes, bytes]
 
-CATALOG_VERSION = b"x-lance-catalog-version"
-IDEMPOTENCY_KEY = b"idempotency-key"
-TABLE_VERSION = b"x-lancedb-version"
-LEAST_VERSION = b"x-lancedb-min-read-version"
-"""Lancedb's names for the version that a read has read, and for the one that it must not be older than."""
 DELIMITER = "$"
 SHORT_QUERY: Final = 256
 """Bytes of a query string up to which what is parsed of it is cached."""

@@ -14,7 +14,6 @@ documentation  the OpenAPI document and the pages that show it
 
 from __future__ import annotations
 
-from namespace_server.rest.direct import DirectRoute
 from namespace_server.rest.routers import (
     batches,
     catalog,
@@ -31,33 +30,22 @@ from namespace_server.rest.routers import (
     unsupported,
     versions,
 )
+from namespace_server.rest.routing import Route
 
-DIRECT: tuple[DirectRoute, ...] = (
-    *tables.DIRECT,
-    *versions.DIRECT,
-    *batches.DIRECT,
-    *rows.DIRECT,
-    *queries.DIRECT,
-    *indices.DIRECT,
-    *namespaces.DIRECT,
-    *references.DIRECT,
-    *transactions.DIRECT,
-    *catalog.DIRECT,
+OPERATIONS: tuple[Route, ...] = (
+    *tables.ROUTES,
+    *versions.ROUTES,
+    *batches.ROUTES,
+    *rows.ROUTES,
+    *queries.ROUTES,
+    *indices.ROUTES,
+    *schemas.ROUTES,
+    *namespaces.ROUTES,
+    *references.ROUTES,
+    *transactions.ROUTES,
+    *catalog.ROUTES,
 )
-"""In the order in which they are matched: the most frequent first."""
+"""The operations that are served, in the order in which they are matched: the most frequent first."""
 
-ROUTERS = (
-    tables.router,
-    versions.router,
-    namespaces.router,
-    references.router,
-    transactions.router,
-    rows.router,
-    schemas.router,
-    indices.router,
-    queries.router,
-    health.router,
-    documentation.router,
-    unsupported.router,
-)
-"""Of everything else, for FastAPI."""
+ROUTES: tuple[Route, ...] = (*OPERATIONS, *health.ROUTES, *documentation.ROUTES, *unsupported.ROUTES)
+"""All routes."""

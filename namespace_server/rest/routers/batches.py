@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from namespace_server.rest.direct import ChangeRoute
+from namespace_server.rest.handlers import Commit
 from namespace_server.rest.models import CatalogBatchRequest, CreateAnyTableVersionsRequest
+from namespace_server.rest.routing import post
 
-DIRECT = (
+ROUTES = (
     # Operations on many tables as one catalog version; staged manifests of several tables as one catalog version.
-    ChangeRoute("batch_commit_tables", "/v1/table/batch-commit", CatalogBatchRequest),
-    ChangeRoute("batch_create_table_versions", "/v1/table/version/batch-create", CreateAnyTableVersionsRequest),
+    post("batch_commit_tables", "/v1/table/batch-commit", Commit(CatalogBatchRequest), fast=True),
+    post(
+        "batch_create_table_versions",
+        "/v1/table/version/batch-create",
+        Commit(CreateAnyTableVersionsRequest),
+        fast=True,
+    ),
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from namespace_server.rest.handlers import Read
 from namespace_server.rest.models import Paging
-from namespace_server.rest.reads import ReadRoute
+from namespace_server.rest.routing import get
 
-DIRECT = (
-    ReadRoute("describe_catalog", "GET", "/v1/catalog"),
-    ReadRoute("list_catalog_versions", "GET", "/v1/catalog/versions", query=Paging),
-    ReadRoute("describe_catalog_version", "GET", "/v1/catalog/versions/{version}"),
+ROUTES = (
+    get("describe_catalog", "/v1/catalog", Read(), fast=True),
+    get("list_catalog_versions", "/v1/catalog/versions", Read(query=Paging)),
+    get("describe_catalog_version", "/v1/catalog/versions/{version}", Read()),
 )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends, Response
 from lance_namespace import (
     CreateTableBranchRequest,
     CreateTableTagRequest,
@@ -16,64 +13,22 @@ from lance_namespace import (
     UpdateTableTagRequest,
 )
 
-from namespace_server.rest.dependencies import By, Service, change_of
+from namespace_server.rest.handlers import Change, Commit, Read
 from namespace_server.rest.models import Paging
-from namespace_server.rest.reads import ReadRoute
-from namespace_server.rest.request.body import Change
-from namespace_server.rest.responses import success
+from namespace_server.rest.routing import post
 
-DIRECT = (
-    # Everything is in the query; stock clients send no body, or `null`.
-    ReadRoute("list_table_tags", "POST", "/v1/table/{id}/tags/list", ListTableTagsRequest, Paging, optional_body=True),
-    ReadRoute("get_table_tag_version", "POST", "/v1/table/{id}/tags/version", GetTableTagVersionRequest),
-    ReadRoute(
+ROUTES = (
+    # Everything in these lists is in the query; stock clients send no body, or `null`.
+    post("list_table_tags", "/v1/table/{id}/tags/list", Read(ListTableTagsRequest, Paging, optional_body=True)),
+    post(
         "list_table_branches",
-        "POST",
         "/v1/table/{id}/branches/list",
-        ListTableBranchesRequest,
-        Paging,
-        optional_body=True,
+        Read(ListTableBranchesRequest, Paging, optional_body=True),
     ),
+    post("get_table_tag_version", "/v1/table/{id}/tags/version", Read(GetTableTagVersionRequest)),
+    post("create_table_tag", "/v1/table/{id}/tags/create", Change(CreateTableTagRequest)),
+    post("update_table_tag", "/v1/table/{id}/tags/update", Change(UpdateTableTagRequest)),
+    post("delete_table_tag", "/v1/table/{id}/tags/delete", Change(DeleteTableTagRequest)),
+    post("create_table_branch", "/v1/table/{id}/branches/create", Commit(CreateTableBranchRequest)),
+    post("delete_table_branch", "/v1/table/{id}/branches/delete", Change(DeleteTableBranchRequest)),
 )
-
-router = APIRouter()
-
-
-@router.post("/v1/table/{id}/tags/create")
-async def create_table_tag(
-    change: Annotated[Change, Depends(change_of(CreateTableTagRequest))], caller: By, service: Service
-) -> Response:
-    """Name a version of a table."""
-    return success(service, await service.change("create_table_tag", change, caller))
-
-
-@router.post("/v1/table/{id}/tags/update")
-async def update_table_tag(
-    change: Annotated[Change, Depends(change_of(UpdateTableTagRequest))], caller: By, service: Service
-) -> Response:
-    """Let a tag name another version."""
-    return success(service, await service.change("update_table_tag", change, caller))
-
-
-@router.post("/v1/table/{id}/tags/delete")
-async def delete_table_tag(
-    change: Annotated[Change, Depends(change_of(DeleteTableTagRequest))], caller: By, service: Service
-) -> Response:
-    """Remove a tag."""
-    return success(service, await service.change("delete_table_tag", change, caller))
-
-
-@router.post("/v1/table/{id}/branches/create")
-async def create_table_branch(
-    change: Annotated[Change, Depends(change_of(CreateTableBranchRequest))], caller: By, service: Service
-) -> Response:
-    """Begin a branch at a version of main or of another branch."""
-    return success(service, await service.commit("create_table_branch", change, caller))
-
-
-@router.post("/v1/table/{id}/branches/delete")
-async def delete_table_branch(
-    change: Annotated[Change, Depends(change_of(DeleteTableBranchRequest))], caller: By, service: Service
-) -> Response:
-    """Remove a branch that nothing needs, with its versions and files."""
-    return success(service, await service.change("delete_table_branch", change, caller))

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends, Response
 from lance_namespace import AlterTransactionRequest, DescribeTransactionRequest
 
-from namespace_server.rest.dependencies import By, Service, change_of
-from namespace_server.rest.reads import ReadRoute
-from namespace_server.rest.request.body import Change
-from namespace_server.rest.responses import success
+from namespace_server.rest.handlers import Change, Read
+from namespace_server.rest.routing import post
 
-DIRECT = (
-    ReadRoute(
+ROUTES = (
+    post(
         "describe_transaction",
-        "POST",
         "/v1/transaction/{id}/describe",
-        DescribeTransactionRequest,
-        optional_body=True,
+        Read(DescribeTransactionRequest, optional_body=True),
     ),
+    post("alter_transaction", "/v1/transaction/{id}/alter", Change(AlterTransactionRequest)),
 )
-
-router = APIRouter()
-
-
-@router.post("/v1/transaction/{id}/alter")
-async def alter_transaction(
-    change: Annotated[Change, Depends(change_of(AlterTransactionRequest))], caller: By, service: Service
-) -> Response:
-    """Note properties on a transaction."""
-    return success(service, await service.change("alter_transaction", change, caller))

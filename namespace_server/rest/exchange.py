@@ -7,20 +7,30 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, get_origin, get_type_hints
 
+from lance_namespace import UpdateTableSchemaMetadataRequest
+from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, TypeAdapter
 from starlette.types import Receive, Scope
 
 from namespace_server.data.asked import Caller
 from namespace_server.data.reads import ReadPoint
-from namespace_server.rest.models import Query
-from namespace_server.rest.request.body import LARGE_BODY, Change, JsonObject, check_arrow, check_media_type
+from namespace_server.rest.header_names import IDEMPOTENCY_KEY
+from namespace_server.rest.models import BranchQuery, Query
+from namespace_server.rest.request.body import (
+    LARGE_BODY,
+    Change,
+    JsonObject,
+    check_arrow,
+    check_media_type,
+    decode_object,
+)
 from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import (
-    IDEMPOTENCY_KEY,
     Headers,
     read_id,
     read_idempotency_key,
     read_least_version,
+    read_name,
     read_pin,
     read_query,
 )
@@ -41,6 +51,7 @@ class QueryModel:
 
 
 ANY_QUERY: Final = QueryModel(Query)
+_BRANCH: Final = QueryModel(BranchQuery)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +63,43 @@ class RowsRequest:
 
 
 class Exchange:
-    """A request of one principal, on a route with at most one parameter.
+    """A request of one principal.
 
-    `segment` is the parameter in the path as it was sent, empty if the route has none. Raises `UnauthenticatedError`
-    (16) before anything of the request is read.
+    `segments` are the parameters in its path as they were sent. Raises `UnauthenticatedError` (16) before anything of
+    the request is read, unless the route is `public`.
     """
 
-    __slots__ = ("headers", "principal", "receive", "scope", "segment", "service")
+    __slots__ = ("headers", "principal", "receive", "scope", "segments", "service")
 
-    def __init__(self, scope: Scope, receive: Receive, service: CatalogService, path: str, segment: str) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        service: CatalogService,
+        path: str,
+        segments: tuple[str, ...],
+        *,
+        public: bool = False,
+    ) -> None:
         self.scope = scope
         self.receive = receive
         self.service = service
-        self.segment = segment
+        self.segments = segments
         self.headers: Headers = scope["header_map"]
         scope["route_path"] = path
-        self.principal = scope["principal"] = service.authenticator.principal(self.headers)
+        self.principal = None
+        if not public:
+            self.principal = scope["principal"] = service.authenticator.principal(self.headers)
+
+    @property
+    def segment(self) -> str:
+        """The first parameter in the path, empty if the route has none."""
+        return self.segments[0] if self.segments else ""
+
+    @property
+    def pin(self) -> int | None:
+        """The catalog version to answer at, if the request names one. Raises `InvalidInputError` (13)."""
+        return read_pin(self.headers)
 
     @property
     def caller(self) -> Caller:
@@ -77,33 +109,57 @@ class Exchange:
     @property
     def read_point(self) -> ReadPoint:
         """What a read of rows is to see. Raises `InvalidInputError` (13)."""
-        return ReadPoint(read_pin(self.headers), read_least_version(self.headers))
+        return ReadPoint(self.pin, read_least_version(self.headers))
+
+    async def read_body(self, limit: int | None = None) -> bytes:
+        """The bytes of a JSON body; at most those of a read by default. Raises as `BodyReader.read`."""
+        check_media_type(self.headers)
+        bound = self.service.limits.read_body if limit is None else limit
+        return await self.service.bodies.read(self.receive, self.headers, bound)
 
     async def change(self, model: type[BaseModel], *, optional: bool = False) -> Change:
         """The body of a change of the catalog, checked against a published model.
 
         Raises `InvalidInputError` (13), `pydantic.ValidationError`.
         """
-        check_media_type(self.headers)
-        data = await self.service.bodies.read(self.receive, self.headers, self.service.limits.body)
+        data = await self.read_body(self.service.limits.body)
         route = read_id(self.segment, read_query(self.scope["query_string"])) if self.segment else None
         return Change(await self._decoded(data, model, route, optional=optional), len(data))
 
     async def table_request(
-        self, model: type[BaseModel], query: QueryModel = ANY_QUERY, *, optional: bool = False, large: bool = False
+        self,
+        model: type[BaseModel],
+        query: QueryModel = ANY_QUERY,
+        *,
+        optional: bool = False,
+        large: bool = False,
+        named: str | None = None,
     ) -> Change:
         """The body of an operation on one table, checked against a published model.
 
         Fields that the body lacks may be parameters of the query, as `query` names them. A `large` body may hold long
-        vectors and filters. Raises `InvalidInputError` (13), `pydantic.ValidationError`.
+        vectors and filters. The field that is `named` is the last parameter of the path, and may be in the body too.
+        Raises `InvalidInputError` (13), `pydantic.ValidationError`.
         """
-        check_media_type(self.headers)
-        limits = self.service.limits
-        limit = limits.data.query if large else limits.read_body
-        data = await self.service.bodies.read(self.receive, self.headers, limit)
+        data = await self.read_body(self.service.limits.data.query if large else None)
         given, parameters = query.parse(self.scope["query_string"])
         body = await self._decoded(data, model, read_id(self.segment, given), optional=optional)
+        if named is not None:
+            body[named] = _named_in_path(named, self.segments[-1], body.get(named))
         return Change({**parameters, **body}, len(data))
+
+    async def schema_metadata(self) -> Change:
+        """A request whose whole body is keys and values, and has no other fields.
+
+        Raises `InvalidInputError` (13), `pydantic.ValidationError`.
+        """
+        data = await self.read_body()
+        given, parameters = _BRANCH.parse(self.scope["query_string"])
+        limits = self.service.limits
+        metadata = decode_object(data, limits, values=limits.values)
+        body = {**parameters, "id": read_id(self.segment, given), "metadata": metadata}
+        UpdateTableSchemaMetadataRequest.model_validate(body)
+        return Change(body, len(data))
 
     def rows(self, query: QueryModel) -> RowsRequest:
         """A request whose body is an Arrow IPC stream or file, and whose fields are in the query.
@@ -125,3 +181,14 @@ class Exchange:
             return decode()
         with self.service.bodies.hold(len(data)):
             return await self.service.in_thread(decode)
+
+
+def _named_in_path(field: str, segment: str, given: object) -> object:
+    """A name that is in the path, and may be in the body too. Raises `InvalidInputError` (13).
+
+    The body decides: stock clients write a space in a path as `+`.
+    """
+    name = read_name(segment)
+    if given is not None and given not in {name, name.replace("+", " ")}:
+        raise InvalidInputError(f"request body names {field} {str(given)[:200]!r}, the route names {name[:200]!r}")
+    return name if given is None else given

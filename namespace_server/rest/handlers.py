@@ -1,0 +1,233 @@
+"""What routes do with a request: one class for each kind of operation, with what differs between operations as fields.
+
+Read            a read of the catalog, whose answer may be cached
+Commit          a change of the catalog, committed in a group
+Change          a change that also writes or removes files beside the catalog
+RowsChange      a change whose body is rows
+TableChange     a change of a table that a JSON body describes, done by a worker
+TableRead       a read of the rows of a table, or of what is known of them, done by a worker
+Refusal         an operation that is not served
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from lance_namespace.errors import UnsupportedOperationError
+from pydantic import BaseModel, TypeAdapter
+from starlette.responses import Response
+
+from namespace_server.rest.exchange import Exchange, QueryModel
+from namespace_server.rest.models import Query
+from namespace_server.rest.port import Answer
+from namespace_server.rest.request.body import LARGE_BODY, JsonObject
+from namespace_server.rest.request.decoding import decode_body, parse_query
+from namespace_server.rest.request.headers import read_id, read_version
+from namespace_server.rest.responses import RowsResponse, Success, read_success, success
+from namespace_server.rest.routing import Handler
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A read of the catalog.
+
+    `model` describes its body, if it has one, and `query` its query parameters, which win over the body. A `silent` one
+    answers an empty body.
+    """
+
+    model: type[BaseModel] | None = None
+    query: type[Query] = Query
+    optional_body: bool = False
+    silent: bool = False
+
+    def handler(self, operation: str, path: str) -> Handler:
+        """The handler of an operation on a path."""
+        parameters: TypeAdapter[Query] = TypeAdapter(self.query)
+        has_id = "{id}" in path
+
+        async def answer(exchange: Exchange) -> Response:
+            service, pin = exchange.service, exchange.pin
+            body = b"" if self.model is None else await exchange.read_body()
+            query: bytes = exchange.scope["query_string"]
+            # Every principal sees the same catalog, so the principal is no part of the key.
+            key = None if pin is not None else (operation, exchange.scope["path"], query, body)
+            answer = None if key is None else service.cached(key)
+            if answer is None:
+                decode = partial(self._request, exchange, parameters, query, body, has_id=has_id)
+                request = await service.in_thread(decode) if len(body) >= LARGE_BODY else decode()
+                answer = await service.read(operation, request, at=pin, key=key)
+            service.saw(answer.catalog_version)
+            return Success(b"" if self.silent else answer.json, answer.catalog_version)
+
+        return answer
+
+    def _request(
+        self,
+        exchange: Exchange,
+        parameters: TypeAdapter[Query],
+        query_string: bytes,
+        body: bytes,
+        *,
+        has_id: bool,
+    ) -> JsonObject:
+        query, given = parse_query(query_string, parameters)
+        named = read_id(exchange.segment, query) if has_id else None
+        request: JsonObject = {}
+        if self.model is not None:
+            limits = exchange.service.limits
+            request = decode_body(
+                body, self.model, limits, values=limits.read_values, route=named, optional=self.optional_body
+            )
+        elif named is not None:
+            request["id"] = named
+        request |= given
+        if named is not None:
+            return request
+        if exchange.segment:
+            request["version"] = read_version(exchange.segment.encode(), "path")
+        elif "delimiter" in query:
+            read_id("", query)
+            request["delimiter"] = query["delimiter"]
+        return request
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A change of the catalog. `model` describes its body; some clients send none where it is `optional`.
+
+    The answer of one that `vends` has storage options for the new table.
+    """
+
+    model: type[BaseModel]
+    optional: bool = False
+    vends: bool = False
+
+    def handler(self, operation: str, _path: str) -> Handler:
+        """The handler of an operation on a path."""
+
+        async def answer(exchange: Exchange) -> Response:
+            service, caller = exchange.service, exchange.caller
+            change = await exchange.change(self.model, optional=self.optional)
+            with service.bodies.hold(change.size):
+                committed = await service.commit(operation, change, caller)
+            if self.vends and change.request.get("vend_credentials") is not False:
+                committed = await service.with_storage_options(committed)
+            return success(service, committed)
+
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that also writes or removes files beside the catalog. `model` describes its body."""
+
+    model: type[BaseModel]
+
+    def handler(self, operation: str, _path: str) -> Handler:
+        """The handler of an operation on a path."""
+
+        async def answer(exchange: Exchange) -> Response:
+            service, caller = exchange.service, exchange.caller
+            change = await exchange.change(self.model)
+            with service.bodies.hold(change.size):
+                return success(service, await service.change(operation, change, caller))
+
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class RowsChange:
+    """A change whose body is rows, and whose fields are in the query, as `query` names them.
+
+    The answer of one that `vends` has storage options for the new table.
+    """
+
+    query: type[Query]
+    vends: bool = False
+
+    def handler(self, operation: str, _path: str) -> Handler:
+        """The handler of an operation on a path."""
+        model = QueryModel(self.query)
+
+        async def answer(exchange: Exchange) -> Response:
+            service, caller = exchange.service, exchange.caller
+            rows = exchange.rows(model)
+            committed: Answer = await service.data.change(operation, rows.request, rows.body, caller=caller)
+            if self.vends:
+                committed = await service.with_storage_options(committed)
+            return success(service, committed)
+
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """A change of a table that a JSON body describes.
+
+    `query` names the fields that may be in the query instead, `named` one that is the last parameter of the path. It
+    answers these `fields`, or all without any.
+    """
+
+    model: type[BaseModel]
+    fields: tuple[str, ...] = ()
+    query: type[Query] = Query
+    optional: bool = False
+    named: str | None = None
+
+    def handler(self, operation: str, _path: str) -> Handler:
+        """The handler of an operation on a path."""
+        query = QueryModel(self.query)
+
+        async def answer(exchange: Exchange) -> Response:
+            service, caller = exchange.service, exchange.caller
+            change = await exchange.table_request(self.model, query, optional=self.optional, named=self.named)
+            with service.bodies.hold(change.size):
+                committed = await service.data.change(operation, change.request, caller=caller)
+            return success(service, committed.only(*self.fields) if self.fields else committed)
+
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """A read of rows that a JSON body describes. Its answer is a JSON value, or `streamed` rows.
+
+    A `large` body may hold long vectors and filters. `named` is a field that is the last parameter of the path.
+    `asked` makes the request of what the body says.
+    """
+
+    model: type[BaseModel]
+    large: bool = False
+    streamed: bool = False
+    optional: bool = False
+    named: str | None = None
+    asked: Callable[[JsonObject], JsonObject] | None = None
+
+    def handler(self, operation: str, _path: str) -> Handler:
+        """The handler of an operation on a path."""
+
+        async def answer(exchange: Exchange) -> Response:
+            service, at = exchange.service, exchange.read_point
+            read = await exchange.table_request(self.model, large=self.large, optional=self.optional, named=self.named)
+            request = read.request if self.asked is None else self.asked(read.request)
+            if self.streamed:
+                return RowsResponse(service, partial(service.data.rows, operation, request, at=at), read.size)
+            with service.bodies.hold(read.size):
+                return read_success(service, await service.data.value(operation, request, at=at))
+
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An operation that is not served: 406 with code 0, after authentication, without a look at the body."""
+
+    def handler(self, operation: str, _path: str) -> Handler:
+        """The handler of an operation on a path."""
+
+        async def answer(_exchange: Exchange) -> Response:
+            raise UnsupportedOperationError(f"Not supported: {operation}")
+
+        return answer

@@ -1,0 +1,11 @@
+"""Names of the headers that requests and answers have beside those of HTTP."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CATALOG_VERSION: Final = b"x-lance-catalog-version"
+IDEMPOTENCY_KEY: Final = b"idempotency-key"
+TABLE_VERSION: Final = b"x-lancedb-version"
+LEAST_VERSION: Final = b"x-lancedb-min-read-version"
+"""Lancedb's names for the version that a read has read, and for the one that it must not be older than."""

@@ -1,0 +1,126 @@
+"""Routes: how one is declared, and how a request finds it.
+
+FastAPI serves every route. Matching a path, resolving dependencies and entering a handler takes FastAPI longer than a
+read of the catalog takes as a whole, and longer than the part of one batch in a group commit. So a route that is
+declared `fast` is matched in front of FastAPI as well, and its handler called without it; with the same result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from namespace_server.rest.exchange import Exchange
+from namespace_server.rest.service import CatalogService
+
+_PARAMETER: Final = re.compile(r"\{\w+\}")
+
+Handler = Callable[[Exchange], Awaitable[Response]]
+"""Answers one request. Raises namespace errors and `pydantic.ValidationError`."""
+
+
+class Work(Protocol):
+    """What the requests of a route ask for; see `handlers`."""
+
+    def handler(self, operation: str, path: str) -> Handler:
+        """The handler of an operation on a path."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One operation on one path.
+
+    `path` is a template whose parameters are `{name}`. One that is `fast` has at most one parameter. A `public` one
+    needs no API key.
+    """
+
+    operation: str
+    method: str
+    path: str
+    work: Work
+    fast: bool = False
+    public: bool = False
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that it answers: those that are asked for with GET may be asked for with HEAD."""
+        return ("GET", "HEAD") if self.method == "GET" else (self.method,)
+
+
+def post(operation: str, path: str, work: Work, *, fast: bool = False) -> Route:
+    """A route of the published API, nearly all of whose operations are asked for by POST."""
+    return Route(operation, "POST", path, work, fast)
+
+
+def get(operation: str, path: str, work: Work, *, fast: bool = False, public: bool = False) -> Route:
+    """A route whose operation is asked for by GET."""
+    return Route(operation, "GET", path, work, fast, public)
+
+
+class Router:
+    """Hands requests to the routes of an application (an ASGI application).
+
+    Errors are raised, for the error handler around it: those of handlers, and `HTTPException` (404, 405) where no route
+    fits. The path in the scope is matched as it was sent.
+    """
+
+    def __init__(self, routes: Iterable[Route], api: FastAPI, service: CatalogService) -> None:
+        self._service = service
+        self._api = api
+        for kind in (HTTPException, Exception):
+            api.add_exception_handler(kind, _raise)
+        bound = [(route, route.work.handler(route.operation, route.path)) for route in routes]
+        for route, handler in bound:
+            self._api.add_api_route(
+                route.path,
+                self._endpoint(route, handler),
+                methods=list(route.methods),
+                name=route.operation,
+                response_model=None,
+                include_in_schema=False,
+            )
+        self._fast = [(route, handler) for route, handler in bound if route.fast]
+        # Each alternative has one group, so the number of the group that matched is the one of its route.
+        self._paths = re.compile("|".join(_pattern(route.path) for route, _ in self._fast))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        found = self._paths.fullmatch(scope["path"])
+        if found is None or found.lastindex is None:
+            await self._api(scope, receive, send)
+            return
+        route, handler = self._fast[found.lastindex - 1]
+        if scope["method"] not in route.methods:
+            raise HTTPException(405, headers={"Allow": ", ".join(route.methods)})
+        response = await handler(Exchange(scope, receive, self._service, route.path, (found[found.lastindex],)))
+        await response(scope, receive, send)
+
+    def _endpoint(self, route: Route, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        """The handler as FastAPI calls it."""
+
+        async def endpoint(request: Request) -> Response:
+            segments = tuple(request.path_params.values())
+            exchange = Exchange(
+                request.scope, request.receive, self._service, route.path, segments, public=route.public
+            )
+            return await handler(exchange)
+
+        return endpoint
+
+
+def _pattern(path: str) -> str:
+    """A regular expression of a path template, with one group: its parameter, or nothing."""
+    return _PARAMETER.sub("([^/]+)", path) if _PARAMETER.search(path) else f"{path}()"
+
+
+async def _raise(_request: Request, error: Exception) -> Response:
+    """Leave an error to the handler around the router, where FastAPI would answer it."""
+    raise error
