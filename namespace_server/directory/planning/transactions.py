@@ -68,8 +68,11 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
         concurrent.append(entry)
     read = builder.view(operation.id).version_entry(operation.id, operation.branch, transaction.read_version)
     _require_read_version(builder, index, operation, read)
+    basis = Basis(read, head, tuple(concurrent))
     finding = builder.findings.get(index)
     if isinstance(finding, LanceNamespaceError):
+        if concurrent:  # a conflict says more: files were compared with the schema of a version that was not read
+            _prepare(builder, index, operation, table, basis)
         raise finding
     if isinstance(finding, AddedFiles) and finding.location != table.location:
         raise InvalidInputError(
@@ -78,7 +81,7 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
         )
     if head is not None:
         builder.require_head_promoted(head)
-    prepared = _prepare(builder, index, operation, table, Basis(read, head, tuple(concurrent)))
+    prepared = _prepare(builder, index, operation, table, basis)
     return _publish(builder, index, operation, table, prepared, "V2" if head is None else head.naming_scheme)
 
 

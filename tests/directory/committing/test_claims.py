@@ -73,7 +73,7 @@ FALSE_OF_CONTENT: dict[str, tuple[Callable[[pb.Transaction], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", FALSE.keys() | FALSE_OF_CONTENT.keys())
+@pytest.mark.parametrize("name", {**FALSE, **FALSE_OF_CONTENT})
 def test_a_transaction_that_says_what_is_not_so_is_refused(ground: Ground, name: str) -> None:
     ground.make_table(*T)
     change, reason = {**FALSE, **FALSE_OF_CONTENT}[name]
