@@ -196,7 +196,7 @@ def test_a_change_of_a_version_whose_files_are_gone(http: httpx.Client, hidden: 
         ("query", {"k": 1, "vector": {}}),
     ):
         answer = http.post(f"/v1/table/w$gone/{operation}", json=body)
-        assert (answer.status_code, answer.json()["code"]) == (404, 11), answer.text
+        assert (answer.status_code, answer.json()["code"]) == (500, 18), answer.text
 
 
 def test_a_store_that_refuses_or_is_gone(tmp_path: Path) -> None:
