@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    DirectoryPath,
     Field,
     FilePath,
     SecretStr,
@@ -37,6 +38,7 @@ from namespace_server.rest.middleware import local_hosts
 from namespace_server.rest.request.limits import DataLimits, RequestLimits
 from namespace_server.secret_texts import parse_json, parse_toml
 from namespace_server.serving import READ_BUFFER, ServingOptions
+from namespace_server.workers.process_pool import RELIEF
 
 PREFIX: Final = "LANCE_NAMESPACE_"
 """What the names of the environment variables begin with."""
@@ -207,13 +209,15 @@ class Settings(BaseSettings):
         default=DataLimits().change_workers,
         gt=0,
         le=1000,
-        description="Processes that change rows, and so the changes of rows that are done at one time.",
+        description="Processes that change rows, and so the changes of rows that are done at one time. Up to four "
+        "more do others while these are in long ones.",
     )
     read_workers: int = Field(
         default=DataLimits().read_workers,
         gt=0,
         le=1000,
-        description="Processes that read rows, and so the queries that are answered at one time.",
+        description="Processes that read rows, and so the queries that are answered at one time. Up to four more "
+        "answer others while these are in long ones.",
     )
     max_waiting_work: int = Field(
         default=DataLimits().waiting,
@@ -225,15 +229,35 @@ class Settings(BaseSettings):
     worker_memory_bytes: int = Field(
         default=DataLimits().worker_memory,
         ge=0,
-        description="Most bytes that a process may allocate for one operation on rows; pylance itself takes "
-        "more than one GiB. 0: as many as the machine has.",
+        description="Most bytes of memory that a process may take for one operation on rows; one that needs more is "
+        "answered 400. 0: three quarters of the machine's memory, divided by the number of processes that may run at "
+        "one time, and at least 1 GiB.",
     )
     work_timeout: _Seconds = Field(
         default=DataLimits().work_timeout,
         description="Seconds that a process may take for one operation on rows, after which it is ended and the "
         "request answered 503.",
     )
-    body_timeout: _Seconds = Field(default=60.0, description="Seconds in which the body of a request must arrive.")
+    body_timeout: _Seconds = Field(
+        default=60.0,
+        description="Seconds in which the body of a request must arrive. One of rows has a second more for each "
+        "`min_rows_rate` bytes of it, if no two pieces are further apart.",
+    )
+    min_rows_rate: _Positive = Field(
+        default=DataLimits().rate,
+        description="Bytes of rows in a request that must arrive in each second, beyond `body_timeout`.",
+    )
+    max_spool_bytes: int = Field(
+        default=DataLimits().spool,
+        ge=0,
+        description="Most bytes of rows that wait in temporary files: of requests that are not complete, and of "
+        "answers that their clients read slowly. Further requests are answered 429.",
+    )
+    spool_directory: DirectoryPath | None = Field(
+        default=None,
+        description="Directory of these temporary files, which have no names; absent: that of the system for such "
+        "files.",
+    )
     idle_timeout: _Seconds = Field(
         default=120.0,
         description="Seconds from the end of a request, or the opening of a connection, in which the head of the next "
@@ -296,9 +320,17 @@ class Settings(BaseSettings):
                 body=self.max_rows_bytes,
                 chunk_timeout=self.body_timeout,
                 work_timeout=self.work_timeout,
-                worker_memory=self.worker_memory_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+                rate=self.min_rows_rate,
+                spool=self.max_spool_bytes,
+                spool_directory=None if self.spool_directory is None else str(self.spool_directory),
+                worker_memory=self.worker_memory_bytes or self._share_of_memory(),
             ),
         )
+
+    def _share_of_memory(self) -> int:
+        """The memory of one worker, if all that may run at one time take as much."""
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return max(1 << 30, machine * 3 // 4 // (self.change_workers + self.read_workers + 2 * RELIEF))
 
     @property
     def serving(self) -> ServingOptions:

@@ -60,8 +60,8 @@ class NotSupported(InvalidCall):
     code = 0
 
 
-class BodyIncomplete(InvalidCall):
-    """The rows ended before their end: the sender went away."""
+class OutOfMemory(InvalidCall):
+    """The call needs more memory than a worker may take. Nothing was changed."""
 
 
 class WorkFailed(ClientError):

@@ -13,6 +13,7 @@ from table_data.errors import (
     ClientError,
     ColumnNotFound,
     InvalidCall,
+    OutOfMemory,
     SchemaMismatch,
     StorageFailed,
     VersionGone,
@@ -38,6 +39,7 @@ _FAULT = re.compile(r"task \d+ panicked|reader producer terminated")
 _FILE = re.compile(r"[/\s]((?:data|_deletions|_indices)/[\w./-]+)")
 _SYSTEM = re.compile(r"\(os error (\d+)\)")
 _REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG})
+_MEMORY = re.compile(r"memory allocat|malloc of size|realloc of size|Out of memory|Resources exhausted")
 _SHOWN = 600
 _READ = 4000
 """Characters of an error that are looked at: it may repeat a whole request."""
@@ -83,6 +85,7 @@ def explained(what: str, find_damage: Callable[[], str | None] | None = None) ->
     Raises:
         InvalidCall: the call is wrong: an expression, a column, rows that do not fit.
         VersionGone: a file of the version was removed meanwhile.
+        OutOfMemory: it needs more memory than there is.
         WrittenAround: a table that has no version in the catalog has one on storage.
         StorageFailed: the operating system did not take or give bytes, and said why.
         WorkFailed: anything else, damaged files of the table among it.
@@ -102,9 +105,9 @@ def explained(what: str, find_damage: Callable[[], str | None] | None = None) ->
         raise WorkFailed(f"{what}: {plain_text(error)}") from error
     except LanceCoreError as error:
         raise InvalidCall(f"{what}: {plain_text(error)}") from error
-    except MemoryError as error:
-        raise WorkFailed(f"{what}: expected less than the memory of a worker, found more") from error
     except Exception as error:
+        if isinstance(error, MemoryError) or _MEMORY.search(str(error)[:_READ]):
+            raise _out_of_memory(what) from error
         reason = _refusal(error)
         if reason is not None:
             raise storage_failed(what, reason) from error
@@ -135,6 +138,10 @@ def _refusal(error: Exception) -> str | None:
         return error.strerror
     found = _SYSTEM.search(str(error)[:_READ])
     return os.strerror(int(found[1])) if found is not None and int(found[1]) in _REFUSALS else None
+
+
+def _out_of_memory(what: str) -> OutOfMemory:
+    return OutOfMemory(f"{what}: expected to need less memory than a worker may take (worker_memory_bytes), found more")
 
 
 def plain_text(error: BaseException) -> str:

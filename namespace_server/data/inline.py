@@ -115,7 +115,7 @@ class InlineWork:
         """Begin a change. `rows` is an Arrow IPC stream or file."""
         from table_data.jobs.sessions import ChangeSession
 
-        yield _InlineChange(ChangeSession(job, None if rows is None else io.BytesIO(rows)))
+        yield _InlineChange(ChangeSession(job, None if rows is None else pa.py_buffer(rows)))
 
     def value(self, job: Job, table: TableState) -> Any:
         """Do a read whose answer is a JSON value. Raises `ClientError`."""

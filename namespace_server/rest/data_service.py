@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -23,8 +23,8 @@ from namespace_server.rest.errors import ClientDisconnected
 from namespace_server.rest.request.limits import DataLimits
 from namespace_server.rest.request.rows import RowsBody
 from namespace_server.workers.change_pool import ChangePool, Rows
-from namespace_server.workers.pipes import open_pipe
 from namespace_server.workers.read_pool import ReadPool
+from namespace_server.workers.spool import SpoolSpace
 from table_data.batch_operations import Json, TableState
 
 T = TypeVar("T")
@@ -56,27 +56,35 @@ class DataService:
     def __init__(self, catalog: TableCatalog, commit: Commit, limits: DataLimits) -> None:
         self._catalog = catalog
         self._limits = limits
+        self._space = SpoolSpace(limits.spool, limits.spool_directory)
         timeout, memory = limits.work_timeout, limits.worker_memory
-        self._changes = ChangePool(limits.change_workers, timeout=timeout, memory=memory)
-        self._reads = ReadPool(limits.read_workers, waiting=limits.waiting, timeout=timeout, memory=memory)
+        self._changes = ChangePool(limits.change_workers, timeout=timeout, memory=memory, rows=limits.body)
+        self._reads = ReadPool(
+            limits.read_workers, waiting=limits.waiting, space=self._space, timeout=timeout, memory=memory
+        )
         self._finding = _Lane("find-table", _FINDING, _FINDING + limits.waiting)
-        tables = _Tables(catalog, commit, self._find)
+        self._under_way = _UnderWay()
+        tables = _Tables(catalog, commit, self._find, self._under_way)
         self._operations: DataOperations[Rows] = DataOperations(tables, self._changes)
         self._creation = TableCreation(tables, self._operations)
         self._uploads = StagedUploads(tables, self._operations)
-        self._under_way: set[asyncio.Task[DataAnswer]] = set()
-        self._arrivals = 0
 
-    async def change(
-        self, operation: str, request: Json, rows: RowsBody | None = None, *, caller: Caller = NOBODY
-    ) -> DataAnswer:
-        """Commit a change of a table, to which `rows` belong if it has any. Under an idempotency key it is made once.
+    async def change(self, operation: str, request: Json, receive: Receive, caller: Caller = NOBODY) -> DataAnswer:
+        """Commit a change of a table without rows. Under an idempotency key it is made once.
 
-        Raises the namespace errors of the operation, `BodyTooLarge`, `RequestTimeout`, `ClientDisconnected`.
+        It ends when its client goes away, unless its batch is handed over to be committed already. Raises the
+        namespace errors of the operation, `ClientDisconnected`.
         """
-        if rows is None:
-            self._admit()
-            return await asyncio.shield(self._begin(self._operations.change(operation, request, caller=caller)))
+        self._admit()
+        return await self._under_way.finish(self._operations.change(operation, request, caller=caller), receive)
+
+    async def change_with_rows(
+        self, operation: str, request: Json, rows: RowsBody, caller: Caller = NOBODY
+    ) -> DataAnswer:
+        """Commit a change of a table with the rows of the body.
+
+        Raises as `change` does, and `BodyTooLarge`, `RequestTimeout`.
+        """
         return await self._with_rows(self._work_on_rows(operation, request, caller), rows)
 
     def _work_on_rows(self, operation: str, request: Json, caller: Caller) -> Callable[[Rows, RowsDigest], Work]:
@@ -87,13 +95,17 @@ class DataService:
                 return lambda rows, _: self._uploads.stage(request, rows)
         return partial(self._operations.change, operation, request, caller=caller)
 
-    async def value(self, operation: str, request: Json, *, at: ReadPoint = NEWEST) -> DataAnswer:
-        """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
+    async def value(self, operation: str, request: Json, receive: Receive, *, at: ReadPoint = NEWEST) -> DataAnswer:
+        """Answer a read whose answer is a JSON value. It ends when its client goes away.
+
+        Raises the namespace errors of the operation, `ClientDisconnected`.
+        """
         planned = await self._plan(operation, request, at)
         if planned.known is not None:
             return planned.answer(planned.known)
-        with namespace_errors():
-            return planned.answer(await self._reads.value(planned.job, planned.table))
+        async with _while_connected(receive):
+            with namespace_errors():
+                return planned.answer(await self._reads.value(planned.job, planned.table))
 
     @asynccontextmanager
     async def rows(
@@ -114,7 +126,7 @@ class DataService:
     async def close(self) -> None:
         """End the workers and what they are doing; wait for what is being committed."""
         await asyncio.gather(self._reads.close(), self._changes.close())
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await self._under_way.close()
         await self._finding.close()
 
     async def _plan(self, operation: str, request: Json, at: ReadPoint) -> PlannedRead:
@@ -127,79 +139,104 @@ class DataService:
 
     def _admit(self) -> None:
         """Raise `ThrottlingError` if as many changes as may wait are under way."""
-        found = self._arrivals + len(self._under_way)
+        found = len(self._under_way)
         if found >= self._limits.change_workers + self._limits.waiting:
             raise ThrottlingError(f"{found} changes of rows wait already; nothing was done, try again")
 
-    def _begin(self, work: Work) -> asyncio.Task[DataAnswer]:
-        """Begin a change. It goes on to its end when the request that waits for it is cancelled."""
-        task = asyncio.create_task(work)
-        self._under_way.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[DataAnswer]) -> None:
-        self._under_way.discard(task)
-        if not task.cancelled():
-            task.exception()  # asyncio logs errors that are never looked at
-
     async def _with_rows(self, work_on: Callable[[Rows, RowsDigest], Work], body: RowsBody) -> DataAnswer:
-        """Do work on the rows of a body, whose digest is told to it when it asks.
-
-        Unless the rows are few, they are passed on while it is done.
-        """
+        """Do work on the rows of a body and their digest, when all are there: no worker waits for a client."""
         self._admit()
-        if body.short:
-            with self._arriving():
-                rows = await body.read(self._limits)
-            return await asyncio.shield(self._begin(work_on(rows, body.digest)))
-        source, sink = open_pipe()
-        with source, sink:
-            feeding = asyncio.create_task(body.pass_on(sink, self._limits))
+        async with body.read(self._limits, self._space) as rows:
+            self._admit()
+            return await self._under_way.finish(work_on(rows, body.digest), body.receive)
 
-            async def digest() -> str:
-                source.close()  # a worker has its own end of the pipe; without one nobody reads the rows
-                await asyncio.shield(feeding)
-                return await body.digest()
 
-            work = self._begin(work_on(source, digest))
-            try:
-                await asyncio.wait({work, feeding}, return_when=asyncio.FIRST_COMPLETED)
-                if not work.done() and (failure := feeding.exception()) is not None:
-                    with suppress(Exception):  # the rows ended before their end, for the reason that is raised
-                        await asyncio.shield(work)
-                    raise failure
-                return await asyncio.shield(work)
-            finally:
-                feeding.cancel()
-                with suppress(Exception, asyncio.CancelledError):
-                    await feeding
+class _UnderWay:
+    """The changes that are under way, and what of them is decided."""
+
+    def __init__(self) -> None:
+        self._changes: set[asyncio.Task[Any]] = set()
+        self._committing: set[asyncio.Task[Any] | None] = set()
+        self._abandoned: set[asyncio.Task[Any] | None] = set()
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    async def finish(self, work: Work, receive: Receive) -> DataAnswer:
+        """Do a change, to its end or until its client goes away. A batch that is handed over is not taken back.
+
+        Raises `ClientDisconnected`.
+        """
+        change = asyncio.create_task(work)
+        self._changes.add(change)
+        change.add_done_callback(self._ended)
+        watch = asyncio.create_task(_until_gone(receive))
+        watch.add_done_callback(partial(self._abandon, change))
+        try:
+            return await asyncio.shield(change)
+        except asyncio.CancelledError:
+            if not change.cancelled():
+                self._abandon(change)
+                raise
+            raise ClientDisconnected("expected a client that waits for its answer, found none") from None
+        finally:
+            watch.cancel()
 
     @contextmanager
-    def _arriving(self) -> Iterator[None]:
-        """Count a change whose rows arrive."""
-        self._arrivals += 1
+    def committing(self) -> Iterator[None]:
+        """Within, a batch of the current change is in other hands."""
+        change = asyncio.current_task()
+        self._committing.add(change)
         try:
             yield
         finally:
-            self._arrivals -= 1
+            self._committing.discard(change)
+
+    def check(self) -> None:
+        """Raise `ClientDisconnected` if the client of the current change went away while its batch was committed."""
+        if asyncio.current_task() in self._abandoned:
+            raise ClientDisconnected("expected a client that waits for its answer, found none")
+
+    async def close(self) -> None:
+        """Wait for the end of all changes."""
+        await asyncio.gather(*self._changes, return_exceptions=True)
+
+    def _abandon(self, change: asyncio.Task[Any], watch: asyncio.Task[None] | None = None) -> None:
+        if change.done() or (watch is not None and watch.cancelled()):
+            return
+        if change in self._committing:
+            self._abandoned.add(change)
+        else:
+            change.cancel()
+
+    def _ended(self, change: asyncio.Task[Any]) -> None:
+        self._changes.discard(change)
+        self._abandoned.discard(change)
+        if not change.cancelled():
+            change.exception()  # asyncio logs errors that are never looked at
 
 
 class _Tables:
     """A catalog as changes use it."""
 
     def __init__(
-        self, catalog: TableCatalog, commit: Commit, find: Callable[[Callable[[], Any]], Awaitable[Any]]
+        self,
+        catalog: TableCatalog,
+        commit: Commit,
+        find: Callable[[Callable[[], Any]], Awaitable[Any]],
+        under_way: _UnderWay,
     ) -> None:
         self._catalog = catalog
         self._commit = commit
         self._find = find
+        self._under_way = under_way
 
     @property
     def storage_options(self) -> Mapping[str, str]:
         return self._catalog.storage_options
 
     async def find_table(self, request: Json, *, layout: bool = False) -> tuple[TableState, int]:
+        self._under_way.check()
         found: tuple[TableState, int] = await self._find(partial(self._catalog.find_table, request, layout=layout))
         return found
 
@@ -216,7 +253,8 @@ class _Tables:
         return found
 
     async def commit(self, request: Json, record: ChangeRecord) -> tuple[Json, int]:
-        return await self._commit(request, record)
+        with self._under_way.committing():
+            return await self._commit(request, record)
 
 
 class _Lane:
@@ -255,9 +293,13 @@ async def _while_connected(receive: Receive) -> AsyncIterator[asyncio.Timeout]:
 
 
 async def _until_disconnect(receive: Receive, connection: asyncio.Timeout) -> None:
+    await _until_gone(receive)
+    connection.reschedule(asyncio.get_running_loop().time())
+
+
+async def _until_gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    connection.reschedule(asyncio.get_running_loop().time())
 
 
 async def _taken(chunks: AsyncIterator[bytes], connection: asyncio.Timeout, patience: float) -> AsyncIterator[bytes]:

@@ -154,7 +154,7 @@ class RowsChange:
         async def answer(exchange: Exchange) -> Response:
             service, caller = exchange.service, exchange.caller
             rows = exchange.rows(model)
-            committed: Answer = await service.data.change(operation, rows.request, rows.body, caller=caller)
+            committed: Answer = await service.data.change_with_rows(operation, rows.request, rows.body, caller)
             if self.vends:
                 committed = await service.with_storage_options(committed)
             return success(service, committed)
@@ -184,7 +184,7 @@ class TableChange:
             service, caller = exchange.service, exchange.caller
             change = await exchange.table_request(self.model, query, optional=self.optional, named=self.named)
             with service.bodies.hold(change.size):
-                committed = await service.data.change(operation, change.request, caller=caller)
+                committed = await service.data.change(operation, change.request, exchange.receive, caller)
             return success(service, committed.only(*self.fields) if self.fields else committed)
 
         return answer
@@ -215,7 +215,7 @@ class TableRead:
             if self.streamed:
                 return RowsResponse(service, partial(service.data.rows, operation, request, at=at), read.size)
             with service.bodies.hold(read.size):
-                return read_success(service, await service.data.value(operation, request, at=at))
+                return read_success(service, await service.data.value(operation, request, exchange.receive, at=at))
 
         return answer
 

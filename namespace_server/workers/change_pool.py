@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from namespace_server.workers.pipes import PipeEnd
 from namespace_server.workers.process_pool import ProcessPool
-from namespace_server.workers.protocol import Message
+from namespace_server.workers.protocol import IN_FILE, Message
+from namespace_server.workers.spool import SpoolFile
 from namespace_server.workers.worker_process import WorkerProcess, WorkTimeout
 from table_data.batch_operations import TableState
 from table_data.errors import ClientError, WorkFailed
 from table_data.jobs.job import Job, Staged
 
-Rows = bytes | PipeEnd
-"""An Arrow IPC stream or file, or a pipe with frames of one."""
+Rows = bytes | SpoolFile
+"""An Arrow IPC stream or file."""
 
 
 class ChangePool(ProcessPool):
     """Processes that change."""
 
-    def __init__(self, size: int, *, timeout: float = 3600.0, memory: int = 0) -> None:
-        super().__init__(size, timeout=timeout, memory=memory)
+    def __init__(self, size: int, *, timeout: float = 3600.0, memory: int = 0, rows: int = 16 << 30) -> None:
+        super().__init__(size, timeout=timeout, memory=memory, rows=rows)
         self._numbers = 0
 
     @asynccontextmanager
     async def change(self, job: Job, rows: Rows | None = None) -> AsyncIterator[RemoteChange]:
-        """Begin a change. A pipe is closed here."""
+        """Begin a change. Its rows stay as they are until it ends."""
         self._numbers += 1
         change = RemoteChange(self, self._numbers, job, rows)
         try:
@@ -54,11 +54,12 @@ class ChangePool(ProcessPool):
         finally:
             self._release(process)
 
-    async def end(self, process: WorkerProcess, number: int, *, held: bool, had_pipe: bool) -> None:
+    async def end(self, process: WorkerProcess, number: int, *, held: bool, had_file: bool) -> None:
         """Let a process forget a change: at once if its rows take much room, else with its next change."""
         process.ended.append(number)
-        process.keeps_bodies |= had_pipe
-        if not held and had_pipe and process in self._free:
+        process.open_changes -= 1
+        process.keeps_bodies |= had_file
+        if not held and had_file and process in self._free:
             self._free.remove(process)
             held = True
         if held:
@@ -85,9 +86,9 @@ class RemoteChange:
         """Stage it on a version, within so many seconds. Raises `ClientError`, `WorkTimeout`."""
         async with self._turn(table.uri) as (process, begin):
             stage = ("stage", self._number, table)
-            if begin and isinstance(self._rows, PipeEnd):
+            if begin and isinstance(self._rows, SpoolFile):
                 await process.tell(*begin)
-                await process.give(self._rows)
+                await process.give(self._rows.fileno())
                 await process.ask(stage)
             else:
                 body = self._rows if begin and isinstance(self._rows, bytes) else b""
@@ -113,11 +114,9 @@ class RemoteChange:
 
     async def end(self) -> None:
         """Let the process forget the change."""
-        has_pipe = isinstance(self._rows, PipeEnd)
-        if isinstance(self._rows, PipeEnd):
-            self._rows.close()
         if self._process is not None:
-            await self._pool.end(self._process, self._number, held=self._held, had_pipe=has_pipe)
+            had_file = isinstance(self._rows, SpoolFile)
+            await self._pool.end(self._process, self._number, held=self._held, had_file=had_file)
 
     @asynccontextmanager
     async def _turn(self, table: str = "") -> AsyncIterator[tuple[WorkerProcess, tuple[Message, ...]]]:
@@ -125,8 +124,9 @@ class RemoteChange:
         begin: tuple[Message, ...] = ()
         if self._process is None:
             process = self._process = await self._pool.hold(table)
-            length = len(self._rows) if isinstance(self._rows, bytes) else None
-            change = ("change", self._number, self._job, length, isinstance(self._rows, PipeEnd))
+            process.open_changes += 1
+            length = IN_FILE if isinstance(self._rows, SpoolFile) else None if self._rows is None else len(self._rows)
+            change = ("change", self._number, self._job, length)
             begin = (process.endings(), change)
         elif not self._held:
             process = await self._pool.hold_again(self._process)

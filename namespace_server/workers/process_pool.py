@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TypeVar
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, TypeVar
 
 from lance_namespace.errors import ServiceUnavailableError
 
@@ -13,32 +15,50 @@ from table_data.errors import WorkFailed
 
 T = TypeVar("T")
 
+RELIEF: Final = 4
+"""Processes that are started beyond the size of a pool while all others are in long jobs."""
+_LONG: Final = 1.0
+"""Seconds in which a job is expected to end while others wait."""
+_LOOK: Final = 1.0
+"""Seconds after a job in which a process gives back memory."""
+_LARGE: Final = 1 << 30
+
 
 class ProcessPool:
     """Up to `size` processes, started when they are needed. Belongs to one event loop.
 
-    A job has `timeout` seconds for each of its steps, and may allocate `memory` bytes; 0 is no bound. A process whose
-    job did not end as it should is killed, and another takes its place: it can hold nothing that others need.
+    A job has `timeout` seconds for each of its steps, and may take `memory` bytes; 0 is no bound. A process whose job
+    did not end as it should is killed, and another takes its place: it can hold nothing that others need. So is one
+    that keeps a third of its memory after a job. Where work waits and no job has ended for a second, up to `RELIEF`
+    more processes are started, which end when they are not needed.
     """
 
-    def __init__(self, size: int, *, timeout: float = 3600.0, memory: int = 0) -> None:
+    def __init__(self, size: int, *, timeout: float = 3600.0, memory: int = 0, rows: int = 16 << 30) -> None:
         self._timeout = timeout
         self._memory = memory
+        self._rows = rows
+        self._large = memory // 3 if memory else _LARGE
         self._free: list[WorkerProcess | None] = [None] * size
         self._turns: deque[asyncio.Future[WorkerProcess | None]] = deque()
         self._started: set[WorkerProcess] = set()
         self._endings: set[asyncio.Future[None]] = set()
         self._closed = False
+        self._relief = 0
+        self._moved = 0.0
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     async def close(self) -> None:
         """End the processes. Jobs in progress are ended too, as those of a client that went away."""
         self._closed = True
+        for timer in self._timers.values():
+            timer.cancel()
         for turn in self._turns:
             turn.cancel()
         for process in list(self._started):
             process.interrupt()
             self._end(process)
-        await asyncio.gather(*self._endings)
+        while self._endings:
+            await asyncio.gather(*self._endings)
 
     @property
     def is_waited_for(self) -> bool:
@@ -49,9 +69,12 @@ class ProcessPool:
         """Wait for a free process and take it; one that has the table open, if there is one. `_release` it after."""
         if self._free:
             having = [at for at, process in enumerate(self._free) if process is not None and table in process.tables]
-            process = self._free.pop(having[-1] if having else -1)
+            started = [at for at, process in enumerate(self._free) if process is not None] if self._relief else []
+            process = self._free.pop((having or started or [-1])[-1])
         else:
+            self._look_after("relief", _LONG, self._relieve)
             process = await self._turn(self._turns)
+        self._moved = asyncio.get_running_loop().time()
         if process is not None and process.is_alive():
             return process
         if process is not None:
@@ -95,8 +118,16 @@ class ProcessPool:
     def _put_back(self, process: WorkerProcess | None) -> None:
         if process is not None and _next(process.turns, None):
             return
-        if not _next(self._turns, process):
-            self._free.append(process)
+        if _next(self._turns, process):
+            return
+        if self._relief and (process is None or not process.open_changes):
+            self._relief -= 1
+            if process is not None:
+                process.kill()
+                self._end(process, is_needed=False)
+            return
+        self._free.append(process)
+        self._look_after("memory", _LOOK, self._retire_large)
 
     def _release(self, process: WorkerProcess) -> None:
         """Give a process back. One that owes an answer is ended."""
@@ -107,24 +138,31 @@ class ProcessPool:
         else:
             self._put_back(process)
 
-    def _end(self, process: WorkerProcess) -> None:
+    def _end(self, process: WorkerProcess, *, is_needed: bool = True) -> None:
         """Give the place of a killed process to another when it has ended and its memory is free."""
         _refuse(process)
         if process not in self._started:
             return
         self._started.discard(process)
-        ending = asyncio.ensure_future(asyncio.to_thread(process.wait))
+        ending = asyncio.ensure_future(self._replace(process, is_needed=is_needed))
         self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
 
-        def ended(done: asyncio.Future[None]) -> None:
-            self._endings.discard(done)
-            self._put_back(None)
+    async def _replace(self, process: WorkerProcess, *, is_needed: bool) -> None:
+        await asyncio.to_thread(process.wait)
+        if is_needed:
+            await self._add()
 
-        ending.add_done_callback(ended)
+    async def _add(self) -> None:
+        """Start a process now: loading pylance takes a second, which is not to be waited for."""
+        successor = None
+        with suppress(Exception):  # the next job tries to start one, and has the error
+            successor = await self._start()
+        self._put_back(successor)
 
     async def _start(self) -> WorkerProcess:
         self._check_open()
-        process = await asyncio.to_thread(WorkerProcess, self._memory, self._timeout)
+        process = await asyncio.to_thread(WorkerProcess, self._memory, self._timeout, self._rows)
         try:
             self._check_open()
         except ServiceUnavailableError:
@@ -133,6 +171,35 @@ class ProcessPool:
             raise
         self._started.add(process)
         return process
+
+    def _look_after(self, what: str, seconds: float, look: Callable[[], None]) -> None:
+        """Look once after so many seconds."""
+        if what not in self._timers and not self._closed:
+            self._timers[what] = asyncio.get_running_loop().call_later(seconds, self._look, what, look)
+
+    def _look(self, what: str, look: Callable[[], None]) -> None:
+        del self._timers[what]
+        look()
+
+    def _relieve(self) -> None:
+        """Start one more process if work waits, and nothing has moved for long."""
+        loop = asyncio.get_running_loop()
+        if not any(not turn.done() for turn in self._turns):
+            return
+        if loop.time() - self._moved >= _LONG and self._relief < RELIEF:
+            self._relief += 1
+            starting = asyncio.ensure_future(self._add())
+            self._endings.add(starting)
+            starting.add_done_callback(self._endings.discard)
+        self._look_after("relief", _LONG / 4, self._relieve)
+
+    def _retire_large(self) -> None:
+        """End free processes that have kept too much memory."""
+        for process in [process for process in self._free if process is not None]:
+            if not process.open_changes and process.memory > self._large:
+                self._free.remove(process)
+                process.kill()
+                self._end(process)
 
     def _check_open(self) -> None:
         if self._closed:

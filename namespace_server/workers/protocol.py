@@ -3,7 +3,8 @@
 A message is a tuple. What is sent at once is a list of messages, pickled, behind its length in eight bytes. The server
 sends
 
-    ("change", number, job, length, piped) behind the list come the rows: so many bytes, or the descriptor of a pipe
+    ("change", number, job, length)        behind the list come the rows, if they have a length: so many bytes, or the
+                                           descriptor of a file if it is IN_FILE
     ("stage", number, table)               of a change that began; any number of times
     ("discard", number)                    what was staged last, which was rejected
     ("end", numbers)                       of changes; others may begin before it
@@ -16,6 +17,7 @@ and gets for each stage, discard and read one of
     ("file", length)              then so many bytes: all rows, where they are few
     ("rows",)                     then the descriptor to read the rows from; at their end ("done",)
     ("error", error)              a `ClientError`; also instead of ("done",)
+    ("last", error)               the same, of a worker that ends
 
 A descriptor comes with one byte of its own. Both ends are of one release and on one machine.
 """
@@ -25,12 +27,14 @@ from __future__ import annotations
 import pickle
 import socket
 import struct
+import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
 Message = tuple[Any, ...]
 
 LENGTH: Final = struct.Struct("!Q")
+IN_FILE: Final = -1
 MARK: Final = b"\x01"
 """The byte that a descriptor comes with."""
 
@@ -48,10 +52,11 @@ def decode(data: bytes) -> Sequence[Message]:
 
 
 class WorkerChannel:
-    """The worker's end. Blocking. Raises `EOFError` when the server has ended."""
+    """The worker's end. Blocking; any thread may send. Raises `EOFError` when the server has ended."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
+        self._sending = threading.Lock()
 
     def receive(self) -> Sequence[Message]:
         """The next messages."""
@@ -72,14 +77,18 @@ class WorkerChannel:
             raise EOFError
         return descriptors[0]
 
-    def send(self, message: Message) -> None:
-        """Send one message."""
+    def send(self, message: Message, data: Any = None, descriptor: int | None = None) -> None:
+        """Send one message, and behind it bytes or a descriptor, of which the caller keeps its own."""
+        with self._sending:
+            self._socket.sendall(encode([message]))
+            if data is not None:
+                self._socket.sendall(data)
+            if descriptor is not None:
+                socket.send_fds(self._socket, [MARK], [descriptor])
+
+    def send_last(self, message: Message) -> bool:
+        """Send the last message of this process, unless another is being sent; whether it was sent."""
+        if not self._sending.acquire(blocking=False):
+            return False
         self._socket.sendall(encode([message]))
-
-    def send_bytes(self, data: Any) -> None:
-        """Send bytes behind a message."""
-        self._socket.sendall(data)
-
-    def send_descriptor(self, descriptor: int) -> None:
-        """Send a descriptor behind a message; the caller keeps its own."""
-        socket.send_fds(self._socket, [MARK], [descriptor])
+        return True

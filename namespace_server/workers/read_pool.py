@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
 
 from lance_namespace.errors import ThrottlingError
 
 from namespace_server.workers.pipes import CHUNK, PipeEnd
 from namespace_server.workers.process_pool import ProcessPool
+from namespace_server.workers.protocol import Message
+from namespace_server.workers.spool import SpooledAnswer, SpoolSpace
 from namespace_server.workers.worker_process import WorkerProcess
 from table_data.batch_operations import TableState
 from table_data.errors import WorkFailed
 from table_data.jobs.job import Job
+
+_DISK: Final = 1 << 30
 
 
 class ReadPool(ProcessPool):
@@ -22,9 +27,12 @@ class ReadPool(ProcessPool):
     A read goes to a process that has the table open, if one is free: indices stay in its memory.
     """
 
-    def __init__(self, size: int, *, waiting: int, timeout: float = 3600.0, memory: int = 0) -> None:
+    def __init__(
+        self, size: int, *, waiting: int, space: SpoolSpace | None = None, timeout: float = 3600.0, memory: int = 0
+    ) -> None:
         super().__init__(size, timeout=timeout, memory=memory)
         self._limit = waiting
+        self._space = space or SpoolSpace(_DISK)
 
     async def value(self, job: Job, table: TableState) -> Any:
         """Do a read whose answer is a JSON value. Raises `ClientError`, `WorkTimeout`, `ThrottlingError`."""
@@ -35,9 +43,10 @@ class ReadPool(ProcessPool):
 
     @asynccontextmanager
     async def rows(self, job: Job, table: TableState) -> AsyncIterator[ReadRows]:
-        """Begin a read. The block begins when its first rows are there; what it leaves unread ends the process.
+        """Begin a read. The block begins when its first rows are there; its end ends a read that goes on.
 
-        Raises `ClientError`, `WorkTimeout`, `ThrottlingError`.
+        The process is free when the rows are made, whether they are taken or not. Raises `ClientError`, `WorkTimeout`,
+        `ThrottlingError`.
         """
         if not self._free and len(self._turns) >= self._limit:
             raise ThrottlingError(f"{len(self._turns)} reads of rows wait already; nothing was done, try again")
@@ -46,35 +55,62 @@ class ReadPool(ProcessPool):
             process.note(table.uri)
             await process.ask(("read", job, table))
             reply = await process.answer()
-            if reply[0] != "rows":
-                yield ReadRows(process, reply)
-                return
-            with await process.receive_pipe() as pipe:
-                yield ReadRows(process, reply, pipe)
-        finally:
+            pipe = await process.receive_pipe() if reply[0] == "rows" else None
+        except BaseException:
             self._release(process)
+            raise
+        if pipe is None:
+            self._release(process)
+            yield ReadRows(reply)
+            return
+        answer = SpooledAnswer(self._space)
+        making = asyncio.create_task(_make(process, pipe, answer))
+
+        def end(_: asyncio.Task[None]) -> None:
+            pipe.close()
+            self._release(process)
+            answer.end()
+
+        making.add_done_callback(end)  # also of a task that was cancelled before it began
+        try:
+            yield ReadRows(reply, answer, making)
+        finally:
+            making.cancel()
+            with suppress(Exception, asyncio.CancelledError):
+                await making
+            answer.close()
 
 
 class ReadRows:
     """The bytes of rows as an Arrow IPC file, as a process writes them; or the `value` that it answered instead."""
 
-    def __init__(self, process: WorkerProcess, reply: tuple[Any, ...], pipe: PipeEnd | None = None) -> None:
-        self._process = process
-        self._pipe = pipe
+    def __init__(
+        self, reply: Message, answer: SpooledAnswer | None = None, making: asyncio.Task[None] | None = None
+    ) -> None:
+        self._answer = answer
+        self._making = making
         self._few: bytes = reply[1] if reply[0] == "file" else b""
         self.value: tuple[Any] | None = (reply[1],) if reply[0] == "value" else None
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The bytes, in pieces. Raises `ClientError` if the work fails on the way, `WorkTimeout`."""
-        if self._pipe is None:
+        """The bytes, in pieces. Raises `ClientError` if the work fails on the way, `WorkTimeout`, `ThrottlingError`."""
+        if self._answer is None or self._making is None:
             yield self._few
             return
-        while True:
-            data = self._pipe.read(CHUNK)
-            if data is None:
-                await self._process.wait_for(self._pipe.fileno())
-            elif data:
-                yield data
-            else:
-                break
-        await self._process.answer()
+        while data := await self._answer.take():
+            yield data
+        await self._making
+
+
+async def _make(process: WorkerProcess, pipe: PipeEnd, answer: SpooledAnswer) -> None:
+    """Take rows from a process as fast as it makes them."""
+    while data := await _read(process, pipe):
+        await answer.put(data)
+    await process.answer()
+
+
+async def _read(process: WorkerProcess, pipe: PipeEnd) -> bytes:
+    """The next bytes of a pipe; none at its end."""
+    while (data := pipe.read(CHUNK)) is None:
+        await process.wait_for(pipe.fileno())
+    return data

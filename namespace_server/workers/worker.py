@@ -1,8 +1,9 @@
-"""A process that does jobs, one at a time: `python -m namespace_server.workers.worker DESCRIPTOR MEMORY`.
+"""A process that does jobs, one at a time: `python -m namespace_server.workers.worker DESCRIPTOR MEMORY ROWS`.
 
 The parent holds the other end of the control socket; `protocol` has the messages.
 
-The worker ends when the parent does. It may allocate MEMORY bytes, 0 is no bound: a body that claims more is an error.
+The worker ends when the parent does. A job that needs more than MEMORY bytes is answered with `OutOfMemory`, and ends
+the worker; 0 is no bound. A body may have ROWS bytes of rows when it is not compressed.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from functools import partial
 
 import pyarrow as pa
 
-from namespace_server.workers.frames import FrameReader
+from namespace_server.workers.memory import MemoryWatch
 from namespace_server.workers.pipes import CHUNK, open_pipe, widen
-from namespace_server.workers.protocol import Message, WorkerChannel
+from namespace_server.workers.protocol import IN_FILE, Message, WorkerChannel
+from table_data.arrow.claims import RowLimits
 from table_data.arrow.few_rows import table_or_stream
 from table_data.arrow.file import write_file
 from table_data.batch_operations import DELIMITER, TableState
-from table_data.errors import ClientError, WorkFailed
+from table_data.errors import ClientError, OutOfMemory, WorkFailed
 from table_data.jobs.job import Job
 from table_data.jobs.open_tables import OpenTables
 from table_data.jobs.open_versions import OpenVersions
@@ -37,6 +39,7 @@ from table_data.table_changes import find_damage
 
 _NICE = 10
 """Work on rows gives way to the catalog, which answers in less than a millisecond."""
+_RESERVED = 2 << 30
 _FEW = 2 * CHUNK
 """Bytes of rows that are answered whole: about what a stream has on its way to a client."""
 
@@ -44,31 +47,42 @@ _FEW = 2 * CHUNK
 class Worker:
     """Does the jobs that come through a channel."""
 
-    def __init__(self, channel: WorkerChannel) -> None:
+    def __init__(self, channel: WorkerChannel, memory: int, rows: int) -> None:
         self._channel = channel
+        self._memory = memory
+        self._limits = RowLimits(rows, memory // 2 if memory else rows)
+        self._watch = MemoryWatch(memory, self._give_up)
         self._tables = OpenTables()
         self._layouts = OpenDatasets()
         self._versions = OpenVersions()
-        self._changes: dict[int, tuple[ChangeSession, FrameReader | None]] = {}
+        self._changes: dict[int, ChangeSession] = {}
 
     def run(self) -> None:
         """Do jobs until the parent closes the socket."""
         with suppress(EOFError):
             while True:
-                for message in self._channel.receive():
-                    self._do(message)
+                messages = self._channel.receive()
+                with self._watch:
+                    for message in messages:
+                        self._do(message)
+
+    def _give_up(self) -> None:
+        """Answer the job that took too much memory, and end: pylance cannot be stopped in any other way."""
+        error = OutOfMemory(
+            f"work on rows: expected to need at most {self._memory} bytes of memory (worker_memory_bytes), found more; "
+            "nothing was changed"
+        )
+        if self._channel.send_last(("last", error)):
+            os._exit(1)
 
     def _do(self, message: Message) -> None:
         match message:
-            case ("change", number, job, length, piped):
-                pipe = FrameReader(self._channel.receive_descriptor()) if piped else None
-                rows = pipe if length is None else io.BytesIO(self._channel.receive_bytes(length))
-                self._changes[number] = ChangeSession(job, rows, self._layouts, self._versions), pipe
+            case ("change", number, job, length):
+                rows = None if length is None else self._rows(length)
+                self._changes[number] = ChangeSession(job, rows, self._layouts, self._versions, self._limits)
             case ("end", numbers):
                 for number in numbers:
-                    _, pipe = self._changes.pop(number)
-                    if pipe is not None:
-                        pipe.close()
+                    del self._changes[number]
             case ("open", table, options):
                 with suppress(Exception):  # the change that needs it says what is wrong
                     self._versions.open(table, options)
@@ -77,9 +91,19 @@ class Worker:
             case _:
                 self._change(message)
 
+    def _rows(self, length: int) -> pa.Buffer:
+        """The rows of a change. Those in a file are not copied into memory."""
+        if length != IN_FILE:
+            return pa.py_buffer(self._channel.receive_bytes(length))
+        descriptor = self._channel.receive_descriptor()
+        try:
+            return pa.memory_map(f"/dev/fd/{descriptor}").read_buffer()
+        finally:
+            os.close(descriptor)
+
     def _change(self, message: Message) -> None:
         try:
-            session, _ = self._changes[message[1]]
+            session = self._changes[message[1]]
             if message[0] == "stage":
                 reply: Message = ("staged", session.stage(message[2]))
             else:
@@ -106,16 +130,13 @@ class Worker:
                     reply = ("value", answer)
         except Exception as error:  # noqa: BLE001 - as above
             reply = ("error", portable(error))
-        self._channel.send(reply)
-        if whole is not None:
-            self._channel.send_bytes(whole)
+        self._channel.send(reply, whole)
 
     def _stream(self, rows: pa.RecordBatchReader) -> None:
         """Write rows to a pipe, of which the parent is told first."""
         source, end = open_pipe()
         with source:
-            self._channel.send(("rows",))
-            self._channel.send_descriptor(source.fileno())
+            self._channel.send(("rows",), descriptor=source.fileno())
         sink = io.BufferedWriter(end, CHUNK)
         try:
             write_file(rows, pa.PythonFile(sink, mode="w"))
@@ -148,13 +169,13 @@ def _end_with_parent(end: socket.socket) -> None:
 
 def main() -> None:
     """Do jobs until the parent ends."""
-    end, memory = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    end, memory, rows = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
     widen(end)
-    if memory:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    if memory:  # an allocation far beyond the bound fails at once; pylance itself reserves more than it uses
+        resource.setrlimit(resource.RLIMIT_DATA, (memory + _RESERVED, memory + _RESERVED))
     os.nice(_NICE)
     threading.Thread(target=_end_with_parent, args=(end,), daemon=True).start()
-    Worker(WorkerChannel(end)).run()
+    Worker(WorkerChannel(end), memory, rows).run()
 
 
 if __name__ == "__main__":

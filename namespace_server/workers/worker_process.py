@@ -17,6 +17,7 @@ from typing import Final
 
 from lance_namespace.errors import ServiceUnavailableError
 
+from namespace_server.workers.memory import anonymous_bytes
 from namespace_server.workers.pipes import PipeEnd, widen
 from namespace_server.workers.protocol import LENGTH, MARK, Message, decode, encode
 from table_data.errors import WorkFailed
@@ -28,21 +29,26 @@ _JOINED: Final = 1 << 16
 """Bytes of a body that are copied in order to be sent by one call."""
 
 
+_COMMAND: Final = (sys.executable, "-P", "-m", "namespace_server.workers.worker")
+
+
 class WorkTimeout(ServiceUnavailableError):
     """A job did not end in time, and its worker was ended. Nothing was changed by it."""
 
 
 class WorkerProcess:
-    """A process that may allocate `memory` bytes (0: no bound), and has `timeout` seconds for each step of a job.
+    """A process that may take `memory` bytes (0: no bound), and has `timeout` seconds for each step of a job.
+
+    A body may have `rows` bytes of rows.
 
     Belongs to one event loop. Starting it and waiting for its end block. One job at a time speaks to it.
     """
 
-    def __init__(self, memory: int, timeout: float) -> None:
+    def __init__(self, memory: int, timeout: float, rows: int) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our module
-                [sys.executable, "-P", "-m", "namespace_server.workers.worker", str(theirs.fileno()), str(memory)],
+                [*_COMMAND, str(theirs.fileno()), str(memory), str(rows)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 process_group=0,  # an interrupt from the terminal is for the server
@@ -60,6 +66,8 @@ class WorkerProcess:
         """Those that wait for this process and no other."""
         self.ended: list[int] = []
         """Changes that the process may forget, and has not been told of."""
+        self.open_changes = 0
+        """Changes that have begun here, and may be staged again."""
         self.keeps_bodies = False
         """Whether the rows of one of them may take much room."""
 
@@ -69,6 +77,11 @@ class WorkerProcess:
         self.tables.move_to_end(table)
         if len(self.tables) > OPEN_TABLES:
             self.tables.popitem(last=False)
+
+    @property
+    def memory(self) -> int:
+        """The bytes of memory that only this process has."""
+        return anonymous_bytes(self._process.pid)
 
     def is_alive(self) -> bool:
         """Whether the process runs."""
@@ -100,18 +113,17 @@ class WorkerProcess:
         ended, self.ended, self.keeps_bodies = self.ended, [], False
         return ("end", ended)
 
-    async def give(self, end: PipeEnd) -> None:
-        """Give the process the end of a pipe, which is closed here."""
-        with end:
-            while True:
-                try:
-                    socket.send_fds(self._socket, [MARK], [end.fileno()])
-                except BlockingIOError:
-                    await self._ready(self._socket.fileno(), to_write=True)
-                except OSError as error:
-                    raise self._lost() from error
-                else:
-                    return
+    async def give(self, descriptor: int) -> None:
+        """Give the process a descriptor of its own for this file."""
+        while True:
+            try:
+                socket.send_fds(self._socket, [MARK], [descriptor])
+            except BlockingIOError:
+                await self._ready(self._socket.fileno(), to_write=True)
+            except OSError as error:
+                raise self._lost() from error
+            else:
+                return
 
     async def answer(self, limit: float | None = None) -> Message:
         """What the process answers, within so many seconds; an error that it answers is raised.
@@ -130,7 +142,9 @@ class WorkerProcess:
         except OSError as error:
             raise self._lost() from error
         self.owes_answer = reply[0] == "rows"
-        if reply[0] == "error":
+        if reply[0] == "last":
+            self.kill()
+        if reply[0] in {"error", "last"}:
             raise reply[1]
         return reply
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from functools import partial
 
+import pyarrow as pa
+
 from table_data.arrow.body import ArrowBody
+from table_data.arrow.claims import RowLimits
 from table_data.batch_operations import BatchOperation, TableState, TransactionCommit, operation_json
 from table_data.jobs.discarding import remove_staged_files
 from table_data.jobs.job import Job, Staged
@@ -20,23 +22,23 @@ from table_data.table_changes import TableChanges, find_damage
 class ChangeSession:
     """One change of one table: staged, and staged again where its batch conflicts. Not thread-safe.
 
-    `rows` is an Arrow IPC stream or file, which stays open. Files of a change whose outcome is unknown stay, like those
+    `rows` is an Arrow IPC stream or file within `limits`. Files of a change whose outcome is unknown stay, like those
     of a worker that was killed; `lance-namespace orphans` lists those that nothing names.
     """
 
     def __init__(
         self,
         job: Job,
-        rows: io.RawIOBase | io.BufferedIOBase | None = None,
+        rows: pa.Buffer | None = None,
         layouts: OpenDatasets | None = None,
         versions: OpenVersions | None = None,
+        limits: RowLimits | None = None,
     ) -> None:
         self._job = job
         self._change = CHANGES[job.operation]
-        keep = self._change.keep if self._change.repeatable else 0
         self._layouts = layouts
         self._versions = versions
-        self._rows = None if rows is None else ArrowBody(rows, keep=keep)
+        self._rows = None if rows is None else ArrowBody(rows, limits)
         self._staged: tuple[TableChanges, Sequence[BatchOperation]] | None = None
 
     def stage(self, table: TableState) -> Staged:
@@ -59,9 +61,8 @@ class ChangeSession:
             checks, operations = changes.operations(self._job.message, serializable=False)
         self._staged = changes, operations
         encoded = tuple(operation_json(operation) for operation in (*checks, *operations))
-        repeatable = self._change.repeatable and (self._rows is None or self._rows.is_repeatable)
         appends = bool(operations) and all(_is_append(operation) for operation in (*checks, *operations))
-        return Staged(encoded, result, repeatable, self._change.independent, appends)
+        return Staged(encoded, result, self._change.repeatable, self._change.independent, appends)
 
     def discard(self) -> None:
         """Remove the files that were staged last. Only after their batch was rejected."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from table_data.arrow.body import ArrowBody
-from table_data.arrow.kept_bytes import IN_MEMORY
 from table_data.batch_operations import Json
 from table_data.table_changes import TableChanges
 
@@ -21,15 +20,13 @@ if TYPE_CHECKING:
 class Change:
     """`stage` applies the request to the table and returns what the operation answers beside the version.
 
-    It is `repeatable` if it may be staged again on a newer version. Rows in a body of up to `keep` bytes are kept for
-    that, of any size if None. It is `independent` if it may be staged again after an irreconcilable conflict too: it
-    means the same whatever the table was.
+    It is `repeatable` if it may be staged again on a newer version. It is `independent` if it may be staged again after
+    an irreconcilable conflict too: it means the same whatever the table was.
     """
 
     stage: Callable[[TableChanges, Json, ArrowBody | None], Json]
     repeatable: bool
     independent: bool = False
-    keep: int | None = IN_MEMORY
 
 
 Read = Callable[["lance.LanceDataset", Json], Any | pa.RecordBatchReader]

@@ -79,4 +79,4 @@ def _condition(request: Json, name: str) -> str | None:
     return str(given)
 
 
-CHANGES: Mapping[str, Change] = {"merge_insert_into_table": Change(merge_insert_into_table, repeatable=True, keep=None)}
+CHANGES: Mapping[str, Change] = {"merge_insert_into_table": Change(merge_insert_into_table, repeatable=True)}

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import os
+import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import pyarrow as pa
+import pytest
 
 from namespace_server.app import Application, create_app
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -20,6 +23,7 @@ from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.request.limits import DataLimits, RequestLimits
 from namespace_server.serving import Server, ServingOptions
 from namespace_server.settings import Settings
+from namespace_server.workers import process_pool
 from tests.data.arrow import ARROW, stream
 
 ROWS = pa.table({"a": [1, 2], "s": ["x", "y"]})
@@ -57,47 +61,84 @@ def test_a_body_of_rows(tmp_path: Path) -> None:
         assert client.post(INSERT, content=stream(ROWS), headers=ARROW).json()["version"] == 1
 
 
-def test_what_waits(tmp_path: Path) -> None:
+@contextmanager
+def stopped(app: Application) -> Iterator[None]:
+    """The workers for changes do nothing in the block."""
+    processes = [process._process.pid for process in app.service.data._changes._started]
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+
+
+def under_way(app: Application, count: int) -> None:
+    """Wait until so many changes are under way."""
+    deadline = time.monotonic() + 30
+    while len(app.service.data._under_way) < count:
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.01)
+
+
+def test_what_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_pool, "RELIEF", 0)
     limits = RequestLimits(data=DataLimits(change_workers=1, waiting=1))
     apps: list[Application] = []
     with served(tmp_path, limits, apps) as client:
         client.post(INSERT, content=stream(ROWS), headers=ARROW).raise_for_status()
-        go_on = threading.Event()
-
-        def slow() -> Iterator[bytes]:
-            yield stream(ROWS)[:50]
-            assert go_on.wait(30)
-            yield stream(ROWS)[50:]
-
         with ThreadPoolExecutor(2) as pool:
-            first = [pool.submit(client.post, INSERT, content=slow(), headers=ARROW) for _ in range(2)]
-            deadline = time.monotonic() + 30
-            while apps[0].service.data._arrivals + len(apps[0].service.data._under_way) < 2:
-                assert time.monotonic() < deadline
-                threading.Event().wait(0.01)
-            answer = client.post(INSERT, content=stream(ROWS), headers=ARROW)
-            assert (answer.status_code, answer.json()["code"]) == (429, 21)
-            assert client.post("/v1/table/t/count_rows", json={}).json() == 2
-            go_on.set()
+            with stopped(apps[0]):
+                first = [pool.submit(client.post, INSERT, content=stream(ROWS), headers=ARROW) for _ in range(2)]
+                under_way(apps[0], 2)
+                answer = client.post(INSERT, content=stream(ROWS), headers=ARROW)
+                assert (answer.status_code, answer.json()["code"]) == (429, 21)
+                assert client.post("/v1/table/t/count_rows", json={}).json() == 2
             assert sorted(each.result().json()["version"] for each in first) == [2, 3]
         assert client.post(INSERT, content=stream(ROWS), headers=ARROW).json()["version"] == 4
 
 
-def test_the_time_of_a_worker(tmp_path: Path) -> None:
-    with served(tmp_path, RequestLimits(data=DataLimits(work_timeout=5.0))) as client:
+def test_a_body_that_arrives_is_no_work_that_waits(tmp_path: Path) -> None:
+    """Neither a short one nor a long one: others are not refused, and wait for no worker."""
+    with served(tmp_path, RequestLimits(data=DataLimits(change_workers=1, waiting=1))) as client, ExitStack() as held:
         client.post(INSERT, content=stream(ROWS), headers=ARROW).raise_for_status()
+        place = client.base_url
+        for framing in ["Content-Length: 9000", "Content-Length: 9000000", "Transfer-Encoding: chunked"] * 3:
+            connection = held.enter_context(socket.create_connection((place.host, place.port)))
+            head = f"POST {INSERT} HTTP/1.1\r\nHost: localhost\r\n{framing}\r\n\r\n"
+            connection.sendall(head.encode() + (b"3\r\nabc\r\n" if "chunked" in framing else b"abc"))
+        assert client.post(INSERT, content=stream(ROWS), headers=ARROW).json()["version"] == 2
+
+
+@pytest.mark.parametrize("begun", [0, 1 << 20])
+def test_the_time_of_a_body(tmp_path: Path, begun: int) -> None:
+    """It grows with the bytes that are there; a byte now and then is not enough."""
+    with served(tmp_path, RequestLimits(data=DataLimits(chunk_timeout=0.5, rate=1 << 20))) as client:
         stop = threading.Event()
 
-        def endless() -> Iterator[bytes]:
-            yield stream(ROWS)[:50]
-            while not stop.wait(0.2):
-                yield b""
+        def slow() -> Iterator[bytes]:
+            yield b"\1" * begun
+            while not stop.wait(0.1):
+                yield b"\1"
 
-        timer = threading.Timer(8.0, stop.set)
+        began = time.monotonic()
+        timer = threading.Timer(20.0, stop.set)
         timer.start()
-        answer = client.post(INSERT, content=endless(), headers=ARROW)
+        answer = client.post(INSERT, content=slow(), headers=ARROW)
         timer.cancel()
         stop.set()
+        assert (answer.status_code, answer.json()["code"]) == (408, 13), answer.text
+        assert 0.4 + begun / (1 << 20) < time.monotonic() - began < 20
+
+
+def test_the_time_of_a_worker(tmp_path: Path) -> None:
+    apps: list[Application] = []
+    with served(tmp_path, RequestLimits(data=DataLimits(work_timeout=5.0)), apps) as client:
+        client.post(INSERT, content=stream(ROWS), headers=ARROW).raise_for_status()
+        with stopped(apps[0]):
+            answer = client.post(INSERT, content=stream(ROWS), headers=ARROW)
         assert (answer.status_code, answer.json()["code"]) == (503, 17), answer.text
         assert client.post(INSERT, content=stream(ROWS), headers=ARROW).json()["version"] == 2
 
@@ -109,8 +150,8 @@ def test_the_memory_of_a_worker(tmp_path: Path) -> None:
         writer.write_table(rows)
     with served(tmp_path, RequestLimits(data=DataLimits(worker_memory=3 << 30))) as client:
         answer = client.post(INSERT, content=sink.getvalue(), headers=ARROW)
-        assert answer.status_code in {400, 500}, answer.text
-        assert answer.json()["code"] in {13, 18}
+        assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+        assert "worker_memory_bytes" in answer.json()["error"]
         following = client.post(INSERT, content=stream(ROWS), headers=ARROW)
         assert following.json().get("version") == 1, following.text
 
@@ -125,10 +166,22 @@ def test_the_settings_of_them(tmp_path: Path) -> None:
         work_timeout=7,
         worker_memory_bytes=8,
         body_timeout=9,
+        min_rows_rate=10,
+        max_spool_bytes=11,
+        spool_directory=tmp_path,
     )
     expected = DataLimits(
-        change_workers=3, read_workers=4, waiting=5, body=6, work_timeout=7, worker_memory=8, chunk_timeout=9
+        change_workers=3,
+        read_workers=4,
+        waiting=5,
+        body=6,
+        work_timeout=7,
+        worker_memory=8,
+        chunk_timeout=9,
+        rate=10,
+        spool=11,
+        spool_directory=str(tmp_path),
     )
     assert given.limits.data == expected
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert Settings(root=str(tmp_path)).limits.data == DataLimits(worker_memory=machine)
+    assert Settings(root=str(tmp_path)).limits.data == DataLimits(worker_memory=max(1 << 30, machine * 3 // 4 // 12))

@@ -16,8 +16,7 @@ import pytest
 from lance_namespace.errors import ServiceUnavailableError
 
 from namespace_server.workers.change_pool import ChangePool
-from namespace_server.workers.frames import END, frame_head
-from namespace_server.workers.pipes import PipeEnd, open_pipe
+from namespace_server.workers.spool import SpoolFile, SpoolSpace
 from namespace_server.workers.worker_process import WorkerProcess, WorkTimeout
 from table_data.batch_operations import TableState
 from table_data.errors import ColumnNotFound, InvalidCall, WorkFailed
@@ -28,6 +27,7 @@ pytestmark = pytest.mark.slow
 NOTHING = Job("delete_from_table", {"predicate": "a > 100"})
 INSERT = Job("insert_into_table", {"mode": "append"})
 Scene = Callable[[ChangePool], Awaitable[None]]
+RowsOf = Callable[..., bytes | SpoolFile]
 
 
 @pytest.fixture(scope="module")
@@ -66,18 +66,16 @@ def body_of(*values: int) -> bytes:
     return body.getvalue()
 
 
-def pipe_of(*values: int) -> PipeEnd:
-    """A pipe with rows of the table, to its end."""
-    body = body_of(*values)
-    source, sink = open_pipe()
-    with sink:
-        sink.write(frame_head(len(body)) + body + END)
-    return source
+def file_of(*values: int) -> SpoolFile:
+    """A file with rows of the table."""
+    found = SpoolFile(SpoolSpace(1 << 20))
+    found._append([body_of(*values)], 0)
+    return found
 
 
-@pytest.fixture(params=[body_of, pipe_of], ids=["message", "pipe"])
-def rows_of(request: pytest.FixtureRequest) -> Callable[..., bytes | PipeEnd]:
-    found: Callable[..., bytes | PipeEnd] = request.param
+@pytest.fixture(params=[body_of, file_of], ids=["message", "file"])
+def rows_of(request: pytest.FixtureRequest) -> Callable[..., bytes | SpoolFile]:
+    found: Callable[..., bytes | SpoolFile] = request.param
     return found
 
 
@@ -172,7 +170,7 @@ def test_a_change_that_needs_rows_and_has_none(table: TableState) -> None:
 class TestAppends:
     """A change that only appends leaves its process to others while it is committed."""
 
-    def test_others_are_staged_before_it_ends(self, table: TableState, rows_of: Callable[..., bytes | PipeEnd]) -> None:
+    def test_others_are_staged_before_it_ends(self, table: TableState, rows_of: RowsOf) -> None:
         async def scene(pool: ChangePool) -> None:
             async with pool.change(INSERT, rows_of(1, 2)) as first, pool.change(INSERT, rows_of(3)) as second:
                 assert (await first.stage(table)).result == {"num_inserted_rows": 2}
@@ -181,9 +179,7 @@ class TestAppends:
 
         play(scene)
 
-    def test_it_can_be_staged_again_and_discarded(
-        self, table: TableState, rows_of: Callable[..., bytes | PipeEnd]
-    ) -> None:
+    def test_it_can_be_staged_again_and_discarded(self, table: TableState, rows_of: RowsOf) -> None:
         async def scene(pool: ChangePool) -> None:
             before = data_files(table)
             async with pool.change(INSERT, rows_of(1, 2)) as first, pool.change(INSERT, rows_of(3)) as second:
@@ -201,8 +197,8 @@ class TestAppends:
 
         play(scene)
 
-    def test_the_process_forgets_it(self, table: TableState, rows_of: Callable[..., bytes | PipeEnd]) -> None:
-        """After its end if it has a pipe, with the next change otherwise."""
+    def test_the_process_forgets_it(self, table: TableState, rows_of: RowsOf) -> None:
+        """After its end if it has a file, with the next change otherwise."""
 
         async def scene(pool: ChangePool) -> None:
             async with pool.change(INSERT, rows_of(1)) as first:
@@ -224,10 +220,10 @@ class TestAppends:
 
         play(scene)
 
-    def test_one_with_a_pipe_that_ends_while_its_process_is_held_is_forgotten_soon(self, table: TableState) -> None:
+    def test_one_with_a_file_that_ends_while_its_process_is_held_is_forgotten_soon(self, table: TableState) -> None:
         async def scene(pool: ChangePool) -> None:
             async with contextlib.AsyncExitStack() as deleting:
-                async with pool.change(INSERT, pipe_of(1)) as first:
+                async with pool.change(INSERT, file_of(1)) as first:
                     await first.stage(table)
                     other = await deleting.enter_async_context(
                         pool.change(Job("delete_from_table", {"predicate": "a = 1"}))

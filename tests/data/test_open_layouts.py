@@ -32,11 +32,11 @@ def state_of(uri: str) -> TableState:
     return TableState(("t",), uri, file.version, layout=layout_digest(file.outline))
 
 
-def body(rows: pa.Table) -> io.BytesIO:
+def body(rows: pa.Table) -> pa.Buffer:
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
-    return io.BytesIO(sink.getvalue())
+    return pa.py_buffer(sink.getvalue())
 
 
 @pytest.fixture

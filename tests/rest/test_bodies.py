@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import pytest
+from lance_namespace.errors import ServiceUnavailableError, ThrottlingError
 from starlette.types import Message
 
 from namespace_server.rest.errors import BodyTooLarge, ClientDisconnected
@@ -13,6 +16,7 @@ from namespace_server.rest.request.body import BodyReader
 from namespace_server.rest.request.headers import Headers, declared_length
 from namespace_server.rest.request.limits import DataLimits, RequestLimits
 from namespace_server.rest.request.rows import RowsBody
+from namespace_server.workers.spool import SpoolFile, SpoolSpace
 
 CHUNKED = {b"transfer-encoding": b"chunked"}
 Read = Callable[[Sequence[bytes], Headers], bytes]
@@ -39,7 +43,13 @@ def read_json(pieces: Sequence[bytes], headers: Headers, *, ends: bool = False) 
 
 def read_rows(pieces: Sequence[bytes], headers: Headers, *, ends: bool = False) -> bytes:
     body = RowsBody(Pieces(pieces, ends=ends), headers)
-    return _run(lambda: body.read(DataLimits(body=1000, chunk_timeout=0.2)))
+    return _run(lambda: _rows(body, DataLimits(body=1000, chunk_timeout=0.2)))
+
+
+async def _rows(body: RowsBody, limits: DataLimits) -> bytes:
+    async with body.read(limits, SpoolSpace(1 << 20)) as rows:
+        assert isinstance(rows, bytes)
+        return rows
 
 
 def _run(read: Callable[[], Awaitable[bytes]]) -> bytes:
@@ -68,12 +78,39 @@ class TestBoth:
 @pytest.mark.parametrize("headers", [{}, CHUNKED, {**CHUNKED, b"content-length": b"3"}])
 def test_no_declared_length(headers: dict[bytes, bytes]) -> None:
     assert declared_length(headers) is None
-    assert not RowsBody(Pieces([], ends=False), headers).short
 
 
-def test_only_short_bodies_are_read_whole() -> None:
-    for length, short in ((0, True), (1 << 20, True), ((1 << 20) + 1, False)):
-        assert RowsBody(Pieces([], ends=False), {b"content-length": b"%d" % length}).short is short
+def test_only_short_bodies_stay_in_memory() -> None:
+    async def read(length: int, memory: int) -> object:
+        space = SpoolSpace(4 << 20, memory=memory)
+        async with RowsBody(Pieces([b"x" * length], ends=True), CHUNKED).read(DataLimits(), space) as rows:
+            if isinstance(rows, SpoolFile):
+                assert os.pread(rows.fileno(), length + 1, 0) == b"x" * length
+                assert not space.reserve((4 << 20) - length + 1)
+        assert space.reserve(4 << 20)
+        assert space.hold(memory)
+        return type(rows)
+
+    assert asyncio.run(read(1 << 20, 2 << 20)) is bytes
+    assert asyncio.run(read((1 << 20) + 1, 2 << 20)) is SpoolFile
+    assert asyncio.run(read(1 << 20, 1 << 10)) is SpoolFile
+
+
+def test_rows_without_room_are_refused() -> None:
+    body = RowsBody(Pieces([b"x" * (2 << 20)], ends=True), CHUNKED)
+    with pytest.raises(ThrottlingError, match="nothing was done"):
+        _run(lambda: _rows(body, DataLimits()))
+
+
+def test_a_directory_that_is_gone_is_no_room(tmp_path: Path) -> None:
+    async def read() -> None:
+        space = SpoolSpace(4 << 20, str(tmp_path / "gone"), memory=0)
+        with pytest.raises(ServiceUnavailableError, match="temporary file"):
+            async with RowsBody(Pieces([b"x"], ends=True), CHUNKED).read(DataLimits(), space):
+                pass
+        assert space.reserve(4 << 20)
+
+    asyncio.run(read())
 
 
 def test_a_connection_that_ends_early() -> None:
@@ -81,6 +118,6 @@ def test_a_connection_that_ends_early() -> None:
         return {"type": "http.disconnect"}
 
     with pytest.raises(ClientDisconnected):
-        _run(lambda: RowsBody(receive, {b"content-length": b"6"}).read(DataLimits()))
+        _run(lambda: _rows(RowsBody(receive, {b"content-length": b"6"}), DataLimits()))
     with pytest.raises(ClientDisconnected):
         _run(lambda: BodyReader(RequestLimits()).read(receive, {b"content-length": b"6"}, 1000))

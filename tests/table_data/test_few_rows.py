@@ -14,6 +14,7 @@ import pytest
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.operations import Update
 from lance_core.versions import read_version
+from table_data.arrow import body as body_module
 from table_data.arrow.body import ArrowBody
 from table_data.arrow.few_rows import table_or_stream
 from table_data.requests.merging import MergeClauses
@@ -88,8 +89,9 @@ def test_a_merge_gives_rows_in_memory_as_they_are(
     new = pa.table({"id": [3, 4], "name": ["x", "y"]})
     with pa.ipc.new_stream(sink, new.schema) as writer:
         writer.write_table(new)
-    sink.seek(0)
-    body = ArrowBody(sink if in_memory else io.BufferedReader(io.BytesIO(sink.getvalue())), keep=None)
+    if not in_memory:
+        monkeypatch.setattr(body_module, "table_or_stream", lambda schema, rows: table_or_stream(schema, rows, 0))
+    body = ArrowBody(pa.py_buffer(sink.getvalue()))
     _, file = read_version(LocalStore(tmp_path), "t", 1)
     staged = merge.stage_merge(dataset, file.manifest, body.rows(), MergeClauses(("id",)))
     assert given == [pa.Table if in_memory else pa.RecordBatchReader]

@@ -11,9 +11,11 @@ class DataLimits:
 
     `change_workers` and `read_workers` are the processes that change and that read rows; `waiting` bounds the
     operations of each kind that wait for one. `body` bounds rows in a request, `query` the body of a query.
-    `chunk_timeout` is the time between two pieces of rows in a request, for all pieces of a short one, and for a client
-    to take the next piece of an answer. `work_timeout` is the time that a worker may take for one step, `worker_memory`
-    the memory that one may allocate; 0 is no bound.
+    `chunk_timeout` is the time between two pieces of rows in a request, and for a client to take the next piece of an
+    answer. A request with rows has this time for all of them, and a second more for each `rate` bytes. `spool` bounds
+    the rows that wait for slow clients in temporary files of `spool_directory`, by default the system's.
+    `work_timeout` is the time that a worker may take for one step, `worker_memory` the memory that one may take; 0 is
+    no bound.
     """
 
     change_workers: int = 2
@@ -22,6 +24,9 @@ class DataLimits:
     body: int = 16 << 30
     query: int = 16 << 20
     chunk_timeout: float = 60.0
+    rate: int = 16 << 10
+    spool: int = 64 << 30
+    spool_directory: str | None = None
     work_timeout: float = 3600.0
     worker_memory: int = 0
 

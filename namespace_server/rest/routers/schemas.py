@@ -28,7 +28,7 @@ class SchemaMetadataChange:
             service, caller = exchange.service, exchange.caller
             change = await exchange.schema_metadata()
             with service.bodies.hold(change.size):
-                committed = await service.data.change(operation, change.request, caller=caller)
+                committed = await service.data.change(operation, change.request, exchange.receive, caller)
             return success(service, DataAnswer(committed.body["metadata"], committed.catalog_version))
 
         return answer
