@@ -157,7 +157,7 @@ class SerializableClient(OwnClient):
 
 
 class HttpClient(Client):
-    """Row routes and batches over plain HTTP. Each request has a key, and is repeated under it."""
+    """Row routes and batches over plain HTTP. Each batch has a key, and is repeated under it."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
