@@ -40,8 +40,9 @@ class ArrowBody:
         self._failure = None
         if not self._data.size:
             raise InvalidCall("request body: expected an Arrow IPC stream, found nothing")
-        begin = len(_FILE_MAGIC) if self._data.slice(0, len(_FILE_MAGIC)).to_pybytes() == _FILE_MAGIC else 0
-        messages = self._data.slice(begin)
+        messages = self._data
+        if messages.size >= len(_FILE_MAGIC) and messages.slice(0, len(_FILE_MAGIC)).to_pybytes() == _FILE_MAGIC:
+            messages = messages.slice(len(_FILE_MAGIC))
         if self._limits is not None:
             check_claims(memoryview(messages), self._limits)
         try:
