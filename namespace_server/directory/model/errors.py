@@ -167,6 +167,7 @@ def nothing_done(batch_uuid: str, error: Exception) -> LanceNamespaceError:
     if isinstance(error, CatalogTooNew):
         return CatalogTooNew(f"{outcome}{error}")
     if isinstance(error, LanceCoreError):
-        reason = system_reason(error) or type(error).__name__
-        return ServiceUnavailableError(f"{outcome}the catalog's storage cannot be used: {reason}")
+        reason = system_reason(error)
+        why = f" ({type(error).__name__})" if reason is None else f": {reason}"
+        return ServiceUnavailableError(f"{outcome}the catalog's storage cannot be used{why}")
     return InternalError(f"{outcome}it cannot be planned ({type(error).__name__})")
