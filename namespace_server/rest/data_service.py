@@ -32,6 +32,9 @@ T = TypeVar("T")
 _FINDING: Final = 32
 """Threads that find tables of a remote catalog."""
 
+_UNWATCHED: Final = 0.1
+"""Seconds after which it is worth while to watch whether the client of a request is there."""
+
 Work = Coroutine[Any, Any, DataAnswer]
 Commit = Callable[[Json, ChangeRecord], Awaitable[tuple[Json, int]]]
 """Commits a BatchCommitTables request; see `Tables.commit`."""
@@ -170,17 +173,14 @@ class _UnderWay:
         change = asyncio.create_task(work)
         self._changes.add(change)
         change.add_done_callback(self._ended)
-        watch = asyncio.create_task(_until_gone(receive))
-        watch.add_done_callback(partial(self._abandon, change))
         try:
-            return await asyncio.shield(change)
+            with _watching(receive, partial(self._abandon, change)):
+                return await asyncio.shield(change)
         except asyncio.CancelledError:
             if not change.cancelled():
                 self._abandon(change)
                 raise
             raise ClientDisconnected("expected a client that waits for its answer, found none") from None
-        finally:
-            watch.cancel()
 
     @contextmanager
     def committing(self) -> Iterator[None]:
@@ -201,9 +201,7 @@ class _UnderWay:
         """Wait for the end of all changes."""
         await asyncio.gather(*self._changes, return_exceptions=True)
 
-    def _abandon(self, change: asyncio.Task[Any], watch: asyncio.Task[None] | None = None) -> None:
-        if change.done() or (watch is not None and watch.cancelled()):
-            return
+    def _abandon(self, change: asyncio.Task[Any]) -> None:
         if change in self._committing:
             self._abandoned.add(change)
         else:
@@ -281,20 +279,31 @@ class _Lane:
 @asynccontextmanager
 async def _while_connected(receive: Receive) -> AsyncIterator[asyncio.Timeout]:
     """End the block when the client goes away, or at the time that the block sets. Raises `ClientDisconnected`."""
+    clock = asyncio.get_running_loop().time
     try:
         async with asyncio.timeout(None) as connection:
-            watch = asyncio.create_task(_until_disconnect(receive, connection))
-            try:
+            with _watching(receive, lambda: connection.reschedule(clock())):
                 yield connection
-            finally:
-                watch.cancel()
     except TimeoutError:
         raise ClientDisconnected("expected a client that reads its answer, found none") from None
 
 
-async def _until_disconnect(receive: Receive, connection: asyncio.Timeout) -> None:
-    await _until_gone(receive)
-    connection.reschedule(asyncio.get_running_loop().time())
+@contextmanager
+def _watching(receive: Receive, gone: Callable[[], None]) -> Iterator[None]:
+    """Call `gone` when the client goes away within the block. What is done in a moment is not watched."""
+    watches: list[asyncio.Task[None]] = []
+
+    def watch() -> None:
+        watches.append(asyncio.create_task(_until_gone(receive)))
+        watches[0].add_done_callback(lambda watch: None if watch.cancelled() else gone())
+
+    timer = asyncio.get_running_loop().call_later(_UNWATCHED, watch)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        for each in watches:
+            each.cancel()
 
 
 async def _until_gone(receive: Receive) -> None:

@@ -22,6 +22,8 @@ _LONG: Final = 1.0
 _LOOK: Final = 1.0
 """Seconds after a job in which a process gives back memory."""
 _LARGE: Final = 1 << 30
+_WATCH: Final = 0.05
+"""Seconds between two looks at the memory of processes that are in a job."""
 
 
 class ProcessPool:
@@ -75,7 +77,10 @@ class ProcessPool:
             self._look_after("relief", _LONG, self._relieve)
             process = await self._turn(self._turns)
         self._moved = asyncio.get_running_loop().time()
+        if self._memory:
+            self._look_after("watch", _WATCH, self._watch_memory)
         if process is not None and process.is_alive():
+            process.has_given_back = False
             return process
         if process is not None:
             self._started.discard(process)
@@ -193,13 +198,33 @@ class ProcessPool:
             starting.add_done_callback(self._endings.discard)
         self._look_after("relief", _LONG / 4, self._relieve)
 
+    def _watch_memory(self) -> None:
+        """End the processes whose jobs take too much memory."""
+        busy = [process for process in self._started if process not in self._free]
+        for process in busy:
+            process.check_memory()
+        if busy:
+            self._look_after("watch", _WATCH, self._watch_memory)
+
     def _retire_large(self) -> None:
-        """End free processes that have kept too much memory."""
+        """Have free processes that kept much memory give it back; end those that did and have it still."""
         for process in [process for process in self._free if process is not None]:
-            if not process.open_changes and process.memory > self._large:
-                self._free.remove(process)
+            if process.open_changes or process.memory <= self._large:
+                continue
+            self._free.remove(process)
+            if process.has_given_back:
                 process.kill()
                 self._end(process)
+            else:
+                process.has_given_back = True
+                giving = asyncio.ensure_future(self._have_given_back(process))
+                self._endings.add(giving)
+                giving.add_done_callback(self._endings.discard)
+
+    async def _have_given_back(self, process: WorkerProcess) -> None:
+        with suppress(Exception):  # it ends just now
+            await process.tell(("give back",))
+        self._release(process)
 
     def _check_open(self) -> None:
         if self._closed:

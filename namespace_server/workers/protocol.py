@@ -10,6 +10,7 @@ sends
     ("end", numbers)                       of changes; others may begin before it
     ("open", table, options)               a version that a change has just made, for the next change of the table
     ("read", job, table)
+    ("give back",)                         the memory that is not used
 
 and gets for each stage, discard and read one of
 
@@ -17,7 +18,6 @@ and gets for each stage, discard and read one of
     ("file", length)              then so many bytes: all rows, where they are few
     ("rows",)                     then the descriptor to read the rows from; at their end ("done",)
     ("error", error)              a `ClientError`; also instead of ("done",)
-    ("last", error)               the same, of a worker that ends
 
 A descriptor comes with one byte of its own. Both ends are of one release and on one machine.
 """
@@ -27,7 +27,6 @@ from __future__ import annotations
 import pickle
 import socket
 import struct
-import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -52,11 +51,10 @@ def decode(data: bytes) -> Sequence[Message]:
 
 
 class WorkerChannel:
-    """The worker's end. Blocking; any thread may send. Raises `EOFError` when the server has ended."""
+    """The worker's end. Blocking. Raises `EOFError` when the server has ended."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
-        self._sending = threading.Lock()
 
     def receive(self) -> Sequence[Message]:
         """The next messages."""
@@ -79,16 +77,8 @@ class WorkerChannel:
 
     def send(self, message: Message, data: Any = None, descriptor: int | None = None) -> None:
         """Send one message, and behind it bytes or a descriptor, of which the caller keeps its own."""
-        with self._sending:
-            self._socket.sendall(encode([message]))
-            if data is not None:
-                self._socket.sendall(data)
-            if descriptor is not None:
-                socket.send_fds(self._socket, [MARK], [descriptor])
-
-    def send_last(self, message: Message) -> bool:
-        """Send the last message of this process, unless another is being sent; whether it was sent."""
-        if not self._sending.acquire(blocking=False):
-            return False
         self._socket.sendall(encode([message]))
-        return True
+        if data is not None:
+            self._socket.sendall(data)
+        if descriptor is not None:
+            socket.send_fds(self._socket, [MARK], [descriptor])

@@ -23,7 +23,9 @@ _ANSWER: Final = 2 << 20
 """Bytes of one answer that wait in memory."""
 _PIECE: Final = 1 << 20
 _FLUSH: Final = 256 << 10
-"""Bytes of a request that are written to its file at once."""
+"""Bytes of a request from which on they are written to its file."""
+_BEHIND: Final = 4 << 20
+"""Bytes of a request that arrive while others are written."""
 _PATIENCE: Final = 5.0
 """Seconds that a worker waits for the client of its answer, where the disk has no room left."""
 
@@ -122,43 +124,70 @@ class SpoolFile:
 
 
 class SpooledBody:
-    """The bytes of a request as they arrive: in memory up to `most`, in a file from there on."""
+    """The bytes of a request as they arrive: in memory up to `most`, in a file from there on.
+
+    They are written while more of them arrive.
+    """
 
     def __init__(self, space: SpoolSpace, most: int) -> None:
         self._space = space
         self._most = most
         self._pieces: list[bytes] = []
+        self._size = 0
         self._held = 0
         self._file: SpoolFile | None = None
+        self._writing: asyncio.Task[None] | None = None
 
     async def append(self, piece: bytes) -> None:
         """Keep more bytes. Raises `ThrottlingError` (21) without room for them, `ServiceUnavailableError` (17)."""
         self._pieces.append(piece)
-        if self._held + len(piece) <= self._most and self._space.hold(len(piece)):
-            self._held += len(piece)
-        elif self._file is None or sum(map(len, self._pieces)) >= _FLUSH:
-            await self._flush()
+        self._size += len(piece)
+        is_held = self._space.hold(len(piece))
+        self._held += len(piece) if is_held else 0
+        if self._file is None and is_held and self._size <= self._most:
+            return
+        self._file = self._file or SpoolFile(self._space)
+        is_writing = self._writing is not None and not self._writing.done()
+        if not is_writing or not is_held or self._size > _BEHIND:
+            await self._written()
+            if self._size >= _FLUSH or not is_held:
+                self._write(self._file)
 
     async def end(self) -> bytes | SpoolFile:
         """All bytes, or the file that has them. Raises as `append` does."""
         if self._file is None:
             return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        await self._flush()
+        await self._written()
+        self._write(self._file)
+        await self._written()
         return self._file
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Forget the bytes."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait({self._writing})
         self._space.let_go(self._held)
         self._held, self._pieces = 0, []
         if self._file is not None:
             self._file.close()
 
-    async def _flush(self) -> None:
-        self._file = self._file or SpoolFile(self._space)
-        if not await self._file.append(self._pieces):
-            raise ThrottlingError("the rows of other requests fill the room for them; nothing was done, try again")
-        self._space.let_go(self._held)
-        self._held, self._pieces, self._most = 0, [], 0
+    def _write(self, file: SpoolFile) -> None:
+        """Begin to write what is in memory."""
+        pieces, held, self._pieces, self._held, self._size = self._pieces, self._held, [], 0, 0
+
+        async def write() -> None:
+            if not await file.append(pieces):
+                raise ThrottlingError("the rows of other requests fill the room for them; nothing was done, try again")
+
+        self._writing = asyncio.create_task(write())
+        self._writing.add_done_callback(lambda _: self._space.let_go(held))
+
+    async def _written(self) -> None:
+        """Wait for what is being written."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            await writing
 
 
 class SpooledAnswer:

@@ -2,8 +2,8 @@
 
 The parent holds the other end of the control socket; `protocol` has the messages.
 
-The worker ends when the parent does. A job that needs more than MEMORY bytes is answered with `OutOfMemory`, and ends
-the worker; 0 is no bound. A body may have ROWS bytes of rows when it is not compressed.
+The worker ends when the parent does, which also ends it when a job takes more than MEMORY bytes; 0 is no bound. A body
+may have ROWS bytes of rows when it is not compressed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from functools import partial
 
 import pyarrow as pa
 
-from namespace_server.workers.memory import MemoryWatch
+from namespace_server.workers.memory import give_back
 from namespace_server.workers.pipes import CHUNK, open_pipe, widen
 from namespace_server.workers.protocol import IN_FILE, Message, WorkerChannel
 from table_data.arrow.claims import RowLimits
 from table_data.arrow.few_rows import table_or_stream
 from table_data.arrow.file import write_file
 from table_data.batch_operations import DELIMITER, TableState
-from table_data.errors import ClientError, OutOfMemory, WorkFailed
+from table_data.errors import ClientError, WorkFailed
 from table_data.jobs.job import Job
 from table_data.jobs.open_tables import OpenTables
 from table_data.jobs.open_versions import OpenVersions
@@ -49,9 +49,7 @@ class Worker:
 
     def __init__(self, channel: WorkerChannel, memory: int, rows: int) -> None:
         self._channel = channel
-        self._memory = memory
         self._limits = RowLimits(rows, memory // 2 if memory else rows)
-        self._watch = MemoryWatch(memory, self._give_up)
         self._tables = OpenTables()
         self._layouts = OpenDatasets()
         self._versions = OpenVersions()
@@ -61,19 +59,8 @@ class Worker:
         """Do jobs until the parent closes the socket."""
         with suppress(EOFError):
             while True:
-                messages = self._channel.receive()
-                with self._watch:
-                    for message in messages:
-                        self._do(message)
-
-    def _give_up(self) -> None:
-        """Answer the job that took too much memory, and end: pylance cannot be stopped in any other way."""
-        error = OutOfMemory(
-            f"work on rows: expected to need at most {self._memory} bytes of memory (worker_memory_bytes), found more; "
-            "nothing was changed"
-        )
-        if self._channel.send_last(("last", error)):
-            os._exit(1)
+                for message in self._channel.receive():
+                    self._do(message)
 
     def _do(self, message: Message) -> None:
         match message:
@@ -86,6 +73,8 @@ class Worker:
             case ("open", table, options):
                 with suppress(Exception):  # the change that needs it says what is wrong
                     self._versions.open(table, options)
+            case ("give back",):
+                give_back()
             case ("read", job, table):
                 self._read(job, table)
             case _:

@@ -20,7 +20,7 @@ from lance_namespace.errors import ServiceUnavailableError
 from namespace_server.workers.memory import anonymous_bytes
 from namespace_server.workers.pipes import PipeEnd, widen
 from namespace_server.workers.protocol import LENGTH, MARK, Message, decode, encode
-from table_data.errors import WorkFailed
+from table_data.errors import ClientError, OutOfMemory, WorkFailed
 from table_data.open_datasets import OPEN_TABLES
 
 _log = logging.getLogger(__name__)
@@ -57,6 +57,8 @@ class WorkerProcess:
         widen(ours)
         self._socket = ours
         self._timeout = timeout
+        self._memory = memory
+        self._was_too_large = False
         self._was_interrupted = False
         self.owes_answer = False
         self.is_killed = False
@@ -68,6 +70,8 @@ class WorkerProcess:
         """Changes that the process may forget, and has not been told of."""
         self.open_changes = 0
         """Changes that have begun here, and may be staged again."""
+        self.has_given_back = False
+        """Whether it was told to give back memory since its last job."""
         self.keeps_bodies = False
         """Whether the rows of one of them may take much room."""
 
@@ -82,6 +86,12 @@ class WorkerProcess:
     def memory(self) -> int:
         """The bytes of memory that only this process has."""
         return anonymous_bytes(self._process.pid)
+
+    def check_memory(self) -> None:
+        """End a process in a job that takes more memory than it may. What waits for its answer is told."""
+        if self.owes_answer and self._memory and self.memory > self._memory:
+            self._was_too_large = True
+            self._process.kill()
 
     def is_alive(self) -> bool:
         """Whether the process runs."""
@@ -142,9 +152,7 @@ class WorkerProcess:
         except OSError as error:
             raise self._lost() from error
         self.owes_answer = reply[0] == "rows"
-        if reply[0] == "last":
-            self.kill()
-        if reply[0] in {"error", "last"}:
+        if reply[0] == "error":
             raise reply[1]
         return reply
 
@@ -207,8 +215,13 @@ class WorkerProcess:
         self.kill()
         return WorkTimeout(f"work on rows: expected its end within {limit:.3g} s; nothing was changed")
 
-    def _lost(self) -> WorkFailed:
+    def _lost(self) -> ClientError:
         self.kill()
+        if self._was_too_large:
+            return OutOfMemory(
+                f"work on rows: expected to need at most {self._memory} bytes of memory (worker_memory_bytes), found "
+                "more; nothing was changed"
+            )
         if not self._was_interrupted:
             _log.error("a worker process ended in its job")
         return WorkFailed("work on rows: expected an answer of the worker process, found its end; nothing was changed")

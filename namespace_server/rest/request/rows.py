@@ -48,7 +48,7 @@ class RowsBody:
             await self._read(body, limits)
             yield await body.end()
         finally:
-            body.close()
+            await body.close()
 
     async def _read(self, body: SpooledBody, limits: DataLimits) -> None:
         """Read to the end, within a time that grows with the bytes that are there."""
