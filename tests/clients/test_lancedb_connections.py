@@ -201,13 +201,14 @@ def test_a_creation_is_done_by_the_client_although_it_is_pushed_down(
 ) -> None:
     """That of lancedb 0.40. When this fails, the cases above prove creations by the server."""
     created: list[list[str]] = []
-    create_table = DataService.create_table
+    change = DataService.change_with_rows
 
-    def noting(service: DataService, request: dict[str, Any], receive: Any) -> Any:
-        created.append(request["id"])
-        return create_table(service, request, receive)
+    def noting(service: DataService, operation: str, request: dict[str, Any], *rest: Any) -> Any:
+        if operation == "create_table":
+            created.append(request["id"])
+        return change(service, operation, request, *rest)
 
-    monkeypatch.setattr(DataService, "create_table", noting)
+    monkeypatch.setattr(DataService, "change_with_rows", noting)
     for pushed in PUSHED.values():
         db, _ = connections(url, tmp_path, pushed)
         Subject(db, f"made{len(pushed)}", ("w",)).create()
