@@ -386,8 +386,8 @@ def test_options_of_a_stream_are_refused_for_a_batch_read(feed: Feed) -> None:
 def test_another_pyspark_is_named(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     feed.make(1)
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
-    for module in ("spark_limits", "source"):
-        monkeypatch.delitem(sys.modules, f"spark_catalog.streaming.{module}")
+    for module in ("streaming.spark_limits", "source.stream_source"):
+        monkeypatch.delitem(sys.modules, f"spark_catalog.{module}")
     with pytest.raises(InvalidCall, match=r"pyspark 4\.\d\.\d: expected 4\.2 or newer to read streams"):
         feed.reader()
 
