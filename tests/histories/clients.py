@@ -103,9 +103,9 @@ class OwnClient(Client):
             event.outcome = "rejected"
         except CommitUnknown:
             if self.chance.random() < 0.8:
-                self._resend(event, transaction)
+                self._resend(event, transaction, compacted)
         else:
-            self._committed(event, transaction)
+            self._committed(event, transaction, compacted)
 
     def _change(self, event: Event, tx: MultiTableTransaction, compacted: str | None) -> None:
         event.read_at, event.reads = tx.catalog_version, {}
@@ -132,7 +132,7 @@ class OwnClient(Client):
             n = max(found)  # the checker sees a counter that is there twice
             tx.merge(table, arrow_rows([(effect.key, event.name, n + 1)]), on="key")
 
-    def _resend(self, event: Event, tx: MultiTableTransaction) -> None:
+    def _resend(self, event: Event, tx: MultiTableTransaction, compacted: str | None) -> None:
         """Until there is an answer; a refusal is none, since the first request may still be applied."""
         for _ in range(3):
             try:
@@ -141,13 +141,15 @@ class OwnClient(Client):
                 continue
             except CommitRejected:
                 return
-            self._committed(event, tx)
+            self._committed(event, tx, compacted)
             return
 
-    def _committed(self, event: Event, tx: MultiTableTransaction) -> None:
+    def _committed(self, event: Event, tx: MultiTableTransaction, compacted: str | None) -> None:
         event.outcome = "committed"
         event.catalog_version = tx.result.catalog_version
-        event.versions = {table.id[-1]: table.version for table in tx.result.tables if table.id[-1] in event.tables}
+        # A compaction is a version of its own, after the one with the rows.
+        tables = {*event.tables} - {compacted}
+        event.versions = {table.id[-1]: table.version for table in tx.result.tables if table.id[-1] in tables}
 
 
 class SerializableClient(OwnClient):
@@ -157,7 +159,7 @@ class SerializableClient(OwnClient):
 
 
 class HttpClient(Client):
-    """Row routes and batches over plain HTTP. Each batch has a key, and is repeated under it."""
+    """Row routes and batches over plain HTTP. Each request has a key, and is repeated under it."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -178,18 +180,19 @@ class HttpClient(Client):
         if not event.effects:
             event.outcome = "rejected"
             return
-        key = event.effects[0].key
+        key, once = event.effects[0].key, f"key of {event.name}"
         route = f"/v1/table/{NAMESPACE}${table}"
         match kind:
             case "insert":
-                answer = self._rows(event, f"{route}/insert?mode=append", [key])
+                answer = self._rows(event, f"{route}/insert?mode=append", [key], once)
             case "merge":
-                answer = self._rows(event, f"{route}/merge_insert?on=key&when_not_matched_insert_all=true", [key])
+                answer = self._rows(event, f"{route}/merge_insert?on=key&when_not_matched_insert_all=true", [key], once)
             case "update":
                 updates = [["n", "n + 1"], ["tx", f"'{event.name}'"]]
-                answer = self._decide(event, f"{route}/update", {"predicate": f"key = '{key}'", "updates": updates})
+                update = {"predicate": f"key = '{key}'", "updates": updates}
+                answer = self._decide(event, f"{route}/update", update, key=once)
             case _:
-                answer = self._decide(event, f"{route}/delete", {"predicate": f"key = '{key}'"})
+                answer = self._decide(event, f"{route}/delete", {"predicate": f"key = '{key}'"}, key=once)
         if answer is not None:
             event.versions = {table: answer["version"]}
 

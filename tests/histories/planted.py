@@ -11,6 +11,7 @@ from typing import Any
 from pyroaring import BitMap
 
 from lance_core.commit import prepare
+from namespace_server.directory import data_methods
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing import committer
 from namespace_server.directory.model.calls import Call
@@ -52,9 +53,10 @@ def tear() -> None:
 
 
 def double() -> None:
-    """No batch is known again: neither by its idempotency key nor by the uuids of its transactions."""
-    planner.replay_committed = lambda *_: None
-    committer.replay_committed = lambda *_: None
+    """No change is known again: neither by its idempotency key nor by the uuids of its transactions."""
+    for module in (planner, data_methods):
+        module.replay_committed = lambda *_: None
+    data_methods.CatalogTables.is_answered = lambda *_: False
     prepared = DirectoryNamespace.prepare
 
     def anew(self: DirectoryNamespace, *arguments: Any, **options: Any) -> Call:
