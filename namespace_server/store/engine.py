@@ -11,7 +11,8 @@ from lance_core.errors import OutcomeUnknown, StorageError
 
 _EXPECTED = "expected sqlite:///<file> or postgresql+psycopg://<user>@<host>/<database>"
 _POOL = {"pool_size": 16, "max_overflow": 16, "pool_timeout": 30, "pool_recycle": 1800}
-_BUSY_SECONDS = 30
+BUSY_SECONDS = 30
+"""Seconds for which a connection to SQLite waits for others."""
 _LIVENESS = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
@@ -64,7 +65,7 @@ def open_engine(url: URL) -> Engine:
     A SQLite commit is on the disk when it is answered, and waits at most 30 seconds for others. A PostgreSQL server
     that went away is noticed as fast; parameters in the URL win. Raises `StorageError` when its driver is missing.
     """
-    arguments = {"timeout": _BUSY_SECONDS} if url.get_backend_name() == "sqlite" else _LIVENESS
+    arguments = {"timeout": BUSY_SECONDS} if url.get_backend_name() == "sqlite" else _LIVENESS
     chosen = {name: value for name, value in arguments.items() if name not in url.query}
     try:
         engine = create_engine(url, isolation_level="AUTOCOMMIT", connect_args=chosen, **_POOL)

@@ -12,10 +12,11 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import URL, Connection, Engine, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from lance_core.errors import StorageError
-from namespace_server.store.engine import open_engine, parse_url, refused, shown_url
+from namespace_server.store.engine import BUSY_SECONDS, open_engine, parse_url, refused, shown_url
 from namespace_server.store.models import VERSION_TABLE
 
 _LOCK = 0x6C616E6365  # of our migrations, among the advisory locks of a PostgreSQL database
@@ -89,7 +90,7 @@ def _transaction(engine: Engine) -> Iterator[Connection]:
     """A connection in a transaction that no other migration overlaps; committed at the end."""
     if engine.dialect.name == "sqlite":
         with engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA journal_mode = WAL")  # readers do not wait; it stays with the file
+            _let_readers_read(connection)
             connection.exec_driver_sql("BEGIN IMMEDIATE")  # the driver begins none before changes of the schema
             try:
                 yield connection
@@ -101,6 +102,25 @@ def _transaction(engine: Engine) -> Iterator[Connection]:
     with engine.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
         yield connection
+
+
+def _let_readers_read(connection: Connection) -> None:
+    """Have a SQLite file keep a write-ahead log, beside which readers do not wait. It stays with the file.
+
+    Where another migration does the same just now, SQLite does not wait for it as it does for other locks.
+    """
+    for attempt in Retrying(
+        retry=retry_if_exception(_is_busy),
+        stop=stop_after_delay(BUSY_SECONDS),
+        wait=wait_fixed(0.05),
+        reraise=True,
+    ):
+        with attempt:
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+
+
+def _is_busy(error: BaseException) -> bool:
+    return isinstance(error, OperationalError) and getattr(error.orig, "sqlite_errorname", "").startswith("SQLITE_BUSY")
 
 
 def _config() -> Config:

@@ -58,6 +58,9 @@ SCRIPT = textwrap.dedent(
             Path(f"{marks}/{kind}-{context.stageId()}-{min(context.attemptNumber(), 1)}").touch()
             if context.attemptNumber() == 0:
                 time.sleep(60)  # until the second copy has ended and Spark kills this one
+            first = Path(f"{marks}/{kind}-{context.stageId()}-0")
+            while not first.exists():  # a second copy may be quicker than the first, which is to be here, too
+                time.sleep(0.1)
 
     def slow(rows, kind):
         def passing(batches):
