@@ -1,4 +1,4 @@
-"""A change as it was asked for, and what its record holds of that: who, what, and under which idempotency key."""
+"""A change as it was asked for, and what its record holds of that: principal, request and idempotency key."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ RowsDigest = Callable[[], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and the key under which a repetition of the request is to be known. None where there is none."""
+    """The principal of a request, and the key by which a repetition of it is known. None where there is none."""
 
     principal: str | None = None
     idempotency_key: str | None = None
 
 
-NOBODY: Final = Caller()
+ANONYMOUS: Final = Caller()
+"""Without authentication, and without a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,13 @@ class ChangeRecord:
     """What the record of a change holds beside its batch.
 
     Attributes:
-        caller: Who asks for it.
+        caller: Its principal and idempotency key.
         operation: Name of the operation.
         request: What is asked for, with the digest of the rows; of a change under a key.
         answer: What the operation answers beside the version that the batch commits; of a change under a key.
     """
 
-    caller: Caller = NOBODY
+    caller: Caller = ANONYMOUS
     operation: str = ""
     request: Json = field(default_factory=dict)
     answer: Json = field(default_factory=dict)
@@ -48,7 +49,7 @@ class Asked:
 
     operation: str
     request: Json
-    caller: Caller = NOBODY
+    caller: Caller = ANONYMOUS
     rows_digest: RowsDigest | None = None
 
     async def record(self, answer: Json | None = None) -> ChangeRecord:

@@ -12,7 +12,7 @@ from lance_namespace.errors import (
     TableNotFoundError,
 )
 
-from namespace_server.data.asked import NOBODY, Asked, Caller, RowsDigest
+from namespace_server.data.asked import ANONYMOUS, Asked, Caller, RowsDigest
 from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
 from namespace_server.data.port import Tables
 from table_data.batch_operations import DELIMITER, Json, TableState
@@ -32,7 +32,7 @@ class TableCreation(Generic[Rows]):
         self._operations = operations
 
     async def create(
-        self, request: Json, rows: Rows, digest: RowsDigest | None = None, *, caller: Caller = NOBODY
+        self, request: Json, rows: Rows, digest: RowsDigest | None = None, *, caller: Caller = ANONYMOUS
     ) -> DataAnswer:
         """CreateTableRequest, with rows.
 

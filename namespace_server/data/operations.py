@@ -17,7 +17,7 @@ from lance_namespace.errors import (
     from_error_code,
 )
 
-from namespace_server.data.asked import NOBODY, Asked, Caller, RowsDigest
+from namespace_server.data.asked import ANONYMOUS, Asked, Caller, RowsDigest
 from namespace_server.data.port import ChangeUnderWay, Tables, Workforce
 from table_data.batch_operations import Json, TableState, VersionIdentity
 from table_data.errors import ClientError, VersionGone
@@ -72,7 +72,7 @@ class DataOperations(Generic[Rows]):
         rows: Rows | None = None,
         digest: RowsDigest | None = None,
         *,
-        caller: Caller = NOBODY,
+        caller: Caller = ANONYMOUS,
     ) -> DataAnswer:
         """Commit a change of a table, on its newest version. Raises the namespace errors of the operation."""
         asked = Asked(operation, request, caller, digest)

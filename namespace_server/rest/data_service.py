@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from lance_namespace.errors import ThrottlingError
 from starlette.types import Receive
 
-from namespace_server.data.asked import NOBODY, Caller, ChangeRecord, RowsDigest
+from namespace_server.data.asked import ANONYMOUS, Caller, ChangeRecord, RowsDigest
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
 from namespace_server.data.port import TableCatalog
@@ -72,7 +72,7 @@ class DataService:
         self._creation = TableCreation(tables, self._operations)
         self._uploads = StagedUploads(tables, self._operations)
 
-    async def change(self, operation: str, request: Json, receive: Receive, caller: Caller = NOBODY) -> DataAnswer:
+    async def change(self, operation: str, request: Json, receive: Receive, caller: Caller = ANONYMOUS) -> DataAnswer:
         """Commit a change of a table without rows. Under an idempotency key it is made once.
 
         It ends when its client goes away, unless its batch is handed over to be committed already. Raises the
@@ -82,7 +82,7 @@ class DataService:
         return await self._under_way.finish(self._operations.change(operation, request, caller=caller), receive)
 
     async def change_with_rows(
-        self, operation: str, request: Json, rows: RowsBody, caller: Caller = NOBODY
+        self, operation: str, request: Json, rows: RowsBody, caller: Caller = ANONYMOUS
     ) -> DataAnswer:
         """Commit a change of a table with the rows of the body.
 

@@ -103,7 +103,7 @@ class Exchange:
 
     @property
     def caller(self) -> Caller:
-        """Who asks for a change, and under which idempotency key. Raises `InvalidInputError` (13)."""
+        """The principal and the idempotency key of a change. Raises `InvalidInputError` (13)."""
         return Caller(self.principal, read_idempotency_key(self.headers))
 
     @property

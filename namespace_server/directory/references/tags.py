@@ -129,7 +129,7 @@ def finish_deletion(context: ChangeContext, request: Request, recorded: Recorded
     try:
         e_tag = store.head(path).e_tag
         if hashlib.sha256(store.get(path)).hexdigest() == removed["sha256"]:
-            store.delete_if(path, if_match=e_tag)
+            remove_if(store, path, e_tag)
     except (NotFound, PreconditionFailed):
         return
 
