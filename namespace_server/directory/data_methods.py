@@ -19,6 +19,7 @@ from namespace_server.data.inline import InlineChanges, InlineWork
 from namespace_server.data.reads import RowReads
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model import requests
+from namespace_server.directory.model.batch_requests import request_hash
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import namespace_exists, namespace_not_found
 from namespace_server.directory.model.operations import Batch, Operation
@@ -190,7 +191,7 @@ def change_batch(record: ChangeRecord, operations: tuple[Operation, ...], messag
     return Batch(
         uuid=str(uuid.uuid4()),
         operations=operations,
-        request_hash=requests.request_hash(record.operation, record.request),
+        request_hash=request_hash(record.operation, record.request),
         idempotency_key=record.caller.idempotency_key,
         principal=record.caller.principal,
         message=message,

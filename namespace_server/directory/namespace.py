@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import lance_namespace as models
@@ -20,9 +20,10 @@ from namespace_server.directory.committing.stored_versions import key_above
 from namespace_server.directory.data_methods import CatalogTables, change_batch, made, plain
 from namespace_server.directory.index_methods import IndexMethods
 from namespace_server.directory.model import requests
+from namespace_server.directory.model.batch_requests import CALLS, batch_operations, read_operations, request_hash
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.idempotency_key import check_idempotency_key
-from namespace_server.directory.model.operations import Batch, Operation
+from namespace_server.directory.model.operations import Batch
 from namespace_server.directory.model.requests import PathResolver, Request, RequestRules
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
@@ -39,18 +40,6 @@ from namespace_server.directory.schema_methods import SchemaMethods
 
 logger = logging.getLogger(__name__)
 
-_SINGLE: Mapping[str, Callable[[Request, RequestRules], Operation]] = {
-    "create_namespace": requests.create_namespace,
-    "drop_namespace": requests.drop_namespace,
-    "declare_table": requests.declare_table,
-    "register_table": requests.register_table,
-    "deregister_table": requests.deregister_table,
-    "drop_table": requests.drop_table,
-    "rename_table": requests.rename_table,
-    "create_table_version": requests.create_table_version,
-    "batch_delete_table_versions": requests.delete_table_versions,
-    "create_table_branch": requests.create_branch,
-}
 _LONG_READS = frozenset(
     {
         "describe_catalog_version",
@@ -63,10 +52,6 @@ _LONG_READS = frozenset(
 )
 _LISTS = frozenset({"list_namespaces", "list_tables", "list_all_tables", "list_table_versions"})
 _SHORT_LIST = 1000
-_MANY: Mapping[str, Callable[[Request, RequestRules], tuple[Operation, ...]]] = {
-    "batch_commit_tables": requests.batch_operations,
-    "batch_create_table_versions": requests.version_entries,
-}
 
 
 class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMethods):
@@ -96,7 +81,7 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
 
     READS: ClassVar[frozenset[str]] = frozenset(READS)
     CHANGES: ClassVar[frozenset[str]] = frozenset(CHANGES)
-    WRITES: ClassVar[frozenset[str]] = frozenset(_SINGLE) | frozenset(_MANY)
+    WRITES: ClassVar[frozenset[str]] = CALLS
 
     def __init__(self, *, catalog: Catalog | None = None, **properties: str) -> None:
         self._manifests: ManifestStore | None = None
@@ -185,13 +170,12 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
         """Check the form of a change; no I/O. Raises InvalidInputError (13), UnsupportedOperationError (0)."""
         if idempotency_key is not None:
             check_idempotency_key(idempotency_key)
-        many = _MANY.get(operation)
-        operations = (_SINGLE[operation](request, self._rules),) if many is None else many(request, self._rules)
+        operations = read_operations(operation, request, self._rules)
         context = requests.string_map(request, "context", self._rules.limits)
         batch = Batch(
             uuid=str(uuid.uuid4()),
             operations=operations,
-            request_hash=requests.request_hash(operation, request),
+            request_hash=request_hash(operation, request),
             idempotency_key=idempotency_key,
             principal=principal,
             message=context.get("message"),
@@ -207,7 +191,7 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
         if key is None:
             return self.prepare("batch_commit_tables", request, principal=record.caller.principal)
         check_idempotency_key(key)
-        operations = requests.batch_operations(request, self._rules) if request["operations"] else ()
+        operations = batch_operations(request, self._rules) if request["operations"] else ()
         kept = requests.keep_answer(record.operation, record.answer, self._rules)
         message = requests.string_map(request, "context", self._rules.limits).get("message")
         return Call(KEPT_ANSWER, change_batch(record, (*operations, kept), message))
@@ -239,9 +223,9 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
         told = requests.string_map(request, "context", self._rules.limits)
         if idempotency_key is not None:
             check_idempotency_key(idempotency_key)
-        request_hash = None if idempotency_key is None else requests.request_hash(operation, request)
+        asked = None if idempotency_key is None else request_hash(operation, request)
         context = ChangeContext(
-            self.catalog, self._rules.limits, principal, told.get("message"), idempotency_key, request_hash
+            self.catalog, self._rules.limits, principal, told.get("message"), idempotency_key, asked
         )
         try:
             return make_once(context, operation, request)

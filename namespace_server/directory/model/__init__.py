@@ -7,7 +7,8 @@ idempotency_key   what may be an idempotency key; whether it was used is checked
 root_layout       the catalog's own keys below its root
 calls             a change on its way from the route to the flip
 operations        the typed operations that a batch consists of
-requests          JSON requests to typed operations; checks form only
+requests          the fields of JSON requests, and single operations; checks form only
+batch_requests    the operations of calls that commit a batch
 entries           what the catalog holds: namespaces, tables, versions, batch records
 table_version_json    the wire form of a table version
 state             the maps that make up a snapshot; `state_editor` applies row changes to them

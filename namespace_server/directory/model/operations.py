@@ -2,7 +2,8 @@
 
 Every change of the catalog is a batch: the single calls of the namespace API are batches of one operation. An
 operation holds the request, checked for form only; whether it can be carried out is decided by `planner.plan_batch`
-against a snapshot.
+against a snapshot. Its `name` is the field that holds it in the request and in the answer of a batch, the name of the
+call that makes it alone, and what the record of a batch says of it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Literal
 
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model.limits import Limits
@@ -30,6 +31,7 @@ class CreateMode(Enum):
 class CreateNamespace:
     """Make a namespace. OVERWRITE drops the existing one with all that it holds."""
 
+    name: ClassVar = "create_namespace"
     id: ObjectId
     properties: Mapping[str, str]
     mode: CreateMode
@@ -39,6 +41,7 @@ class CreateNamespace:
 class DropNamespace:
     """Remove a namespace; with `cascade` all below it. `skip_missing`: absence is success."""
 
+    name: ClassVar = "drop_namespace"
     id: ObjectId
     skip_missing: bool
     cascade: bool
@@ -52,6 +55,7 @@ class DeclareTable:
     created too.
     """
 
+    name: ClassVar = "declare_table"
     id: ObjectId
     location: str
     properties: Mapping[str, str]
@@ -63,6 +67,7 @@ class DeclareTable:
 class RegisterTable:
     """Put an existing dataset under a name, with the versions that it has on storage."""
 
+    name: ClassVar = "register_table"
     id: ObjectId
     location: str
     properties: Mapping[str, str]
@@ -73,6 +78,7 @@ class RegisterTable:
 class DeregisterTable:
     """Forget a table; its files stay."""
 
+    name: ClassVar = "deregister_table"
     id: ObjectId
 
 
@@ -80,6 +86,7 @@ class DeregisterTable:
 class DropTable:
     """Forget a table for good; its files are left to the collector."""
 
+    name: ClassVar = "drop_table"
     id: ObjectId
 
 
@@ -87,6 +94,7 @@ class DropTable:
 class RenameTable:
     """Give a table another name; its location stays."""
 
+    name: ClassVar = "rename_table"
     id: ObjectId
     new_id: ObjectId
 
@@ -98,6 +106,7 @@ class CreateTableVersion:
     `manifest_path` is the store key of the staged manifest; None when the path sent lies outside the root.
     """
 
+    name: ClassVar = "create_table_version"
     id: ObjectId
     branch: str | None
     version: int
@@ -116,6 +125,7 @@ class DeleteTableVersions:
     The head goes only with all other versions: the table then begins anew at `fresh_location` (N2).
     """
 
+    name: ClassVar = "delete_table_versions"
     id: ObjectId
     branch: str | None
     ranges: tuple[tuple[int, int], ...]
@@ -132,6 +142,7 @@ class CommitTransaction:
     manifest with `manifest_sha256`, if that is given: in a chain that was begun again another one has its number (P11).
     """
 
+    name: ClassVar = "commit_transaction"
     id: ObjectId
     branch: str | None
     transaction: pb.Transaction
@@ -148,6 +159,7 @@ class AssertTableVersion:
     With `location` and `manifest_sha256` the table must lie there, and the head have that manifest (P11).
     """
 
+    name: ClassVar = "assert_table_version"
     id: ObjectId
     branch: str | None
     version: int
@@ -163,6 +175,7 @@ class SetTableProperties:
     table must lie at `location`, if that is given: another table of the same name does not.
     """
 
+    name: ClassVar = "set_table_properties"
     id: ObjectId
     properties: Mapping[str, str] | None
     updates: Mapping[str, str]
@@ -178,6 +191,7 @@ class CreateBranch:
     `transaction_uuid` names the Clone that becomes the branch's first version.
     """
 
+    name: ClassVar = "create_table_branch"
     id: ObjectId
     branch: str
     from_branch: str | None
@@ -189,6 +203,7 @@ class CreateBranch:
 class DeleteBranch:
     """Remove a branch: its rows in the flip, its files after it (B2)."""
 
+    name: ClassVar = "delete_table_branch"
     id: ObjectId
     branch: str
 
@@ -197,7 +212,7 @@ class DeleteBranch:
 class ConfirmTag:
     """Fail the batch unless the version that a tag was written for is still a row, of the manifest with `sha256` (B1).
 
-    The table must lie at `location`: the tag's file is there. `written` names what was done with the tag.
+    The table must lie at `location`: the tag's file is there. `name` says what was done with the tag.
     """
 
     id: ObjectId
@@ -206,7 +221,7 @@ class ConfirmTag:
     tag: str
     location: str
     sha256: str
-    written: Literal["create_table_tag", "update_table_tag"]
+    name: Literal["create_table_tag", "update_table_tag"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +231,7 @@ class DeleteTag:
     The table must lie at `location`: the tag's file is there.
     """
 
+    name: ClassVar = "delete_table_tag"
     id: ObjectId
     tag: str
     location: str
@@ -226,23 +242,24 @@ class DeleteTag:
 class KeepAnswer:
     """Keep in the record what a call answers beside the version that its batch commits (A1).
 
-    `operation` is the name of the call. `location` is the key of the table that the answer names, if it names one.
+    `name` is that of the call. `location` is the key of the table that the answer names, if it names one.
     """
 
-    operation: str
+    name: str
     answer: Mapping[str, Any] = field(default_factory=dict, hash=False)
     location: str | None = None
 
     @property
     def id(self) -> ObjectId:
         """The name of the call, as what errors name the operation by."""
-        return (self.operation,)
+        return (self.name,)
 
 
 @dataclass(frozen=True, slots=True)
 class AlterBatch:
     """Change the properties noted on a batch: all changes or none."""
 
+    name: ClassVar = "alter_transaction"
     batch_uuid: str
     changes: tuple[NoteChange, ...]
     limits: Limits
@@ -253,7 +270,7 @@ class AlterBatch:
         return (self.batch_uuid,)
 
 
-Operation = (
+RequestedOperation = (
     CreateNamespace
     | DropNamespace
     | DeclareTable
@@ -267,12 +284,10 @@ Operation = (
     | CommitTransaction
     | AssertTableVersion
     | CreateBranch
-    | DeleteBranch
-    | ConfirmTag
-    | DeleteTag
-    | AlterBatch
-    | KeepAnswer
 )
+"""The operations that requests are read as."""
+
+Operation = RequestedOperation | DeleteBranch | ConfirmTag | DeleteTag | AlterBatch | KeepAnswer
 
 TableOperation = (
     CreateTableVersion
@@ -285,36 +300,14 @@ TableOperation = (
 )
 """The operations that concern a chain of versions, whose storage is probed before planning (P5)."""
 
-NAMES: Final[Mapping[type, str]] = {
-    CreateNamespace: "create_namespace",
-    DropNamespace: "drop_namespace",
-    DeclareTable: "declare_table",
-    RegisterTable: "register_table",
-    DeregisterTable: "deregister_table",
-    DropTable: "drop_table",
-    RenameTable: "rename_table",
-    SetTableProperties: "set_table_properties",
-    CreateTableVersion: "create_table_version",
-    DeleteTableVersions: "delete_table_versions",
-    CommitTransaction: "commit_transaction",
-    AssertTableVersion: "assert_table_version",
-    CreateBranch: "create_table_branch",
-    DeleteBranch: "delete_table_branch",
-    DeleteTag: "delete_table_tag",
-    AlterBatch: "alter_transaction",
-}
-"""What the record of a batch says of it."""
-
 
 def operation_names(operations: Sequence[Operation]) -> str:
-    """The kinds of operations, each once, in the order of their first use, joined by commas.
+    """The names of operations, each once, in the order of their first use, joined by commas.
 
     A batch that only keeps the answer of a call has the name of that.
     """
-    kept = [item.operation for item in operations if isinstance(item, KeepAnswer)]
-    made = [item for item in operations if not isinstance(item, KeepAnswer)]
-    names = [item.written if isinstance(item, ConfirmTag) else NAMES[type(item)] for item in made]
-    return ",".join(dict.fromkeys(names or kept))
+    names = [item.name for item in operations if not isinstance(item, KeepAnswer)]
+    return ",".join(dict.fromkeys(names or [item.name for item in operations]))
 
 
 @dataclass(frozen=True, slots=True)

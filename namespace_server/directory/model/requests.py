@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard, TypeVar
 from urllib.parse import unquote
 
-import orjson
 from google.protobuf.message import DecodeError
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
 
@@ -40,7 +38,6 @@ from namespace_server.directory.model.operations import (
     DropNamespace,
     DropTable,
     KeepAnswer,
-    Operation,
     RegisterTable,
     RenameTable,
     SetTableProperties,
@@ -52,7 +49,7 @@ _MAX_DIGITS = len(str(MAX_INT64))
 _MAX_PAGE = 2**31 - 1
 _DATA_FORMATS = ("2.0", "2.1", "2.2", "2.3")
 _WALKS = frozenset({".", ".."})
-_OBJECTS = (dict, Mapping)
+OBJECTS = (dict, Mapping)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 """What JSON makes of it goes first, here and in `_is_list`: to ask an abstract class takes several times as long."""
 
@@ -306,7 +303,7 @@ def delete_table_versions(request: Request, _rules: RequestRules) -> DeleteTable
         raise InvalidInputError(f"ranges: expected a non-empty list of version ranges, found {shown(ranges)}")
     parsed = []
     for item in ranges:
-        if not isinstance(item, _OBJECTS):
+        if not isinstance(item, OBJECTS):
             raise InvalidInputError(f"ranges: expected objects with start_version and end_version, found {shown(item)}")
         start, end = integer(item, "start_version", required=True), integer(item, "end_version", required=True)
         if start is None or end is None or start < 0 or 0 <= end < start:
@@ -427,60 +424,6 @@ def _expected_manifest(request: Request) -> str | None:
     return sent
 
 
-_BATCH_OPERATIONS: dict[str, Callable[[Request, RequestRules], Operation]] = {
-    "declare_table": declare_table,
-    "create_table_version": create_table_version,
-    "delete_table_versions": delete_table_versions,
-    "deregister_table": deregister_table,
-    "commit_transaction": commit_transaction,
-    "assert_table_version": assert_table_version,
-    "set_table_properties": set_table_properties,
-}
-
-
-def batch_operations(request: Request, rules: RequestRules) -> tuple[Operation, ...]:
-    """BatchCommitTablesRequest: exactly one operation field in each element."""
-    operations = objects(request, "operations")
-    rules.limits.check_operations(len(operations), "operations")
-    parsed: list[Operation] = []
-    for index, item in enumerate(operations):
-        given = [name for name, value in item.items() if value is not None]
-        if len(given) != 1 or given[0] not in _BATCH_OPERATIONS:
-            known = ", ".join(_BATCH_OPERATIONS)
-            raise InvalidInputError(f"operations[{index}]: expected exactly one of {known}; found {names(given)}")
-        body = item[given[0]]
-        if not isinstance(body, _OBJECTS):
-            raise InvalidInputError(f"operations[{index}].{given[0]}: expected an object, found {shown(body)}")
-        try:
-            parsed.append(_BATCH_OPERATIONS[given[0]](body, rules))
-        except (InvalidInputError, UnsupportedOperationError) as error:
-            raise located(f"operations[{index}].{given[0]}", error) from None
-    return tuple(parsed)
-
-
-def version_entries(request: Request, rules: RequestRules) -> tuple[Operation, ...]:
-    """BatchCreateTableVersionsRequest."""
-    entries = objects(request, "entries")
-    rules.limits.check_operations(len(entries), "entries")
-    parsed: list[Operation] = []
-    for index, entry in enumerate(entries):
-        try:
-            parsed.append(create_table_version(entry, rules))
-        except (InvalidInputError, UnsupportedOperationError) as error:
-            raise located(f"entries[{index}]", error) from None
-    return tuple(parsed)
-
-
-def request_hash(operation: str, request: Request) -> str:
-    """SHA-256 (hex) of a request, without identity and context. Raises InvalidInputError (13) for what is no JSON."""
-    asked = {key: value for key, value in request.items() if key not in {"identity", "context"} and value is not None}
-    try:
-        encoded = orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
-    except (TypeError, RecursionError) as error:  # nested too deeply, or no JSON
-        raise InvalidInputError(f"{operation}: the request cannot be written as JSON ({error})") from error
-    return hashlib.sha256(operation.encode() + b"\0" + encoded).hexdigest()
-
-
 def located(place: str, error: InvalidInputError | UnsupportedOperationError) -> LanceNamespaceError:
     """The same error, with the place in front of its message."""
     return type(error)(f"{place}: {error}")
@@ -498,7 +441,7 @@ def objects(request: Request, field: str) -> Sequence[Request]:
     if not _is_list(items) or not items:
         raise InvalidInputError(f"{field}: expected a non-empty list, found {shown(items)}")
     for index, item in enumerate(items):
-        if not isinstance(item, _OBJECTS):
+        if not isinstance(item, OBJECTS):
             raise InvalidInputError(f"{field}[{index}]: expected an object, found {shown(item)}")
     return items
 

@@ -6,16 +6,13 @@ from typing import Any, Final
 
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model.operations import (
-    AssertTableVersion,
     CommitTransaction,
     CreateTableVersion,
     DeclareTable,
-    DeleteTableVersions,
     DeregisterTable,
     DropTable,
     KeepAnswer,
     Operation,
-    SetTableProperties,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan, Result
@@ -25,16 +22,6 @@ Body = dict[str, Any]
 
 KEPT_ANSWER: Final = "kept_answer"
 """The call of a batch whose answer is kept in its record."""
-
-_FIELDS: dict[type, str] = {
-    DeclareTable: "declare_table",
-    CreateTableVersion: "create_table_version",
-    DeleteTableVersions: "delete_table_versions",
-    DeregisterTable: "deregister_table",
-    CommitTransaction: "commit_transaction",
-    AssertTableVersion: "assert_table_version",
-    SetTableProperties: "set_table_properties",
-}
 
 
 def answer_call(catalog: Catalog, operation: str, plan: Plan, snapshot: CatalogSnapshot) -> Body:
@@ -48,7 +35,7 @@ def answer_call(catalog: Catalog, operation: str, plan: Plan, snapshot: CatalogS
     ]
     if operation in {"batch_commit_tables", KEPT_ANSWER}:
         named = [
-            {_FIELDS[type(asked)]: result}
+            {asked.name: result}
             for asked, result in zip(plan.batch.operations, results, strict=True)
             if not isinstance(asked, KeepAnswer)
         ]
