@@ -81,8 +81,8 @@ class Tables(Protocol):
     async def answered(self, record: ChangeRecord) -> tuple[Json, int] | None:
         """What is recorded of a change that was committed under its key before; None if nothing is.
 
-        It has the `transaction_id`, and the `answer` that was recorded, with the version. Also the catalog version.
-        Raises InvalidInputError (13) if the key was used for another request.
+        It has the `transaction_id`, and the `answer` that was recorded, with the version. Also the catalog version that
+        holds the change. Raises InvalidInputError (13) if the key was used for another request.
         """
         ...
 

@@ -101,15 +101,17 @@ class CatalogTables:
         return key is not None and self._catalog.snapshot().record_by_key(key, caller.principal) is not None
 
     def answered(self, record: ChangeRecord) -> tuple[Json, int] | None:
-        """The answer to a change that was committed under its key before, and the catalog version; None if none was."""
+        """The answer to a change that was committed under its key before, and the catalog version that holds it.
+
+        None if none was.
+        """
         snapshot = self._catalog.snapshot()
         replayed = replay_committed(change_batch(record, ()), snapshot, {})
         if replayed is None:
             return None
-        return {
-            "transaction_id": replayed.transaction_id,
-            "answer": kept_answer(self._catalog, replayed, snapshot),
-        }, snapshot.version
+        answer = kept_answer(self._catalog, replayed, snapshot)
+        body = {"transaction_id": replayed.transaction_id, "answer": answer}
+        return body, replayed.version_to_tell(snapshot)
 
 
 class DataMethods(LanceNamespace):

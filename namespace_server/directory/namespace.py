@@ -206,9 +206,8 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
         for call, pending in zip(calls, decided, strict=True):
             if isinstance(pending.verdict, Plan):
                 snapshot = pending.snapshot or self.catalog.table.current
-                answers.append(
-                    Answer(answer_call(self.catalog, call.operation, pending.verdict, snapshot), snapshot.version)
-                )
+                body = answer_call(self.catalog, call.operation, pending.verdict, snapshot)
+                answers.append(Answer(body, pending.verdict.version_to_tell(snapshot)))
             elif pending.verdict is not None:
                 answers.append(pending.verdict)
         return answers

@@ -94,6 +94,15 @@ def test_a_change_of_nothing_is_not_made_later(http: httpx.Client, table: str) -
     assert http.post(f"{table}/count_rows", json={}).json() == 3
 
 
+@pytest.mark.parametrize("body", [stream(ROWS), BODY], ids=["short", "long"])
+def test_a_repetition_is_told_the_catalog_version_that_holds_it(http: httpx.Client, table: str, body: bytes) -> None:
+    first = insert(http, table, body, f"told-{table}")
+    assert insert(http, table, body, f"other-{table}").status_code == 200
+    again = insert(http, table, body, f"told-{table}")
+    assert again.json() == first.json()
+    assert again.headers["x-lance-catalog-version"] == first.headers["x-lance-catalog-version"]
+
+
 def test_a_refused_request_may_be_sent_again(http: httpx.Client, table: str) -> None:
     missing = f"{table}-later"
     headers = {**ARROW, "idempotency-key": "refused"}

@@ -18,8 +18,6 @@ Documented exceptions, which are no anomalies:
   and what follows it in time may come before it. Such a commit has to be there, whole and once, like any other.
 * A catalog version holds a commit by path only once it is adopted. A read at a catalog version may be without one
   that was acknowledged; a read that asks for the newest version of its table may not.
-* A batch that is repeated is answered with the newest catalog version of that time. So the number that was told may
-  be later than the first one that holds the transaction, and is never earlier.
 * A transaction that only read a table may be committed beside a commit by path to it which is not adopted: it comes
   before that one in the order of the catalog.
 """
@@ -183,7 +181,7 @@ def _check_numbers(placed: Placed) -> Iterator[Anomaly]:
     event = placed.event
     if event.outcome != "committed" or event.by_path:
         return
-    if event.catalog_version is not None and event.catalog_version < placed.catalog_version:
+    if event.catalog_version is not None and event.catalog_version != placed.catalog_version:
         text = f"was told catalog version {event.catalog_version}, is in {placed.catalog_version}"
         yield Anomaly("misnumbered", f"{event.name} {text}")
     for table, version in event.versions.items():

@@ -83,6 +83,7 @@ def test_order_in_time() -> None:
 def test_a_number_that_was_not_told() -> None:
     assert kinds(A, replace(B, versions={"t0": 2})) == {"misnumbered"}
     assert kinds(A, replace(B, catalog_version=2)) == {"misnumbered"}
+    assert kinds(A, replace(B, catalog_version=4)) == {"misnumbered"}
 
 
 def test_a_commit_by_path_may_move_behind_what_follows_it() -> None:

@@ -111,7 +111,9 @@ class Plan:
     """The changes of a batch, the manifests that it publishes, and its answer.
 
     Paths in `results` are store keys. `tables`: see `Overlay`. `staged` are the objects that must be written before
-    the flip. `replayed`: the batch is already in the catalog, and `results` is its answer.
+    the flip. `replayed`: the batch is already in the catalog, and `results` is its answer. `catalog_version` is the one
+    that holds the batch; None for a batch that changes nothing and is not recorded, and for a replayed one whose
+    record is gone or does not tell it.
     """
 
     batch: Batch
@@ -122,6 +124,11 @@ class Plan:
     published: tuple[PlannedVersion, ...] = ()
     staged: tuple[tuple[str, bytes], ...] = ()
     replayed: bool = False
+    catalog_version: int | None = None
+
+    def version_to_tell(self, snapshot: CatalogSnapshot) -> int:
+        """The catalog version to answer with: that which holds the batch, or of the `snapshot` if none is known."""
+        return self.catalog_version or snapshot.version
 
 
 class NeedsPromotion(Exception):
@@ -262,6 +269,7 @@ class PlanBuilder:
 
     def finish(self) -> Plan:
         """The plan, with the batch's own record (one per batch, in the same flip)."""
+        catalog_version = self.base.version + 1
         record = RecordEntry(
             batch_uuid=self.batch.uuid,
             state="open" if self.published else "closed",
@@ -277,10 +285,11 @@ class PlanBuilder:
             ),
             results=json_bytes(self.results),
             operation=operation_names(self.batch.operations),
-            catalog_version=self.base.version + 1,
+            catalog_version=catalog_version,
         )
         overlay = self._overlay
-        if any(overlay.steps) or self._recorded:
+        changes = any(overlay.steps) or self._recorded
+        if changes:
             overlay.add(Changes({record.object_id: record}), ())
         return Plan(
             self.batch,
@@ -290,4 +299,5 @@ class PlanBuilder:
             tuple(self.results),
             tuple(self.published),
             tuple(self.staged),
+            catalog_version=catalog_version if changes else None,
         )

@@ -89,7 +89,15 @@ def replay_committed(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[
     if record is None:
         return None
     results = tuple(orjson.loads(record.results))
-    return Plan(batch, record.batch_uuid, Changes(), frozenset(), results, replayed=True)
+    return Plan(
+        batch,
+        record.batch_uuid,
+        Changes(),
+        frozenset(),
+        results,
+        replayed=True,
+        catalog_version=record.catalog_version or None,
+    )
 
 
 def _is_there(operation: CreateTableVersion, snapshot: CatalogSnapshot, finding: Finding | None) -> bool:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
+from lance_core.testing.faults import FaultStore, Write
+from namespace_server.directory.model.entries import Changes
+from namespace_server.directory.reading.response_cache import Answer
+from tests.directory.breaking import is_flip
 from tests.directory.tables import Ground
 
 KEY = "monday"
@@ -87,3 +92,70 @@ def test_a_removed_record_frees_the_key_of_its_principal_alone(ground: Ground) -
     snapshot = ground.again().catalog.snapshot()
     assert snapshot.record_by_key(KEY, "a") is None
     assert snapshot.record_by_key(KEY, "b") is not None
+
+
+def commit(ground: Ground, *operations: dict[str, Any], times: int = 1, key: str | None = KEY) -> list[int]:
+    """Commit copies of a batch in one group; the catalog version that each was told."""
+    request = {"operations": list(operations)}
+    calls = [ground.namespace.prepare("batch_commit_tables", request, idempotency_key=key) for _ in range(times)]
+    answers = ground.namespace.commit(calls)
+    assert all(isinstance(answer, Answer) for answer in answers), answers
+    return [answer.catalog_version for answer in answers if isinstance(answer, Answer)]
+
+
+class TestARepeatedBatchIsToldTheCatalogVersionThatHoldsIt:
+    def test_after_other_changes(self, ground: Ground) -> None:
+        before = ground.catalog.snapshot().version
+        first = commit(ground, declare("x"))
+        ground.make_namespace("other")
+
+        assert first == [before + 1]
+        assert commit(ground, declare("x")) == commit(ground.again(), declare("x")) == first
+
+    def test_after_the_promotion_that_closes_its_record(self, ground: Ground) -> None:
+        staged = ground.stage(ground.make_table("g", "t"), ground.open(["g", "t"]).to_table())
+        first = commit(ground, staged)
+        ground.catalog.sweep()
+        ground.catalog.flush_record_maintenance()
+
+        assert ground.catalog.snapshot().version > first[0]
+        assert commit(ground.again(), staged) == first
+
+    def test_in_the_group_of_the_first_one(self, ground: Ground) -> None:
+        before = ground.catalog.snapshot().version
+
+        assert commit(ground, declare("x"), times=3) == [before + 1] * 3
+
+    def test_whose_flip_was_lost_to_another_writer(self, broken: Ground, faults: FaultStore) -> None:
+        rival, before = broken.again(), broken.catalog.snapshot().version
+        rivals = iter(["first", "second"])
+
+        def win_two_slots(verb: str, path: str) -> None:
+            if verb == "put_if_absent" and is_flip(Write(0, verb, path)) and (name := next(rivals, None)) is not None:
+                rival.make_namespace(name)
+
+        undo = faults.before(win_two_slots)
+        first = commit(broken, declare("x"))
+        undo()
+        broken.make_namespace("other")
+
+        assert first == [before + 3]
+        assert commit(broken, declare("x")) == first
+
+    def test_without_a_key(self, ground: Ground) -> None:
+        tables = [ground.make_table("g", name) for name in ("t", "u")]
+        staged = [ground.stage(table, ground.open(table).to_table()) for table in tables]
+        first = commit(ground, *staged, key=None)
+        ground.make_namespace("other")
+
+        assert commit(ground, *staged, key=None) == first
+
+    def test_unless_the_record_does_not_tell_it(self, ground: Ground) -> None:
+        """Then it is told the newest one, which holds the batch too."""
+        commit(ground, declare("x"))
+        record = ground.catalog.snapshot().record_by_key(KEY)
+        assert record is not None
+        silent = replace(record, catalog_version=0)
+        ground.catalog.committer.flip(lambda _: Changes({silent.object_id: silent}))
+
+        assert commit(ground, declare("x")) == [ground.catalog.snapshot().version]

@@ -457,6 +457,19 @@ class TestUnderAKey:
             name: found["version"] for name, found in expected.items()
         }
 
+    @pytest.mark.parametrize("operation", ["create_table_tag", "update_table_tag", "delete_table_tag"])
+    def test_a_repetition_is_told_the_catalog_version_that_holds_it(self, ground: Ground, operation: str) -> None:
+        if operation != "create_table_tag":
+            tag(ground, "one", 1)
+
+        def once(ground: Ground) -> int:
+            request = {"id": T, "tag": "one", "version": 2}
+            return ground.namespace.change(operation, request, idempotency_key="once").catalog_version
+
+        first = once(ground)
+        ground.make_namespace("other")
+        assert once(ground) == once(ground.again()) == first == ground.catalog.snapshot().version - 1
+
 
 def change(ground: Ground, operation: str, name: str, version: int, *, key: str = "once") -> dict[str, Any]:
     request = {"id": T, "tag": name, "version": version}
