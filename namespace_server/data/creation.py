@@ -12,8 +12,9 @@ from lance_namespace.errors import (
     TableNotFoundError,
 )
 
+from namespace_server.answer import Answer
 from namespace_server.data.asked import ANONYMOUS, Asked, Caller, RowsDigest
-from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
+from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import Tables
 from table_data.batch_operations import DELIMITER, Json, TableState
 from table_data.jobs.job import Staged
@@ -33,7 +34,7 @@ class TableCreation(Generic[Rows]):
 
     async def create(
         self, request: Json, rows: Rows, digest: RowsDigest | None = None, *, caller: Caller = ANONYMOUS
-    ) -> DataAnswer:
+    ) -> Answer:
         """CreateTableRequest, with rows.
 
         A table that does not exist is declared in the batch that commits its first version: of all who create one
@@ -49,7 +50,7 @@ class TableCreation(Generic[Rows]):
         asked = Asked("create_table", request, caller, digest)
         return await self._operations.once(asked, partial(self._create, asked, rows))
 
-    async def _create(self, asked: Asked, rows: Rows) -> DataAnswer:
+    async def _create(self, asked: Asked, rows: Rows) -> Answer:
         request = asked.request
         with namespace_errors():
             mode = mode_of(request, _MODES)
@@ -67,11 +68,11 @@ class TableCreation(Generic[Rows]):
         elif mode == "create":
             raise TableAlreadyExistsError(f"Table already exists: {name}")
         elif mode == "exist_ok":
-            return await self._operations.keep_answer(asked, DataAnswer(_existing(table), catalog_version))
+            return await self._operations.keep_answer(asked, Answer(_existing(table), catalog_version))
         answer = _described(table, request)
         return await self._operations.commit_once(asked, table, rows, with_properties, answer)
 
-    async def _create_new(self, asked: Asked, mode: str, rows: Rows) -> DataAnswer:
+    async def _create_new(self, asked: Asked, mode: str, rows: Rows) -> Answer:
         request = asked.request
         table, _ = await self._tables.new_table(request)
         answer = _described(table, request)
@@ -83,7 +84,7 @@ class TableCreation(Generic[Rows]):
             if mode == "overwrite":
                 name = DELIMITER.join(table.id)
                 raise ConcurrentModificationError(f"table {name} was created meanwhile; nothing was done") from error
-            return await self._operations.keep_answer(asked, DataAnswer(*await _found(self._tables, request)))
+            return await self._operations.keep_answer(asked, Answer(*await _found(self._tables, request)))
 
 
 def with_properties(staged: Staged, table: TableState) -> list[Json]:

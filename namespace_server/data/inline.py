@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from namespace_server.answer import Answer
 from namespace_server.data.asked import Caller, ChangeRecord
 from namespace_server.data.creation import TableCreation
-from namespace_server.data.operations import DataAnswer, DataOperations
+from namespace_server.data.operations import DataOperations
 from namespace_server.data.port import TableCatalog
 from namespace_server.data.uploads import StagedUploads
 from table_data.batch_operations import DELIMITER, Json, TableState
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BatchCommit = Callable[[Json, ChangeRecord], tuple[Json, int]]
+BatchCommit = Callable[[Json, ChangeRecord], Answer]
 """Commits a BatchCommitTables request; see `Tables.commit`."""
 
 
@@ -42,15 +43,15 @@ class InlineChanges:
         self._creation = TableCreation(tables, self._operations)
         self._uploads = StagedUploads(tables, self._operations)
 
-    def change(self, operation: str, request: Json, rows: bytes | None = None) -> DataAnswer:
+    def change(self, operation: str, request: Json, rows: bytes | None = None) -> Answer:
         """Commit a change of a table, on its newest version. `rows` is an Arrow IPC stream or file."""
         return _finished(self._operations.change(operation, request, rows))
 
-    def create_table(self, request: Json, rows: bytes) -> DataAnswer:
+    def create_table(self, request: Json, rows: bytes) -> Answer:
         """Create a table from rows."""
         return _finished(self._creation.create(request, rows))
 
-    def stage_rows(self, request: Json, rows: bytes) -> DataAnswer:
+    def stage_rows(self, request: Json, rows: bytes) -> Answer:
         """Write rows for a batch that commits them."""
         return _finished(self._uploads.stage(request, rows))
 
@@ -75,10 +76,10 @@ class _InlineTables:
     async def is_answered(self, caller: Caller) -> bool:
         return self._catalog.is_answered(caller)
 
-    async def answered(self, record: ChangeRecord) -> tuple[Json, int] | None:
+    async def answered(self, record: ChangeRecord) -> Answer | None:
         return self._catalog.answered(record)
 
-    async def commit(self, request: Json, record: ChangeRecord) -> tuple[Json, int]:
+    async def commit(self, request: Json, record: ChangeRecord) -> Answer:
         return self._commit(request, record)
 
 

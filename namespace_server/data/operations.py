@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-import orjson
 from lance_namespace.errors import (
     ConcurrentModificationError,
     ErrorCode,
@@ -17,6 +15,7 @@ from lance_namespace.errors import (
     from_error_code,
 )
 
+from namespace_server.answer import Answer
 from namespace_server.data.asked import ANONYMOUS, Asked, Caller, RowsDigest
 from namespace_server.data.port import ChangeUnderWay, Tables, Workforce
 from table_data.batch_operations import Json, TableState, VersionIdentity
@@ -31,27 +30,6 @@ _NO_VERDICT: Final = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNA
 _INSERT: Final = "insert_into_table"
 MAX_TRIES: Final = 20
 """How often a change is staged before its conflict is answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class DataAnswer:
-    """A JSON value with the exact wire names, and the catalog version that it was answered at.
-
-    `table_version` is the version that a read has read.
-    """
-
-    body: Any
-    catalog_version: int
-    table_version: int | None = None
-
-    @property
-    def json(self) -> bytes:
-        """The answer as JSON."""
-        return orjson.dumps(self.body)
-
-    def only(self, *names: str) -> DataAnswer:
-        """The answer with these fields of it."""
-        return DataAnswer({name: self.body[name] for name in names if name in self.body}, self.catalog_version)
 
 
 class DataOperations(Generic[Rows]):
@@ -73,12 +51,12 @@ class DataOperations(Generic[Rows]):
         digest: RowsDigest | None = None,
         *,
         caller: Caller = ANONYMOUS,
-    ) -> DataAnswer:
+    ) -> Answer:
         """Commit a change of a table, on its newest version. Raises the namespace errors of the operation."""
         asked = Asked(operation, request, caller, digest)
         return await self.once(asked, partial(self._change, asked, rows))
 
-    async def once(self, asked: Asked, work: Callable[[], Awaitable[DataAnswer]]) -> DataAnswer:
+    async def once(self, asked: Asked, work: Callable[[], Awaitable[Answer]]) -> Answer:
         """Do the work of a change, unless it was committed before under its idempotency key: then answer that.
 
         The flip decides the same again. Looking before the work saves it, and looking after an error finds a request
@@ -95,14 +73,14 @@ class DataOperations(Generic[Rows]):
                 return answer
             raise
 
-    async def _answered(self, asked: Asked) -> DataAnswer | None:
+    async def _answered(self, asked: Asked) -> Answer | None:
         """The answer of the same request before; its rows are read to their end only if the key is known."""
         if not await self._tables.is_answered(asked.caller):
             return None
         answered = await self._tables.answered(await asked.record())
-        return None if answered is None else _again(asked, *answered)
+        return None if answered is None else _again(asked, answered)
 
-    async def _change(self, asked: Asked, rows: Rows | None) -> DataAnswer:
+    async def _change(self, asked: Asked, rows: Rows | None) -> Answer:
         operation, request = asked.operation, asked.request
         newest = {name: value for name, value in request.items() if name != "version"}
         layout = operation == _INSERT
@@ -120,7 +98,7 @@ class DataOperations(Generic[Rows]):
                     continue
                 if not staged.operations:
                     unchanged = {"version": table.version or 0, **staged.result}
-                    return await self.keep_answer(asked, DataAnswer(unchanged, catalog_version))
+                    return await self.keep_answer(asked, Answer(unchanged, catalog_version))
                 try:
                     answer, made = await self._commit(list(staged.operations), asked, staged.result)
                     if made is None:
@@ -142,7 +120,7 @@ class DataOperations(Generic[Rows]):
         async with self._begin(operation, request, rows, new=new) as change:
             return await change.stage(table)
 
-    async def keep_answer(self, asked: Asked, answer: DataAnswer) -> DataAnswer:
+    async def keep_answer(self, asked: Asked, answer: Answer) -> Answer:
         """Record the answer of a change that found nothing to do, if it has an idempotency key."""
         if asked.caller.idempotency_key is None:
             return answer
@@ -158,7 +136,7 @@ class DataOperations(Generic[Rows]):
         answer: Json,
         *,
         new: bool = False,
-    ) -> DataAnswer:
+    ) -> Answer:
         """Stage a change of this state of a table and commit it with what `compose` makes of it.
 
         It answers `answer`, with the version. A `new` table is declared in the same batch. Raises the namespace errors
@@ -185,27 +163,29 @@ class DataOperations(Generic[Rows]):
             async with self._workforce.change(job, rows) as change:
                 yield change
 
-    async def _commit(self, operations: list[Json], asked: Asked, answer: Json) -> tuple[DataAnswer, Json | None]:
+    async def _commit(self, operations: list[Json], asked: Asked, answer: Json) -> tuple[Answer, Json | None]:
         """The answer to a change, and the version that it was committed as.
 
         None where it changed nothing, or was committed under its idempotency key before: then nothing of these
         operations is.
         """
         request = batch_request(operations, message_of(asked.request))
-        body, catalog_version = await self._tables.commit(request, await asked.record(answer))
+        committed = await self._tables.commit(request, await asked.record(answer))
+        body = committed.body
         if "answer" in body:
-            return _again(asked, body, catalog_version), None
+            return _again(asked, committed), None
         versions = [
             result["commit_transaction"]["version"] for result in body["results"] if "commit_transaction" in result
         ]
         made: Json | None = versions[-1] if versions else None
         number = {} if made is None else {"version": made["version"]}
-        return DataAnswer({"transaction_id": body["transaction_id"], **number, **answer}, catalog_version), made
+        return Answer({"transaction_id": body["transaction_id"], **number, **answer}, committed.catalog_version), made
 
 
-def _again(asked: Asked, body: Json, catalog_version: int) -> DataAnswer:
+def _again(asked: Asked, kept: Answer) -> Answer:
     """The answer to a change that was committed before."""
-    return DataAnswer({"transaction_id": body["transaction_id"], **asked.answer(body["answer"])}, catalog_version)
+    body = {"transaction_id": kept.body["transaction_id"], **asked.answer(kept.body["answer"])}
+    return Answer(body, kept.catalog_version)
 
 
 def batch_request(operations: list[Json], message: str | None) -> Json:

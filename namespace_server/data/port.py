@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
+from namespace_server.answer import Answer
 from namespace_server.data.asked import Caller, ChangeRecord
 from table_data.batch_operations import Json, TableState
 from table_data.jobs.job import Job, Staged
@@ -53,7 +54,7 @@ class TableCatalog(Protocol):
         """As `Tables.is_answered`."""
         ...
 
-    def answered(self, record: ChangeRecord) -> tuple[Json, int] | None:
+    def answered(self, record: ChangeRecord) -> Answer | None:
         """As `Tables.answered`."""
         ...
 
@@ -78,19 +79,19 @@ class Tables(Protocol):
         """Whether a change of this caller was committed under this idempotency key."""
         ...
 
-    async def answered(self, record: ChangeRecord) -> tuple[Json, int] | None:
+    async def answered(self, record: ChangeRecord) -> Answer | None:
         """What is recorded of a change that was committed under its key before; None if nothing is.
 
-        It has the `transaction_id`, and the `answer` that was recorded, with the version. Also the catalog version that
-        holds the change. Raises InvalidInputError (13) if the key was used for another request.
+        It has the `transaction_id`, and the `answer` that was recorded, with the version; its catalog version is the
+        one that holds the change. Raises InvalidInputError (13) if the key was used for another request.
         """
         ...
 
-    async def commit(self, request: Json, record: ChangeRecord) -> tuple[Json, int]:
-        """Commit a BatchCommitTables request; its response and the catalog version. Raises the errors of a batch.
+    async def commit(self, request: Json, record: ChangeRecord) -> Answer:
+        """Commit a BatchCommitTables request, and answer it. Raises the errors of a batch.
 
-        Under an idempotency key the request may have no operations: then the answer is recorded. The response of a
-        change that was committed under its key before has its `answer` instead of `results`.
+        Under an idempotency key the request may have no operations: then the answer is recorded. The answer to a
+        change that was committed under its key before has an `answer` instead of `results`.
         """
         ...
 

@@ -7,7 +7,8 @@ from typing import Any, Final, Protocol
 
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
-from namespace_server.data.operations import DataAnswer, namespace_errors
+from namespace_server.answer import Answer
+from namespace_server.data.operations import namespace_errors
 from namespace_server.data.port import TableCatalog
 from table_data.batch_operations import DELIMITER, Json, TableState
 from table_data.jobs.job import Job
@@ -42,9 +43,9 @@ class PlannedRead:
     catalog_version: int
     known: int | None = None
 
-    def answer(self, value: Any) -> DataAnswer:
+    def answer(self, value: Any) -> Answer:
         """A value as the answer."""
-        return DataAnswer(value, self.catalog_version, self.table.version)
+        return Answer(value, self.catalog_version, self.table.version)
 
 
 def plan_read(catalog: TableCatalog, operation: str, request: Json, at: ReadPoint = NEWEST) -> PlannedRead:
@@ -87,7 +88,7 @@ class RowReads:
         self._catalog = catalog
         self._readers = readers
 
-    def value(self, operation: str, request: Json) -> DataAnswer:
+    def value(self, operation: str, request: Json) -> Answer:
         """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
         planned = plan_read(self._catalog, operation, request)
         if planned.known is not None:

@@ -6,8 +6,9 @@ from typing import Final, Generic, TypeVar
 
 from lance_namespace.errors import TableAlreadyExistsError, TableNotFoundError
 
+from namespace_server.answer import Answer
 from namespace_server.data.creation import with_properties
-from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
+from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import Tables
 from table_data.batch_operations import DELIMITER, Json
 from table_data.jobs.job import Staged
@@ -25,7 +26,7 @@ class StagedUploads(Generic[Rows]):
         self._tables = tables
         self._operations = operations
 
-    async def stage(self, request: Json, rows: Rows) -> DataAnswer:
+    async def stage(self, request: Json, rows: Rows) -> Answer:
         """Write the files of a new table (mode `create`), or of rows to append or to replace all rows with.
 
         The answer has the `operations` of a batch that commits them, `num_rows` and the table's `location`. Nothing
@@ -56,6 +57,6 @@ class StagedUploads(Generic[Rows]):
         return _answer(staged, with_properties(staged, table), table.uri, catalog_version)
 
 
-def _answer(staged: Staged, operations: list[Json], location: str, catalog_version: int) -> DataAnswer:
+def _answer(staged: Staged, operations: list[Json], location: str, catalog_version: int) -> Answer:
     body = {"operations": operations, "num_rows": staged.result["num_inserted_rows"], "location": location}
-    return DataAnswer(body, catalog_version)
+    return Answer(body, catalog_version)

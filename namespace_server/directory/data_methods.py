@@ -14,6 +14,7 @@ from lance_namespace import LanceNamespace
 
 from lance_core.errors import LanceCoreError
 from lance_core.format.layout import layout_digest
+from namespace_server.answer import Answer
 from namespace_server.data.asked import Caller, ChangeRecord
 from namespace_server.data.inline import InlineChanges, InlineWork
 from namespace_server.data.reads import RowReads
@@ -100,18 +101,15 @@ class CatalogTables:
         key = caller.idempotency_key
         return key is not None and self._catalog.snapshot().record_by_key(key, caller.principal) is not None
 
-    def answered(self, record: ChangeRecord) -> tuple[Json, int] | None:
-        """The answer to a change that was committed under its key before, and the catalog version that holds it.
-
-        None if none was.
-        """
+    def answered(self, record: ChangeRecord) -> Answer | None:
+        """As `namespace_server.data.port.Tables.answered`."""
         snapshot = self._catalog.snapshot()
         replayed = replay_committed(change_batch(record, ()), snapshot, {})
         if replayed is None:
             return None
         answer = kept_answer(self._catalog, replayed, snapshot)
         body = {"transaction_id": replayed.transaction_id, "answer": answer}
-        return body, replayed.version_to_tell(snapshot)
+        return Answer(body, replayed.version_to_tell(snapshot))
 
 
 class DataMethods(LanceNamespace):
@@ -124,11 +122,11 @@ class DataMethods(LanceNamespace):
     storage_options: Mapping[str, str]
 
     @abstractmethod
-    def commit_request(self, request: Json, record: ChangeRecord) -> tuple[Json, int]:
+    def commit_request(self, request: Json, record: ChangeRecord) -> Answer:
         """Commit a BatchCommitTables request; see `namespace_server.data.port.Tables.commit`."""
 
     @abstractmethod
-    def with_storage_options(self, body: Json) -> Json:
+    def with_storage_options(self, answer: Answer) -> Answer:
         """The answer about a new table, with what the client is handed to reach it."""
 
     @abstractmethod
@@ -147,8 +145,8 @@ class DataMethods(LanceNamespace):
 
     def create_table(self, request: models.CreateTableRequest, request_data: bytes) -> models.CreateTableResponse:
         """Create a table from rows (an Arrow IPC stream or file): all of it in one flip."""
-        body = self.data.create_table(plain(request), request_data).body
-        return made(models.CreateTableResponse, self.with_storage_options(body))
+        answer = self.data.create_table(plain(request), request_data)
+        return made(models.CreateTableResponse, self.with_storage_options(answer).body)
 
     def stage_rows(self, request: Json, request_data: bytes) -> Json:
         """Ours: write rows (an Arrow IPC stream or file) for a batch that commits them.

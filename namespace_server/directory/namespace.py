@@ -12,6 +12,7 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 
 from lance_core.commit.handlers import ManifestStore
 from lance_core.errors import CorruptFile, StorageError, system_reason
+from namespace_server.answer import Answer
 from namespace_server.data.asked import ChangeRecord
 from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.catalog import Catalog
@@ -32,11 +33,13 @@ from namespace_server.directory.query_methods import QueryMethods
 from namespace_server.directory.reading.commit_results import KEPT_ANSWER, answer_call
 from namespace_server.directory.reading.objects import READS
 from namespace_server.directory.reading.read_context import ReadContext
-from namespace_server.directory.reading.response_cache import Answer, Body, CachedResponse, ResponseCache
+from namespace_server.directory.reading.response_cache import CachedResponse, ResponseCache
 from namespace_server.directory.reference_methods import ReferenceMethods
 from namespace_server.directory.references.change_context import ChangeContext
 from namespace_server.directory.references.changes import CHANGES, make_once
 from namespace_server.directory.schema_methods import SchemaMethods
+
+Body = dict[str, Any]
 
 logger = logging.getLogger(__name__)
 
@@ -243,7 +246,8 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
 
     def commit_batch(self, request: Request, *, idempotency_key: str | None = None) -> Body:
         """BatchCommitTables with our operations too; request and answer as on the wire."""
-        return self._write("batch_commit_tables", request, idempotency_key=idempotency_key)
+        body: Body = self._write("batch_commit_tables", request, idempotency_key=idempotency_key).body
+        return body
 
     def adopt(self, *, strict: bool = False) -> Adoption:
         """Make a root of stock clients a managed one, in one flip; versions found on storage become rows.
@@ -262,17 +266,17 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
         """Whether clients are handed storage options."""
         return self.catalog.vendor.vends
 
-    def with_storage_options(self, body: Body) -> Body:
+    def with_storage_options(self, answer: Answer) -> Answer:
         """The answer about a new table, with what the client is handed to reach it; may ask a token service.
 
         The table is there: where its options cannot be had, the answer is without them, and a describe tells why.
         """
         try:
-            options = self.catalog.storage_options_at(body["location"])
+            options = self.catalog.storage_options_at(answer.body["location"])
         except ServiceUnavailableError as error:
             logger.warning("a new table is answered without storage options: %s", error)
-            return body
-        return {**body, "storage_options": options} if options else body
+            return answer
+        return Answer({**answer.body, "storage_options": options}, answer.catalog_version) if options else answer
 
     def check_writable(self) -> None:
         """Raise ServiceUnavailableError (17) naming root and cause unless the root can be written.
@@ -297,7 +301,7 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
 
     def create_namespace(self, request: models.CreateNamespaceRequest) -> models.CreateNamespaceResponse:
         """Make a namespace; mode create, exist_ok or overwrite."""
-        return made(models.CreateNamespaceResponse, self._write("create_namespace", request))
+        return made(models.CreateNamespaceResponse, self._write("create_namespace", request).body)
 
     def list_namespaces(self, request: models.ListNamespacesRequest) -> models.ListNamespacesResponse:
         """Names of the child namespaces."""
@@ -309,7 +313,7 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
 
     def drop_namespace(self, request: models.DropNamespaceRequest) -> models.DropNamespaceResponse:
         """Remove a namespace; behavior restrict or cascade."""
-        return made(models.DropNamespaceResponse, self._write("drop_namespace", request))
+        return made(models.DropNamespaceResponse, self._write("drop_namespace", request).body)
 
     def namespace_exists(self, request: models.NamespaceExistsRequest) -> models.NamespaceExistsResponse:
         """Raise NamespaceNotFoundError unless it exists."""
@@ -333,26 +337,26 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
 
     def declare_table(self, request: models.DeclareTableRequest) -> models.DeclareTableResponse:
         """Reserve a name and a location."""
-        body = self._write("declare_table", request)
+        answer = self._write("declare_table", request)
         if requests.flag(plain(request), "vend_credentials", default=True):
-            body = self.with_storage_options(body)
-        return made(models.DeclareTableResponse, body)
+            answer = self.with_storage_options(answer)
+        return made(models.DeclareTableResponse, answer.body)
 
     def register_table(self, request: models.RegisterTableRequest) -> models.RegisterTableResponse:
         """Put an existing dataset under a name."""
-        return made(models.RegisterTableResponse, self._write("register_table", request))
+        return made(models.RegisterTableResponse, self._write("register_table", request).body)
 
     def deregister_table(self, request: models.DeregisterTableRequest) -> models.DeregisterTableResponse:
         """Forget a table; its files stay."""
-        return made(models.DeregisterTableResponse, self._write("deregister_table", request))
+        return made(models.DeregisterTableResponse, self._write("deregister_table", request).body)
 
     def drop_table(self, request: models.DropTableRequest) -> models.DropTableResponse:
         """Forget a table for good."""
-        return made(models.DropTableResponse, self._write("drop_table", request))
+        return made(models.DropTableResponse, self._write("drop_table", request).body)
 
     def rename_table(self, request: models.RenameTableRequest) -> models.RenameTableResponse:
         """Give a table another name, in the same or another namespace."""
-        return made(models.RenameTableResponse, self._write("rename_table", request))
+        return made(models.RenameTableResponse, self._write("rename_table", request).body)
 
     def list_table_versions(self, request: models.ListTableVersionsRequest) -> models.ListTableVersionsResponse:
         """Versions of a table on a branch."""
@@ -366,23 +370,23 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
 
     def create_table_version(self, request: models.CreateTableVersionRequest) -> models.CreateTableVersionResponse:
         """Publish a staged manifest."""
-        return made(models.CreateTableVersionResponse, self._write("create_table_version", request))
+        return made(models.CreateTableVersionResponse, self._write("create_table_version", request).body)
 
     def batch_create_table_versions(
         self, request: models.BatchCreateTableVersionsRequest
     ) -> models.BatchCreateTableVersionsResponse:
         """Publish staged manifests of several tables, all or none."""
-        return made(models.BatchCreateTableVersionsResponse, self._write("batch_create_table_versions", request))
+        return made(models.BatchCreateTableVersionsResponse, self._write("batch_create_table_versions", request).body)
 
     def batch_delete_table_versions(
         self, request: models.BatchDeleteTableVersionsRequest
     ) -> models.BatchDeleteTableVersionsResponse:
         """Remove versions of a table; its head goes only with all others, and the table is then only declared."""
-        return made(models.BatchDeleteTableVersionsResponse, self._write("batch_delete_table_versions", request))
+        return made(models.BatchDeleteTableVersionsResponse, self._write("batch_delete_table_versions", request).body)
 
     def batch_commit_tables(self, request: models.BatchCommitTablesRequest) -> models.BatchCommitTablesResponse:
         """Operations on many tables, all or none. `commit_batch` also takes the operations that are ours."""
-        return made(models.BatchCommitTablesResponse, self._write("batch_commit_tables", request))
+        return made(models.BatchCommitTablesResponse, self._write("batch_commit_tables", request).body)
 
     def _read_head(self, operation: str, request: Request, cache_key: Hashable | None) -> Answer:
         """The head that the caller may build on, after adopting what other writers committed above it (rule P5)."""
@@ -413,20 +417,21 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
         return answer
 
     def _read(self, operation: str, request: Any) -> Body:
-        return self.read(operation, plain(request)).body
+        body: Body = self.read(operation, plain(request)).body
+        return body
 
-    def commit_request(self, request: Request, record: ChangeRecord) -> tuple[Body, int]:
+    def commit_request(self, request: Request, record: ChangeRecord) -> Answer:
         """Commit a BatchCommitTables request; see `namespace_server.data.port.Tables.commit`."""
         [answer] = self.commit([self.prepare_change(request, record)])
         if isinstance(answer, LanceNamespaceError):
             raise answer
-        return answer.body, answer.catalog_version
+        return answer
 
-    def _write(self, operation: str, request: Any, *, idempotency_key: str | None = None) -> Body:
+    def _write(self, operation: str, request: Any, *, idempotency_key: str | None = None) -> Answer:
         [answer] = self.commit([self.prepare(operation, plain(request), idempotency_key=idempotency_key)])
         if isinstance(answer, LanceNamespaceError):
             raise answer
-        return answer.body
+        return answer
 
 
 def _asks_for_head(operation: str, request: Request) -> bool:

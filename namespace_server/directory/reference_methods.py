@@ -8,9 +8,10 @@ from typing import Any
 import lance_namespace as models
 from lance_namespace import LanceNamespace
 
+from namespace_server.answer import Answer
 from namespace_server.directory.data_methods import made, plain
 from namespace_server.directory.model.requests import Request
-from namespace_server.directory.reading.response_cache import Answer, Body
+from namespace_server.directory.reading.objects import Body
 
 
 class ReferenceMethods(LanceNamespace):
@@ -20,14 +21,15 @@ class ReferenceMethods(LanceNamespace):
     def _read(self, operation: str, request: Any) -> Body: ...
 
     @abstractmethod
-    def _write(self, operation: str, request: Any) -> Body: ...
+    def _write(self, operation: str, request: Any) -> Answer: ...
 
     @abstractmethod
     def change(self, operation: str, request: Request, *, principal: str | None = None) -> Answer:
         """Make a change that writes or removes files beside the catalog."""
 
     def _change(self, operation: str, request: Any) -> Body:
-        return self.change(operation, plain(request)).body
+        body: Body = self.change(operation, plain(request)).body
+        return body
 
     def list_table_tags(self, request: models.ListTableTagsRequest) -> models.ListTableTagsResponse:
         """The tags of a table."""
@@ -55,7 +57,7 @@ class ReferenceMethods(LanceNamespace):
 
     def create_table_branch(self, request: models.CreateTableBranchRequest) -> models.CreateTableBranchResponse:
         """Begin a branch at a version of main or of another branch."""
-        return made(models.CreateTableBranchResponse, self._write("create_table_branch", request))
+        return made(models.CreateTableBranchResponse, self._write("create_table_branch", request).body)
 
     def delete_table_branch(self, request: models.DeleteTableBranchRequest) -> models.DeleteTableBranchResponse:
         """Remove a branch with its versions and files, if no tag and no other branch needs them."""

@@ -18,8 +18,9 @@ from functools import partial
 
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
+from namespace_server.answer import Answer
 from namespace_server.directory.model.calls import Call
-from namespace_server.rest.port import Answer, Catalog
+from namespace_server.rest.port import Catalog
 
 _log = logging.getLogger(__name__)
 

@@ -13,9 +13,10 @@ from typing import Any, Final, TypeVar
 from lance_namespace.errors import ThrottlingError
 from starlette.types import Receive
 
+from namespace_server.answer import Answer
 from namespace_server.data.asked import ANONYMOUS, Caller, ChangeRecord, RowsDigest
 from namespace_server.data.creation import TableCreation
-from namespace_server.data.operations import DataAnswer, DataOperations, namespace_errors
+from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import TableCatalog
 from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read
 from namespace_server.data.uploads import StagedUploads
@@ -35,8 +36,8 @@ _FINDING: Final = 32
 _UNWATCHED: Final = 0.1
 """Seconds after which it is worth while to watch whether the client of a request is there."""
 
-Work = Coroutine[Any, Any, DataAnswer]
-Commit = Callable[[Json, ChangeRecord], Awaitable[tuple[Json, int]]]
+Work = Coroutine[Any, Any, Answer]
+Commit = Callable[[Json, ChangeRecord], Awaitable[Answer]]
 """Commits a BatchCommitTables request; see `Tables.commit`."""
 
 
@@ -72,7 +73,7 @@ class DataService:
         self._creation = TableCreation(tables, self._operations)
         self._uploads = StagedUploads(tables, self._operations)
 
-    async def change(self, operation: str, request: Json, receive: Receive, caller: Caller = ANONYMOUS) -> DataAnswer:
+    async def change(self, operation: str, request: Json, receive: Receive, caller: Caller = ANONYMOUS) -> Answer:
         """Commit a change of a table without rows. Under an idempotency key it is made once.
 
         It ends when its client goes away, unless its batch is handed over to be committed already. Raises the
@@ -83,7 +84,7 @@ class DataService:
 
     async def change_with_rows(
         self, operation: str, request: Json, rows: RowsBody, caller: Caller = ANONYMOUS
-    ) -> DataAnswer:
+    ) -> Answer:
         """Commit a change of a table with the rows of the body.
 
         Raises as `change` does, and `BodyTooLarge`, `RequestTimeout`.
@@ -98,7 +99,7 @@ class DataService:
                 return lambda rows, _: self._uploads.stage(request, rows)
         return partial(self._operations.change, operation, request, caller=caller)
 
-    async def value(self, operation: str, request: Json, receive: Receive, *, at: ReadPoint = NEWEST) -> DataAnswer:
+    async def value(self, operation: str, request: Json, receive: Receive, *, at: ReadPoint = NEWEST) -> Answer:
         """Answer a read whose answer is a JSON value. It ends when its client goes away.
 
         Raises the namespace errors of the operation, `ClientDisconnected`.
@@ -146,7 +147,7 @@ class DataService:
         if found >= self._limits.change_workers + self._limits.waiting:
             raise ThrottlingError(f"{found} changes of rows wait already; nothing was done, try again")
 
-    async def _with_rows(self, work_on: Callable[[Rows, RowsDigest], Work], body: RowsBody) -> DataAnswer:
+    async def _with_rows(self, work_on: Callable[[Rows, RowsDigest], Work], body: RowsBody) -> Answer:
         """Do work on the rows of a body and their digest, when all are there: no worker waits for a client."""
         self._admit()
         async with body.read(self._limits, self._space) as rows:
@@ -165,7 +166,7 @@ class _UnderWay:
     def __len__(self) -> int:
         return len(self._changes)
 
-    async def finish(self, work: Work, receive: Receive) -> DataAnswer:
+    async def finish(self, work: Work, receive: Receive) -> Answer:
         """Do a change, to its end or until its client goes away. A batch that is handed over is not taken back.
 
         Raises `ClientDisconnected`.
@@ -246,11 +247,11 @@ class _Tables:
         found: bool = await self._find(partial(self._catalog.is_answered, caller))
         return found
 
-    async def answered(self, record: ChangeRecord) -> tuple[Json, int] | None:
-        found: tuple[Json, int] | None = await self._find(partial(self._catalog.answered, record))
+    async def answered(self, record: ChangeRecord) -> Answer | None:
+        found: Answer | None = await self._find(partial(self._catalog.answered, record))
         return found
 
-    async def commit(self, request: Json, record: ChangeRecord) -> tuple[Json, int]:
+    async def commit(self, request: Json, record: ChangeRecord) -> Answer:
         with self._under_way.committing():
             return await self._commit(request, record)
 

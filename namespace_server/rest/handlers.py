@@ -19,9 +19,9 @@ from lance_namespace.errors import UnsupportedOperationError
 from pydantic import BaseModel, TypeAdapter
 from starlette.responses import Response
 
+from namespace_server.answer import Answer
 from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.models import Query
-from namespace_server.rest.port import Answer
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
 from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import read_id, read_version

@@ -7,24 +7,11 @@ from typing import Any, Protocol
 
 from lance_namespace.errors import LanceNamespaceError
 
+from namespace_server.answer import Answer
 from namespace_server.data.asked import ChangeRecord
 from namespace_server.data.port import TableCatalog
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-
-
-class Answer(Protocol):
-    """A body with the exact wire names, and the catalog version that it was answered at."""
-
-    @property
-    def json(self) -> bytes:
-        """The answer as a JSON object; empty if there is nothing to say."""
-        ...
-
-    @property
-    def catalog_version(self) -> int:
-        """The catalog version that it is from."""
-        ...
 
 
 class Catalog(Protocol):
@@ -112,7 +99,7 @@ class Catalog(Protocol):
         """Whether clients are handed storage options."""
         ...
 
-    def with_storage_options(self, body: dict[str, Any]) -> dict[str, Any]:
+    def with_storage_options(self, answer: Answer) -> Answer:
         """The answer about a new table, with what the client is handed to reach it. Blocking; raises nothing."""
         ...
 

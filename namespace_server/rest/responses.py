@@ -10,11 +10,10 @@ from lance_namespace.errors import LanceNamespaceError
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from namespace_server.data.operations import DataAnswer
+from namespace_server.answer import Answer
 from namespace_server.rest.data_service import RowStream
 from namespace_server.rest.errors import Header
 from namespace_server.rest.header_names import CATALOG_VERSION, TABLE_VERSION
-from namespace_server.rest.port import Answer
 from namespace_server.rest.service import CatalogService
 
 _log = logging.getLogger(__name__)
@@ -52,7 +51,7 @@ def success(service: CatalogService, answer: Answer) -> Success:
     return Success(answer.json, answer.catalog_version)
 
 
-def read_success(service: CatalogService, answer: DataAnswer) -> Success:
+def read_success(service: CatalogService, answer: Answer) -> Success:
     """The response for a read of rows whose answer is a value; it tells the version of the table."""
     response = success(service, answer)
     response.raw_headers += _table_version(answer.table_version)

@@ -9,18 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-import orjson
 from starlette.types import Scope
 
+from namespace_server.answer import Answer
 from namespace_server.data.asked import Caller, ChangeRecord
-from namespace_server.data.operations import DataAnswer
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
 from namespace_server.rest.data_service import DataService
 from namespace_server.rest.identity import Authenticator
-from namespace_server.rest.port import Answer, Catalog
+from namespace_server.rest.port import Catalog
 from namespace_server.rest.request.body import LARGE_BODY, BodyReader, Change, JsonObject
 from namespace_server.rest.request.limits import RequestLimits
 
@@ -146,14 +145,13 @@ class CatalogService:
         """The answer about a new table, with what the client is handed to reach it."""
         if not self.namespace.vends:
             return answer
-        body = await self.in_thread(partial(self.namespace.with_storage_options, orjson.loads(answer.json)))
-        return DataAnswer(body, answer.catalog_version)
+        return await self.in_thread(partial(self.namespace.with_storage_options, answer))
 
-    async def _commit_rows(self, request: JsonObject, record: ChangeRecord) -> tuple[JsonObject, int]:
+    async def _commit_rows(self, request: JsonObject, record: ChangeRecord) -> Answer:
         """Commit a BatchCommitTables request of an operation on rows; see `Tables.commit`."""
-        prepare = partial(self.namespace.prepare_change, request, record)
-        answer = await self._commit(prepare, len(orjson.dumps(request)))
-        return orjson.loads(answer.json), answer.catalog_version
+        transactions = (operation.get("commit_transaction", {}) for operation in request["operations"])
+        size = sum(len(item.get("transaction", "")) for item in transactions)
+        return await self._commit(partial(self.namespace.prepare_change, request, record), size)
 
     async def change(self, operation: str, change: Change, caller: Caller) -> Answer:
         """Make a change that takes as long as storage, in a thread. Raises the namespace errors of the operation."""

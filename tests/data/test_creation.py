@@ -16,6 +16,7 @@ import pytest
 from lance_namespace import CreateTableRequest, InsertIntoTableRequest
 from lance_namespace.errors import LanceNamespaceError, TableAlreadyExistsError
 
+from namespace_server.answer import Answer
 from namespace_server.data.asked import ChangeRecord
 from namespace_server.data.inline import InlineChanges
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -152,7 +153,7 @@ def test_one_of_many_creators_succeeds(servers: TwoServers, name: str) -> None:
 def test_a_creator_that_is_too_late_leaves_no_files(tmp_path: Path) -> None:
     first, second = (DirectoryNamespace(root=str(tmp_path), durability="none") for _ in range(2))
 
-    def commit_late(request: dict, record: ChangeRecord) -> tuple[dict, int]:
+    def commit_late(request: dict, record: ChangeRecord) -> Answer:
         first.create_table(CreateTableRequest(id=["t"]), stream(ROWS))
         return second.commit_request(request, record)
 

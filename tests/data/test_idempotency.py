@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import httpx
 import numpy as np
@@ -13,9 +12,10 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError
 
+from namespace_server.answer import Answer
 from namespace_server.data.asked import Asked, Caller, ChangeRecord
 from namespace_server.data.inline import InlineWork
-from namespace_server.data.operations import DataAnswer, DataOperations
+from namespace_server.data.operations import DataOperations
 from tests.data.arrow import ARROW, files, location, read, stream
 from tests.data.conftest import ROWS
 from tests.orphans import check_exact
@@ -132,21 +132,21 @@ class Answered:
     async def is_answered(self, _caller: Caller) -> bool:
         return self.looks.pop(0)
 
-    async def answered(self, _record: ChangeRecord) -> tuple[dict[str, Any], int]:
-        return {"transaction_id": "t", "answer": {"version": 2}}, 7
+    async def answered(self, _record: ChangeRecord) -> Answer:
+        return Answer({"transaction_id": "t", "answer": {"version": 2}}, 7)
 
 
-async def _refused() -> DataAnswer:
+async def _refused() -> Answer:
     raise InvalidInputError("the column exists")
 
 
 def test_an_error_that_a_repetition_caused_is_answered_as_that_one() -> None:
     asked = Asked("alter_table_add_columns", {"id": ["t"]}, Caller("ann", "k"))
 
-    def once(*looks: bool) -> DataAnswer:
+    def once(*looks: bool) -> Answer:
         operations: DataOperations[bytes] = DataOperations(Answered(list(looks)), InlineWork())  # type: ignore[arg-type]
         return asyncio.run(operations.once(asked, _refused))
 
-    assert once(False, True) == DataAnswer({"transaction_id": "t", "version": 2}, 7)
+    assert once(False, True) == Answer({"transaction_id": "t", "version": 2}, 7)
     with pytest.raises(InvalidInputError, match="the column exists"):
         once(False, False)

@@ -11,6 +11,7 @@ from typing import Any
 from pyroaring import BitMap
 
 from lance_core.commit import prepare
+from namespace_server.answer import Answer
 from namespace_server.directory import data_methods
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing import committer
@@ -18,7 +19,6 @@ from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.operations import CommitTransaction
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.planning import planner, table_versions
-from namespace_server.directory.reading.response_cache import Answer
 
 
 def lose() -> None:

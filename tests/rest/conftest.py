@@ -9,26 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-import orjson
 import pytest
 from lance_namespace.errors import LanceNamespaceError, TableNotFoundError
 
+from namespace_server.answer import Answer
 from namespace_server.app import Application, create_app
 from namespace_server.data.asked import Caller, ChangeRecord
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.serving import Server, ServingOptions
-
-
-@dataclass(frozen=True, slots=True)
-class EchoAnswer:
-    body: dict[str, Any]
-    catalog_version: int
-
-    @property
-    def json(self) -> bytes:
-        return orjson.dumps(self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +53,7 @@ class EchoCatalog:
         self.unwritable: Exception | None = None
         self.version = 7
         self.looks = 0
-        self.kept: dict[tuple[object, int], EchoAnswer] = {}
+        self.kept: dict[tuple[object, int], Answer] = {}
         self.started = False
         self.closed = False
 
@@ -73,7 +63,7 @@ class EchoCatalog:
             raise self.failure
         return self.version
 
-    def cached(self, cache_key: object, snapshot: int) -> EchoAnswer | None:
+    def cached(self, cache_key: object, snapshot: int) -> Answer | None:
         return self.kept.get((cache_key, snapshot))
 
     def takes_long(self, operation: str, request: Mapping[str, Any], at: int | None) -> bool:
@@ -102,12 +92,12 @@ class EchoCatalog:
         at: int | None = None,
         snapshot: int | None = None,
         cache_key: object = None,
-    ) -> EchoAnswer:
+    ) -> Answer:
         self.cache_keys.append(cache_key)
         self.read_threads.add(threading.current_thread().name)
         if self.failure is not None:
             raise self.failure
-        answer = EchoAnswer({"operation": operation, "request": dict(request)}, self.version if at is None else at)
+        answer = Answer({"operation": operation, "request": dict(request)}, self.version if at is None else at)
         self.kept[cache_key, answer.catalog_version] = answer
         return answer
 
@@ -134,7 +124,7 @@ class EchoCatalog:
     def answered(self, record: ChangeRecord) -> None:
         return None
 
-    def commit(self, calls: Sequence[EchoCall]) -> list[EchoAnswer | LanceNamespaceError]:
+    def commit(self, calls: Sequence[EchoCall]) -> list[Answer | LanceNamespaceError]:
         self.entered.release()
         assert self.gate.wait(30)
         self.groups.append(list(calls))
@@ -143,7 +133,7 @@ class EchoCatalog:
         if self.failure is not None:
             raise self.failure
         return [
-            EchoAnswer(
+            Answer(
                 {
                     "operation": call.operation,
                     "request": dict(call.request),
@@ -162,11 +152,11 @@ class EchoCatalog:
         *,
         principal: str | None = None,
         idempotency_key: str | None = None,
-    ) -> EchoAnswer:
+    ) -> Answer:
         if self.failure is not None:
             raise self.failure
         asked = {"operation": operation, "request": dict(request)}
-        return EchoAnswer({**asked, "idempotency_key": idempotency_key, "principal": principal}, 8)
+        return Answer({**asked, "idempotency_key": idempotency_key, "principal": principal}, 8)
 
     def settle(self, calls: Sequence[EchoCall]) -> None:
         self.settled.append(list(calls))

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from lance_core.format.naming import MAIN_BRANCH, parse_manifest_name
+from namespace_server.answer import json_bytes
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     RECORD_STATES,
@@ -23,7 +24,6 @@ from namespace_server.directory.model.entries import (
     TableEntry,
     VersionEntry,
 )
-from namespace_server.directory.model.json_bytes import json_bytes
 from namespace_server.directory.model.object_ids import (
     DELIMITER,
     RECORD_PREFIX,

@@ -10,7 +10,7 @@ operations        the typed operations that a batch consists of
 requests          the fields of JSON requests, and single operations; checks form only
 batch_requests    the operations of calls that commit a batch
 entries           what the catalog holds: namespaces, tables, versions, batch records
-table_version_json    the wire form of a table version
+results           what operations answer: the form on the wire and in records
 state             the maps that make up a snapshot; `state_editor` applies row changes to them
 snapshot          the catalog at one version
 overlay           changes laid over a snapshot

@@ -27,11 +27,12 @@ from namespace_server.directory.model.operations import (
     RenameTable,
     SetTableProperties,
 )
+from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.planning.chains import table_at_location
-from namespace_server.directory.planning.plan_builder import PlanBuilder, Result
+from namespace_server.directory.planning.plan_builder import PlanBuilder
 
 
-def create_namespace(builder: PlanBuilder, operation: CreateNamespace) -> Result:
+def create_namespace(builder: PlanBuilder, operation: CreateNamespace) -> OperationResult:
     """Create a namespace; its parent must exist. An existing name is error 2."""
     existing = builder.work.namespace(operation.id)
     if existing is not None:
@@ -47,7 +48,7 @@ def create_namespace(builder: PlanBuilder, operation: CreateNamespace) -> Result
     return {"properties": dict(operation.properties)}
 
 
-def drop_namespace(builder: PlanBuilder, operation: DropNamespace) -> Result:
+def drop_namespace(builder: PlanBuilder, operation: DropNamespace) -> OperationResult:
     """With `cascade` all that lies below goes in the same flip; otherwise 3 when anything does."""
     existing = builder.work.namespace(operation.id)
     if existing is None:
@@ -82,7 +83,7 @@ def _drop_below(builder: PlanBuilder, namespace_id: ObjectId) -> None:
     builder.change(removes=removed)
 
 
-def declare_table(builder: PlanBuilder, index: int, operation: DeclareTable) -> Result:
+def declare_table(builder: PlanBuilder, index: int, operation: DeclareTable) -> OperationResult:
     """Name and location are the table's from the flip on."""
     if operation.implicit_namespaces:
         _create_namespaces_above(builder, operation.id)
@@ -108,7 +109,7 @@ def _create_namespaces_above(builder: PlanBuilder, table_id: ObjectId) -> None:
             builder.change([NamespaceEntry(table_id[:depth])])
 
 
-def register_table(builder: PlanBuilder, index: int, operation: RegisterTable) -> Result:
+def register_table(builder: PlanBuilder, index: int, operation: RegisterTable) -> OperationResult:
     """The versions found on storage become rows in the same flip."""
     if operation.overwrite and builder.work.table(operation.id) is not None:
         builder.require_promoted(builder.rows_of(operation.id))
@@ -129,7 +130,7 @@ def register_table(builder: PlanBuilder, index: int, operation: RegisterTable) -
     return _with_properties({"location": operation.location}, operation.properties)
 
 
-def remove_table(builder: PlanBuilder, operation: DeregisterTable | DropTable) -> Result:
+def remove_table(builder: PlanBuilder, operation: DeregisterTable | DropTable) -> OperationResult:
     """Drop and deregister differ in what may happen to the files later; deregister promotes first (P6).
 
     Both write a tombstone: `register_table` takes the location of a deregistered table again, nothing else does (G15).
@@ -147,7 +148,7 @@ def _remove(builder: PlanBuilder, table: TableEntry, state: Literal["dropped", "
     builder.change(removes=list(builder.work.object_ids(table.id)))
 
 
-def rename_table(builder: PlanBuilder, operation: RenameTable) -> Result:
+def rename_table(builder: PlanBuilder, operation: RenameTable) -> OperationResult:
     """Rewrites the ids of all rows of the table; the location stays (N3)."""
     table = builder.table(operation.id)
     if operation.new_id == operation.id:
@@ -161,7 +162,7 @@ def rename_table(builder: PlanBuilder, operation: RenameTable) -> Result:
     return {}
 
 
-def set_table_properties(builder: PlanBuilder, operation: SetTableProperties) -> Result:
+def set_table_properties(builder: PlanBuilder, operation: SetTableProperties) -> OperationResult:
     """Replaces all properties of a table, or changes some."""
     table = table_at_location(builder, operation)
     properties = operation.properties
@@ -216,7 +217,7 @@ def _used(table_id: ObjectId, location: str, tombstone: RecordEntry) -> InvalidI
     )
 
 
-def _with_properties(result: Result, properties: Mapping[str, str]) -> Result:
+def _with_properties(result: OperationResult, properties: Mapping[str, str]) -> OperationResult:
     if properties:
         result["properties"] = dict(properties)
     return result

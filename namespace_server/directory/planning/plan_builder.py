@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from uuid import NAMESPACE_OID, uuid5
 
 from lance_namespace.errors import (
@@ -17,6 +17,7 @@ from lance_namespace.errors import (
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.reachable import StatedFiles
+from namespace_server.answer import json_bytes
 from namespace_server.directory.model.entries import (
     Changes,
     Entry,
@@ -28,15 +29,13 @@ from namespace_server.directory.model.entries import (
     changes_of,
 )
 from namespace_server.directory.model.errors import table_not_found
-from namespace_server.directory.model.json_bytes import json_bytes
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import Batch, operation_names
 from namespace_server.directory.model.overlay import Overlay
+from namespace_server.directory.model.results import OperationResult, table_version_json
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.model.table_version_json import table_version_json
 from namespace_server.directory.planning.planning_context import PlannedVersion, PlanningContext
 
-Result = dict[str, Any]
 TABLES_PER_TOMBSTONE: Final = 1_000
 """The most tables that one tombstone record names; a larger cascade writes several records."""
 
@@ -120,7 +119,7 @@ class Plan:
     transaction_id: str
     changes: Changes
     tables: frozenset[ObjectId] | None
-    results: tuple[Result, ...]
+    results: tuple[OperationResult, ...]
     published: tuple[PlannedVersion, ...] = ()
     staged: tuple[tuple[str, bytes], ...] = ()
     replayed: bool = False
@@ -139,7 +138,7 @@ class NeedsPromotion(Exception):
         self.entries = tuple(entries)
 
 
-def version_result(entry: VersionEntry) -> Result:
+def version_result(entry: VersionEntry) -> OperationResult:
     """The answer about one table version; `manifest_path` is the canonical store key."""
     return {"version": table_version_json(entry, entry.canonical_path)}
 
@@ -154,7 +153,7 @@ class PlanBuilder:
         self.base = base
         self.findings = findings
         self.context = context
-        self.results: list[Result] = []
+        self.results: list[OperationResult] = []
         self.published: list[PlannedVersion] = []
         self.staged: list[tuple[str, bytes]] = []
         self._overlay = Overlay(base)
@@ -205,7 +204,7 @@ class PlanBuilder:
             self._tombstones += 1
             self.change([tombstone])
 
-    def publish(self, planned: PlannedVersion) -> Result:
+    def publish(self, planned: PlannedVersion) -> OperationResult:
         """Put a version row whose manifest this batch publishes, and answer it."""
         self.context.learn(planned)
         self.published.append(planned)

@@ -35,13 +35,13 @@ from namespace_server.directory.model.operations import (
     RenameTable,
     SetTableProperties,
 )
+from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import notes, objects, references, table_versions, transactions
 from namespace_server.directory.planning.plan_builder import (
     Finding,
     Plan,
     PlanBuilder,
-    Result,
     StagedManifest,
     version_result,
 )
@@ -88,13 +88,13 @@ def replay_committed(batch: Batch, snapshot: CatalogSnapshot, findings: Mapping[
                 return Plan(batch, batch.uuid, Changes(), frozenset(), (version_result(entry),), replayed=True)
     if record is None:
         return None
-    results = tuple(orjson.loads(record.results))
+    results: list[OperationResult] = orjson.loads(record.results)
     return Plan(
         batch,
         record.batch_uuid,
         Changes(),
         frozenset(),
-        results,
+        tuple(results),
         replayed=True,
         catalog_version=record.catalog_version or None,
     )
@@ -109,7 +109,7 @@ def _is_there(operation: CreateTableVersion, snapshot: CatalogSnapshot, finding:
     return isinstance(finding, StagedManifest) and finding.file.identity == entry.identity
 
 
-def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> Result:
+def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> OperationResult:
     match operation:
         case CreateTableVersion():
             return table_versions.create_version(builder, index, operation)

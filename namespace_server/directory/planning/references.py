@@ -27,8 +27,9 @@ from namespace_server.directory.model.operations import (
     DeleteBranch,
     DeleteTag,
 )
+from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.planning.chains import chain_name, require_head
-from namespace_server.directory.planning.plan_builder import PlanBuilder, Result, TableReferences
+from namespace_server.directory.planning.plan_builder import PlanBuilder, TableReferences
 from namespace_server.directory.planning.transactions import begin_branch
 
 _NAMED = 10
@@ -39,7 +40,7 @@ _OWN_DIRECTORIES = frozenset({"", "data", "_deletions", "_indices"})
 
 def plan_reference(
     builder: PlanBuilder, index: int, operation: CreateBranch | DeleteBranch | ConfirmTag | DeleteTag
-) -> Result:
+) -> OperationResult:
     """Plan one operation on a branch or a tag."""
     match operation:
         case CreateBranch():
@@ -52,7 +53,7 @@ def plan_reference(
             return _delete_tag(builder, operation)
 
 
-def _create_branch(builder: PlanBuilder, index: int, operation: CreateBranch) -> Result:
+def _create_branch(builder: PlanBuilder, index: int, operation: CreateBranch) -> OperationResult:
     """Begin a branch with a Clone of the version that is asked for, or of the head of its parent (P4)."""
     table = builder.table(operation.id)
     parent = _forked(builder, operation)
@@ -62,7 +63,7 @@ def _create_branch(builder: PlanBuilder, index: int, operation: CreateBranch) ->
     return {}
 
 
-def _delete_branch(builder: PlanBuilder, index: int, operation: DeleteBranch) -> Result:
+def _delete_branch(builder: PlanBuilder, index: int, operation: DeleteBranch) -> OperationResult:
     """Remove the rows of a branch that nothing needs, and note that its files are to be removed (B2)."""
     table = builder.table(operation.id)
     head = require_head(builder, operation)
@@ -98,7 +99,7 @@ def _delete_branch(builder: PlanBuilder, index: int, operation: DeleteBranch) ->
     return {}
 
 
-def _delete_tag(builder: PlanBuilder, operation: DeleteTag) -> Result:
+def _delete_tag(builder: PlanBuilder, operation: DeleteTag) -> OperationResult:
     """Record the removal of a tag, and which file it is whose removal a repetition of the call may have to finish."""
     _require_location(builder, operation)
     builder.require_record()
@@ -112,7 +113,7 @@ def _require_location(builder: PlanBuilder, operation: ConfirmTag | DeleteTag) -
         )
 
 
-def _confirm_tag(builder: PlanBuilder, operation: ConfirmTag) -> Result:
+def _confirm_tag(builder: PlanBuilder, operation: ConfirmTag) -> OperationResult:
     """Hold if the version that a tag was written for is a row of this flip; the flip orders it with deletions (B1)."""
     _require_location(builder, operation)
     entry = builder.view(operation.id).version_entry(operation.id, operation.branch, operation.version)

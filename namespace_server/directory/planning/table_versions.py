@@ -32,6 +32,7 @@ from namespace_server.directory.model.operations import (
     DeleteTableVersions,
     TableOperation,
 )
+from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.root_layout import is_in_staging
 from namespace_server.directory.planning.chains import (
     chain_name,
@@ -44,14 +45,13 @@ from namespace_server.directory.planning.chains import (
 )
 from namespace_server.directory.planning.plan_builder import (
     PlanBuilder,
-    Result,
     StagedManifest,
 )
 from namespace_server.directory.planning.planning_context import PlannedVersion
 from namespace_server.directory.planning.references import refuse_tagged
 
 
-def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersion) -> Result:
+def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersion) -> OperationResult:
     """Publish a staged manifest as head + 1, if it has that number and was built on the head (P3)."""
     table = builder.table(operation.id)
     view = builder.view(operation.id)
@@ -103,7 +103,7 @@ def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersi
     return builder.publish(PlannedVersion(entry, staged.data, staged.file))
 
 
-def delete_versions(builder: PlanBuilder, index: int, operation: DeleteTableVersions) -> Result:
+def delete_versions(builder: PlanBuilder, index: int, operation: DeleteTableVersions) -> OperationResult:
     """Remove version rows, none that is not promoted (P6) or that a tag names (B1); the head only with all others (N2).
 
     Where all go, tags go with them, as with a table that is dropped.
@@ -152,7 +152,7 @@ def _remove_all(
     builder.change([replace(table, location=operation.fresh_location)])
 
 
-def assert_version(builder: PlanBuilder, index: int, operation: AssertTableVersion) -> Result:
+def assert_version(builder: PlanBuilder, index: int, operation: AssertTableVersion) -> OperationResult:
     """Fail the batch unless the version is the head in the snapshot that the flip is planned on (P9, P11)."""
     table_at_location(builder, operation)
     head = builder.view(operation.id).head(operation.id, operation.branch)

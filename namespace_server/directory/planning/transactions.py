@@ -22,6 +22,7 @@ from namespace_server.directory.model.errors import BatchConflict
 from namespace_server.directory.model.operations import (
     CommitTransaction,
 )
+from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.root_layout import staged_manifest_key
 from namespace_server.directory.planning.chains import (
     chain_name,
@@ -34,13 +35,12 @@ from namespace_server.directory.planning.chains import (
 from namespace_server.directory.planning.plan_builder import (
     AddedFiles,
     PlanBuilder,
-    Result,
     version_result,
 )
 from namespace_server.directory.planning.planning_context import Basis, PlannedVersion
 
 
-def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransaction) -> Result:
+def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransaction) -> OperationResult:
     """Commit a transaction as head + 1, rebased over the versions since its read version; a Clone begins a branch.
 
     A transaction that is committed already is answered as before (P1).
@@ -97,7 +97,7 @@ def _require_read_version(
         raise _conflict(builder, index, operation, f"retryable: {replaced}; redo the operation on the head")
 
 
-def begin_branch(builder: PlanBuilder, index: int, operation: CommitTransaction, table: TableEntry) -> Result:
+def begin_branch(builder: PlanBuilder, index: int, operation: CommitTransaction, table: TableEntry) -> OperationResult:
     """Commit a Clone as the first version of a new branch, under the number of its parent (P4)."""
     clone = operation.transaction.clone
     place = f"transaction {operation.transaction.uuid} on {chain_name(operation)}"
@@ -129,7 +129,7 @@ def _publish(
     table: TableEntry,
     prepared: PreparedCommit,
     scheme: str,
-) -> Result:
+) -> OperationResult:
     entry = VersionEntry(
         table_id=operation.id,
         branch=operation.branch,

@@ -14,8 +14,9 @@ from namespace_server.directory.model.operations import (
     KeepAnswer,
     Operation,
 )
+from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.plan_builder import Plan, Result
+from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.reading.table_versions import version_body
 
 Body = dict[str, Any]
@@ -58,11 +59,13 @@ def kept_answer(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Body
     if waiting:
         catalog.promoter.promote(waiting, snapshot)
     *_, kept = plan.results
-    answer: Body = kept["answer"]
+    answer = dict(kept["answer"])
     return answer if "location" not in kept else {**answer, "location": catalog.store.object_uri(kept["location"])}
 
 
-def _result(catalog: Catalog, operation: Operation, result: Result, snapshot: CatalogSnapshot) -> Result:
+def _result(
+    catalog: Catalog, operation: Operation, result: OperationResult, snapshot: CatalogSnapshot
+) -> OperationResult:
     if isinstance(operation, DeclareTable | DeregisterTable | DropTable):
         return {**result, "location": catalog.store.object_uri(result["location"])}
     if not isinstance(operation, CreateTableVersion | CommitTransaction):

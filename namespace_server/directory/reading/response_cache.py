@@ -5,42 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable
 from operator import is_
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from namespace_server.directory.model.json_bytes import json_bytes
+from namespace_server.answer import Answer
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-
-Body = dict[str, Any]
 
 CACHE_BYTES: Final = 64 << 20
 MAX_KEY_BYTES: Final = 4 << 10
 _ENTRY_BYTES: Final = 1024
 """What an entry costs beside its key and its JSON: the objects of the answer, measured generously."""
-
-
-class Answer:
-    """A JSON-ready body with the wire's names, and the catalog version that it was answered at."""
-
-    __slots__ = ("_json", "body", "catalog_version")
-
-    def __init__(self, body: Body, catalog_version: int) -> None:
-        self.body = body
-        self.catalog_version = catalog_version
-        self._json: bytes | None = None
-
-    def at(self, catalog_version: int) -> Answer:
-        """The same answer at another catalog version."""
-        other = Answer(self.body, catalog_version)
-        other._json = self.json
-        return other
-
-    @property
-    def json(self) -> bytes:
-        """The body as JSON; encoded once."""
-        if self._json is None:
-            self._json = json_bytes(self.body)
-        return self._json
 
 
 class CachedResponse(NamedTuple):

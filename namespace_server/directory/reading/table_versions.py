@@ -20,7 +20,7 @@ from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.requests import Request
-from namespace_server.directory.model.table_version_json import table_version_json
+from namespace_server.directory.model.results import TableVersionJson, table_version_json
 from namespace_server.directory.reading.read_context import Naming, ReadContext
 
 Body = dict[str, Any]
@@ -79,7 +79,7 @@ def find(context: ReadContext, table: TableEntry, branch: str | None, version: i
     return entry
 
 
-def version_body(naming: Naming, entry: VersionEntry, path: str) -> Body:
+def version_body(naming: Naming, entry: VersionEntry, path: str) -> TableVersionJson:
     """TableVersion of a version whose manifest stands at `path`."""
     return table_version_json(entry, naming.object_path(path), with_e_tag=naming.content_e_tags)
 
@@ -159,7 +159,7 @@ def _is_no_branch(context: ReadContext, table: TableEntry, branch: str) -> bool:
     )
 
 
-def _finished(context: ReadContext, entries: list[VersionEntry]) -> list[Body]:
+def _finished(context: ReadContext, entries: list[VersionEntry]) -> list[TableVersionJson]:
     """The answers, after finishing the promotion of what they name (M3)."""
     waiting = [entry for entry in entries if not context.is_promoted(entry)]
     if not waiting:

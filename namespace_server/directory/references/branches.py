@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from namespace_server.answer import Answer
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.operations import DeleteBranch
 from namespace_server.directory.model.requests import Request
-from namespace_server.directory.reading.response_cache import Answer
 from namespace_server.directory.references.change_context import ChangeContext
 
 

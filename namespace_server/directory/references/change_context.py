@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
+from namespace_server.answer import Answer
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model.errors import CommitOutcomeUnknown
 from namespace_server.directory.model.limits import Limits
@@ -12,7 +13,6 @@ from namespace_server.directory.model.operations import Batch, Operation
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
-from namespace_server.directory.reading.response_cache import Answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from lance_namespace.errors import (
 from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed, StorageError
 from lance_core.format.refs import TagContents, decode_tag, encode_tag, format_timestamp, tag_path
 from lance_core.tables.ref_files import claim_ref
+from namespace_server.answer import Answer
 from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
@@ -36,7 +37,6 @@ from namespace_server.directory.model.requests import Request
 from namespace_server.directory.planning.planner import require_managed
 from namespace_server.directory.reading import table_versions
 from namespace_server.directory.reading.read_context import ReadContext
-from namespace_server.directory.reading.response_cache import Answer
 from namespace_server.directory.references.change_context import ChangeContext, Recorded
 
 logger = logging.getLogger(__name__)

@@ -13,13 +13,13 @@ from lance_namespace.errors import ConcurrentModificationError
 
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import NotFound, OutcomeUnknown, PreconditionFailed
+from namespace_server.answer import Answer
 from namespace_server.directory.model.note_requests import note_changes
 from namespace_server.directory.model.notes import NoteChange, change_notes
 from namespace_server.directory.model.operations import AlterBatch, KeepAnswer
 from namespace_server.directory.model.requests import Request
 from namespace_server.directory.planning.planner import require_managed
 from namespace_server.directory.reading.read_context import ReadContext
-from namespace_server.directory.reading.response_cache import Answer
 from namespace_server.directory.reading.transactions import (
     FoundBatch,
     FoundTransaction,

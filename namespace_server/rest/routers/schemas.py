@@ -10,7 +10,7 @@ from lance_namespace import (
 )
 from starlette.responses import Response
 
-from namespace_server.data.operations import DataAnswer
+from namespace_server.answer import Answer
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.handlers import TableChange
 from namespace_server.rest.models import AlterAnyColumnsRequest
@@ -29,7 +29,7 @@ class SchemaMetadataChange:
             change = await exchange.schema_metadata()
             with service.bodies.hold(change.size):
                 committed = await service.data.change(operation, change.request, exchange.receive, caller)
-            return success(service, DataAnswer(committed.body["metadata"], committed.catalog_version))
+            return success(service, Answer(committed.body["metadata"], committed.catalog_version))
 
         return answer
 

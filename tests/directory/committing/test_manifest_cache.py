@@ -7,10 +7,10 @@ import tracemalloc
 from lance_core.format.manifest import build_manifest_file
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.memory import MemoryStore
+from namespace_server.answer import json_bytes
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import VersionEntry
-from namespace_server.directory.model.json_bytes import json_bytes
 
 LIMIT = 1 << 20
 

@@ -289,7 +289,7 @@ class TestSnapshotPins:
         answer = ground.namespace._write(
             "batch_commit_tables",
             {"operations": [{"declare_table": {"id": ["g", "d"]}}], "context": {"message": "hello"}},
-        )
+        ).body
 
         newest = ground.read("list_catalog_versions", limit=1)
 

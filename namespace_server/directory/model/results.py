@@ -1,0 +1,55 @@
+"""What the operations of a batch answer. The record of a batch holds it as JSON, with these names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict
+
+from namespace_server.directory.model.entries import VersionEntry
+
+
+class TableVersionJson(TypedDict):
+    """`TableVersion` of the namespace spec. What is unknown is left out."""
+
+    version: int
+    manifest_path: str
+    timestamp_millis: int
+    manifest_size: NotRequired[int]
+    manifest_sha256: NotRequired[str]
+    e_tag: NotRequired[str]
+    metadata: NotRequired[Mapping[str, str]]
+
+
+class OperationResult(TypedDict, total=False):
+    """What one operation answers: the fields that its kind has. Paths are store keys.
+
+    `answer` is what a call answers whose batch keeps that; `sha256` is the digest of the file of a deleted tag.
+    """
+
+    version: TableVersionJson
+    rebased: bool
+    deleted_count: int
+    id: list[str]
+    location: str
+    managed_versioning: bool
+    properties: Mapping[str, str]
+    answer: Mapping[str, object]
+    sha256: str
+
+
+def table_version_json(entry: VersionEntry, manifest_path: str, *, with_e_tag: bool = True) -> TableVersionJson:
+    """The wire form of a version whose manifest is at `manifest_path`."""
+    version: TableVersionJson = {
+        "version": entry.version,
+        "manifest_path": manifest_path,
+        "timestamp_millis": entry.timestamp_ms,
+    }
+    if entry.size:
+        version["manifest_size"] = entry.size
+    if entry.sha256:
+        version["manifest_sha256"] = entry.sha256
+    if with_e_tag and entry.e_tag is not None:
+        version["e_tag"] = entry.e_tag
+    if entry.metadata:
+        version["metadata"] = dict(entry.metadata)
+    return version
