@@ -11,5 +11,6 @@ keys            which keys a store accepts
 retries         repeats writes whose answer was lost
 overlap         runs blocking calls in threads
 durability      fsync of files and directories, for `local`
-renaming        exclusive rename of files, for `local`
+file_bytes      reads, writes and copies of files, for `local`
+renaming        locks, exclusive rename and conditional exchange of files, for `local`
 """

@@ -6,8 +6,6 @@ import errno
 import os
 import re
 import stat
-import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,17 +14,16 @@ from typing import Literal, NoReturn, TypeVar
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.durability import Durability, sync_directory, sync_file
+from lance_core.storage.file_bytes import copy_bytes, read_exactly, same_file, unlink, write_bytes
 from lance_core.storage.keys import check_key, check_prefix, is_key, is_name, quote_path
 from lance_core.storage.overlap import call_all
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
-from lance_core.storage.renaming import rename_to_vacant
+from lance_core.storage.renaming import exchange_if, locked, rename_to_vacant
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _name_of = itemgetter(0)
-_COPIED_AT_ONCE = 1 << 30
-_READ_AT_ONCE = 1 << 20
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _VACANT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
 _NOT_LINKABLE = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.EOPNOTSUPP})
@@ -55,7 +52,6 @@ class LocalStore(ObjectStore):
         self.uri = "file://" + quote_path(self._root.rstrip("/"))
         self._durability = Durability(self._root) if durability == "fsync" else None
         self.unsynced = self._durability is None
-        self._replacing = threading.Lock()
 
     @property
     def root(self) -> str:
@@ -88,7 +84,7 @@ class LocalStore(ObjectStore):
             try:
                 size = os.fstat(descriptor).st_size
                 begin = max(size - length, 0)
-                return _read_exactly(descriptor, begin, size - begin), size
+                return read_exactly(descriptor, begin, size - begin), size
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -117,21 +113,36 @@ class LocalStore(ObjectStore):
             os.link(temporary, file)
         except FileExistsError as error:
             # A network file system may resend a link whose answer was lost, and then find its own link.
-            if not _same_file(temporary, file):
-                _unlink(temporary)
+            if not same_file(temporary, file):
+                unlink(temporary)
                 raise self._taken(path, file) from error
         except OSError as error:
             self._abandon(path, temporary, error)
-        _unlink(temporary)
+        unlink(temporary)
         self._sync_name(path, file, synced)
         return e_tag
 
     def replace(self, path: str, data: bytes, *, if_match: str) -> str:
-        with self._replacing:
-            found = self.head(path).e_tag
-            if found != if_match:
-                raise PreconditionFailed(f"{self._base}{path}: expected e_tag {if_match}, found {found}")
-            return self.put(path, data)
+        file = self._target(path)
+        self._require_match(path, self._stat(path), if_match)
+        temporary, e_tag = self._write(path, file, data, self._durability is not None)
+        try:
+            # The lock excludes other calls of this method, which would build on what is only seen for a moment.
+            with locked(file) as found:
+                self._require_match(path, found, if_match)
+                replaced = exchange_if(temporary, file, lambda taken: _e_tag(taken) == if_match)
+                if replaced is None:
+                    os.replace(temporary, file)
+        except FileNotFoundError as error:
+            raise NotFound(f"{self._base}{path}: nothing to replace") from error
+        except OSError as error:
+            self._raise_write(path, error)
+        finally:
+            unlink(temporary)
+        if replaced is False:
+            raise PreconditionFailed(f"{self._base}{path}: expected e_tag {if_match}, found another object")
+        self._sync_name(path, file, self._durability)
+        return e_tag
 
     def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str:
         source = self._file(staged)
@@ -178,8 +189,8 @@ class LocalStore(ObjectStore):
             self._raise_write(target, error)
         # The new link must be durable before the old one is removed: a power loss could otherwise lose both.
         self._sync_name(target, new, synced)
-        if not moved and _same_file(old, new):
-            _unlink(old)
+        if not moved and same_file(old, new):
+            unlink(old)
         self._prune(old)
 
     def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
@@ -196,7 +207,7 @@ class LocalStore(ObjectStore):
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise NotFound(f"{there._base}{source}: a directory, not an object")  # noqa: SLF001
-            temporary, _ = self._fill(target, file, lambda to: _copy_bytes(descriptor, to), synced is not None)
+            temporary, _ = self._fill(target, file, lambda to: copy_bytes(descriptor, to), synced is not None)
         finally:
             os.close(descriptor)
         try:
@@ -257,6 +268,10 @@ class LocalStore(ObjectStore):
     def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
         return call_all(call, items)
 
+    def _require_match(self, path: str, found: os.stat_result, if_match: str) -> None:
+        if _e_tag(found) != if_match:
+            raise PreconditionFailed(f"{self._base}{path}: expected e_tag {if_match}, found {_e_tag(found)}")
+
     def _file(self, path: str) -> str:
         check_key(path)
         return self._base + path
@@ -283,7 +298,7 @@ class LocalStore(ObjectStore):
         try:
             found = os.fstat(descriptor)
             size = found.st_size - offset
-            return _read_exactly(descriptor, offset, size if length is None else min(size, length)), found
+            return read_exactly(descriptor, offset, size if length is None else min(size, length)), found
         finally:
             os.close(descriptor)
 
@@ -298,7 +313,7 @@ class LocalStore(ObjectStore):
 
     def _write(self, path: str, file: str, data: bytes, synced: bool) -> tuple[str, str]:
         """Write `data` to a temporary file beside `file`, as `_fill` does."""
-        return self._fill(path, file, lambda descriptor: _write_bytes(descriptor, data), synced)
+        return self._fill(path, file, lambda descriptor: write_bytes(descriptor, data), synced)
 
     def _fill(self, path: str, file: str, fill: Callable[[int], None], synced: bool) -> tuple[str, str]:
         """Create a temporary file beside `file`. Returns its name, and its e_tag, which a rename does not change."""
@@ -316,7 +331,7 @@ class LocalStore(ObjectStore):
             finally:
                 os.close(descriptor)
         except OSError as error:
-            _unlink(temporary)
+            unlink(temporary)
             raise StorageError(f"{self._base}{path}: cannot write it: {error}") from error
 
     def _create(self, temporary: str) -> int:
@@ -423,7 +438,7 @@ class LocalStore(ObjectStore):
         raise StorageError(f"{self._base}{path}: cannot write it: {error}") from error
 
     def _abandon(self, path: str, temporary: str, error: OSError) -> NoReturn:
-        _unlink(temporary)
+        unlink(temporary)
         self._raise_write(path, error)
 
 
@@ -454,45 +469,3 @@ def _in_order(entries: Sequence[tuple[str, T]]) -> Iterator[tuple[str, T]]:
     if entries:
         yield min(entries, key=_name_of)
         yield from sorted(entries, key=_name_of)[1:]
-
-
-def _read_exactly(descriptor: int, offset: int, length: int) -> bytes:
-    data = os.pread(descriptor, max(length, 0), offset)
-    if len(data) == length or length <= 0 or not data:
-        return data
-    parts = [data]
-    position = len(data)
-    while position < length and (part := os.pread(descriptor, length - position, offset + position)):
-        parts.append(part)
-        position += len(part)
-    return b"".join(parts)
-
-
-def _write_bytes(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view.nbytes:
-        view = view[os.write(descriptor, view) :]
-
-
-def _copy_bytes(source: int, target: int) -> None:
-    """Copy a file, inside the kernel where possible, so that file systems can share the blocks."""
-    position = 0
-    if sys.platform == "linux":
-        with suppress(OSError):  # not supported everywhere; the remaining bytes are copied below
-            while copied := os.copy_file_range(source, target, _COPIED_AT_ONCE, position):
-                position += copied
-    while part := os.pread(source, _READ_AT_ONCE, position):
-        _write_bytes(target, part)
-        position += len(part)
-
-
-def _same_file(one: str, other: str) -> bool:
-    try:
-        return os.path.samestat(os.lstat(one), os.lstat(other))
-    except OSError:
-        return False
-
-
-def _unlink(file: str) -> None:
-    with suppress(OSError):
-        os.unlink(file)

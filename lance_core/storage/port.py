@@ -112,7 +112,9 @@ class ObjectStore(ABC):
     def replace(self, path: str, data: bytes, *, if_match: str) -> str | None:
         """Replace an object whose e_tag is `if_match`. Raises `PreconditionFailed`, `NotFound`, `OutcomeUnknown`.
 
-        On a local file system the comparison and the replacement are two steps.
+        Atomic. On a local file system, if another writer replaces the object without this method, the new object may be
+        seen for a moment before the other one has its name again; a crash in that moment loses the other one. Where the
+        file system cannot exchange two files (network file systems), only calls of this method exclude each other.
         """
 
     def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:

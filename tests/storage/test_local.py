@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from lance_namespace import CreateNamespaceRequest, ListTableVersionsRequest
 
-from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, StorageError
-from lance_core.storage import durability
+from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
+from lance_core.storage import durability, renaming
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from tests.storage.contract import StoreContract, keys, racers
@@ -482,3 +482,131 @@ def test_without_durability_nothing_is_synced(tmp_path: Path, disk: Disk) -> Non
 def test_durability_has_two_values(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected 'fsync' or 'none'"):
         LocalStore(tmp_path, "sometimes")  # type: ignore[arg-type]
+
+
+# replacement
+
+
+@pytest.fixture
+def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Hold a process just before it exchanges two files, after its first look: the given actions run there, in turn."""
+    exchange = renaming._rename
+    actions: list[Callable[[], object]] = []
+
+    def held(source: str, target: str, flag: int) -> bool:
+        if actions:
+            actions.pop(0)()
+        return exchange(source, target, flag)
+
+    monkeypatch.setattr(renaming, "_rename", held)
+    return actions.append
+
+
+def test_a_file_that_comes_between_comparison_and_replacement_stays(
+    store: LocalStore, between: Callable[[Callable[[], object]], None]
+) -> None:
+    """A process is held between the two while another one replaces the file, as no lock or look could exclude."""
+    e_tag = store.put("t/1", b"old")
+    between(lambda: store.put("t/1", b"theirs"))
+    with pytest.raises(PreconditionFailed, match="t/1: expected e_tag"):
+        store.replace("t/1", b"ours", if_match=e_tag)
+    assert store.get("t/1") == b"theirs"
+    assert files(Path(store.root)) == ["t", "t/1"]
+
+
+def test_a_file_that_is_removed_before_its_replacement_does_not_come_back(
+    store: LocalStore, between: Callable[[Callable[[], object]], None]
+) -> None:
+    e_tag = store.put("t/1", b"old")
+    between(lambda: store.delete("t/1"))
+    with pytest.raises(NotFound, match="t/1: nothing to replace"):
+        store.replace("t/1", b"ours", if_match=e_tag)
+    assert files(Path(store.root)) == ["t"]
+
+
+def test_the_newest_of_several_files_keeps_the_name(
+    store: LocalStore, between: Callable[[Callable[[], object]], None]
+) -> None:
+    """One comes before the exchange, another one before the first is put back."""
+    e_tag = store.put("t/1", b"old")
+    between(lambda: store.put("t/1", b"theirs"))
+    between(lambda: store.put("t/1", b"newer"))
+    with pytest.raises(PreconditionFailed):
+        store.replace("t/1", b"ours", if_match=e_tag)
+    assert store.get("t/1") == b"newer"
+    assert files(Path(store.root)) == ["t", "t/1"]
+
+
+def test_a_file_is_put_back_under_a_name_that_was_removed_meanwhile(
+    store: LocalStore, between: Callable[[Callable[[], object]], None]
+) -> None:
+    """What was removed was the file that should not have been there."""
+    e_tag = store.put("t/1", b"old")
+    between(lambda: store.put("t/1", b"theirs"))
+    between((Path(store.root) / "t/1").unlink)
+    with pytest.raises(PreconditionFailed):
+        store.replace("t/1", b"ours", if_match=e_tag)
+    assert store.get("t/1") == b"theirs"
+    assert files(Path(store.root)) == ["t", "t/1"]
+
+
+def test_a_file_system_without_exchange_compares_first(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renaming, "_rename", lambda _source, _target, _flag: False)
+    e_tag = store.put("t/1", b"old")
+    new = store.replace("t/1", b"ours", if_match=e_tag)
+    assert (store.get("t/1"), store.head("t/1").e_tag) == (b"ours", new)
+    with pytest.raises(PreconditionFailed):
+        store.replace("t/1", b"late", if_match=e_tag)
+    with pytest.raises(NotFound):
+        store.replace("t/2", b"late", if_match=e_tag)
+    assert files(Path(store.root)) == ["t", "t/1"]
+
+
+def test_two_processes_replace_one_file_at_once(store: LocalStore) -> None:
+    """Of the replacements of one content exactly one succeeds: no line is lost."""
+    store.put("lines", b"\n")
+    stores = [LocalStore(store.root, "none") for _ in range(4)]
+
+    def add_lines(mine: LocalStore) -> None:
+        for _ in range(50):
+            while True:
+                data, meta = mine.get_with_meta("lines")
+                assert meta.e_tag is not None
+                try:
+                    mine.replace("lines", data + b"\n", if_match=meta.e_tag)
+                except PreconditionFailed:
+                    continue
+                break
+
+    with ThreadPoolExecutor(len(stores)) as pool:
+        list(pool.map(add_lines, stores))
+    assert store.get("lines") == b"\n" * 201
+
+
+def test_a_replacement_waits_for_another_one_of_the_file(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is seen for a moment while a file is put back must be built on by none that asks for what it found."""
+    e_tag = store.put("t/1", b"old")
+    with renaming.locked(f"{store.root}/t/1"):
+        monkeypatch.setattr(renaming, "_LONGEST_WAIT", 0.0)
+        with pytest.raises(StorageError, match="t/1: cannot write it"):
+            store.replace("t/1", b"ours", if_match=e_tag)
+        assert files(Path(store.root)) == ["t", "t/1"]
+    store.replace("t/1", b"ours", if_match=e_tag)
+    assert store.get("t/1") == b"ours"
+
+
+def test_a_lock_is_on_the_file_that_has_the_name(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that waits for the lock of a file gets it when the file has lost the name."""
+    e_tag = store.put("t/1", b"old")
+    lock = renaming._lock
+
+    def then_lock(descriptor: int) -> None:
+        monkeypatch.setattr(renaming, "_lock", lock)
+        store.put("t/1", b"theirs")
+        lock(descriptor)
+
+    monkeypatch.setattr(renaming, "_lock", then_lock)
+    with pytest.raises(PreconditionFailed):
+        store.replace("t/1", b"ours", if_match=e_tag)
+    with renaming.locked(f"{store.root}/t/1") as found:
+        assert found.st_size == len(b"theirs")

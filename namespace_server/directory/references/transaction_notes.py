@@ -60,7 +60,7 @@ def describe_altered(recorded: Recorded, context: ChangeContext, request: Reques
 
 
 def _alter_file(context: ChangeContext, found: FoundTransaction, changes: Sequence[NoteChange]) -> None:
-    """Change the file of notes by compare-and-set; in a directory that is two steps (see `ObjectStore.replace`)."""
+    """Change the file of notes by compare-and-set (see `ObjectStore.replace`)."""
     store = context.catalog.store
     path = notes_path(found.entry)
     for _ in range(_ATTEMPTS):
