@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from lance.fragment import FragmentMetadata
@@ -14,6 +14,7 @@ from lance_core.format.deletion import deletion_file_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.operations import Append, Delete, Update
+from spark_catalog.sql.errors import InvalidStatement
 from spark_catalog.sql.schemas import parse_schema, stored_schema
 from spark_catalog.sql.sessions import Statement
 from spark_catalog.sql.tables import Versions, resolve
@@ -92,7 +93,19 @@ def stage_rows(
         if added:
             # An insertion of what is not there yet, and a MERGE that only inserts, which Spark plans as one.
             guard = f"{call} read the table that it appends to" if tuple(table) in statement.read else None
+            kept = {int(fragment.id) for fragment in changes.require_head().manifest.fragments}
             transaction.take(changes, Append(added), call=call, guard=guard)
+            if mode == "overwrite_where":
+                _check_rows_match(changes, kept, str(where))
+
+
+def _check_rows_match(changes: TableChanges, kept: Collection[int], where: str) -> None:
+    """Raise `InvalidStatement` if a row in another fragment than `kept` does not match the filter."""
+    dataset = changes.dataset()
+    new = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id not in kept]
+    wrong = dataset.scanner(filter=f"({where}) IS NOT TRUE", fragments=new).count_rows()
+    if wrong:
+        raise InvalidStatement(f"{changes.name}: {wrong} new rows do not match the filter of REPLACE WHERE: {where}")
 
 
 def delete(statement: Statement, table: TableId, where: str) -> None:
