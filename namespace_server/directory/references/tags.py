@@ -23,7 +23,7 @@ from lance_namespace.errors import (
     TableVersionNotFoundError,
 )
 
-from lance_core.errors import AlreadyExists, NotFound, PreconditionFailed, StorageError
+from lance_core.errors import AlreadyExists, CorruptFile, NotFound, PreconditionFailed, StorageError
 from lance_core.format.refs import TagContents, decode_tag, encode_tag, format_timestamp, tag_path
 from lance_core.tables.ref_files import claim_ref
 from namespace_server.answer import Answer
@@ -101,7 +101,10 @@ def update_tag(context: ChangeContext, request: Request) -> Answer:
 def delete_tag(context: ChangeContext, request: Request) -> Answer:
     """DeleteTableTagResponse. The flip that records the deletion is before it, and a repeated request finishes it.
 
-    Raises TableTagNotFoundError (8), TableNotFoundError (4), InvalidInputError (13).
+    A tag that others move meanwhile is removed as it is then; one that they delete and make again stays.
+
+    Raises TableTagNotFoundError (8), TableNotFoundError (4), InvalidInputError (13), and ConcurrentModificationError
+    (14) where others keep moving the tag.
     """
     name, table_id = requests.tag_name(request), requests.table_id(request)
     snapshot = context.catalog.snapshot()
@@ -118,7 +121,7 @@ def delete_tag(context: ChangeContext, request: Request) -> Answer:
     if recorded.again:
         finish_deletion(context, request, recorded)
     else:
-        context.catalog.store.delete(path)
+        _remove(context, table, name, data)
     return recorded.answer
 
 
@@ -132,6 +135,36 @@ def finish_deletion(context: ChangeContext, request: Request, recorded: Recorded
             remove_if(store, path, e_tag)
     except (NotFound, PreconditionFailed):
         return
+
+
+def _remove(context: ChangeContext, table: TableEntry, name: str, data: bytes) -> None:
+    """Remove the file of a tag that was `data` when its deletion was recorded, whatever version it names by now."""
+    store, path = context.catalog.store, tag_path(table.location, name)
+    for _ in range(_ATTEMPTS):
+        try:
+            e_tag = store.head(path).e_tag
+            if not _is_same_tag(data, store.get(path)):
+                return
+            remove_if(store, path, e_tag)
+        except NotFound:
+            return
+        except PreconditionFailed:
+            continue
+        return
+    raise ConcurrentModificationError(
+        f"table {join(table.id)}: tag {name} was changed by others during each of {_ATTEMPTS} attempts to delete it"
+    )
+
+
+def _is_same_tag(before: bytes, now: bytes) -> bool:
+    """Whether the files are of one tag, perhaps moved in between: a tag that is made again was created later."""
+    if now == before:
+        return True
+    try:
+        created = decode_tag(before).created_at
+        return created is not None and decode_tag(now).created_at == created
+    except CorruptFile:
+        return False
 
 
 def _find_target(context: ChangeContext, request: Request) -> _Target:

@@ -15,6 +15,7 @@ import lance
 import lance_namespace as models
 import pytest
 from lance_namespace.errors import (
+    ConcurrentModificationError,
     InternalError,
     InvalidInputError,
     LanceNamespaceError,
@@ -28,11 +29,12 @@ from lance_namespace.errors import (
 )
 
 from lance_core.data import schema_fields
-from lance_core.errors import StorageError
+from lance_core.errors import PreconditionFailed, StorageError
 from lance_core.format.refs import tag_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
+from lance_core.testing.faults import FaultStore
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.references import tags as tag_module
@@ -378,6 +380,62 @@ class TestRaces:
             thread.join()
         assert sum(isinstance(outcome, dict) for outcome in outcomes) == 1
         assert len(outcomes) == 6
+
+    @pytest.mark.parametrize("moment", ["after the flip", "after the look", "during the removal"])
+    @pytest.mark.parametrize("change", ["made again", "moved"])
+    def test_a_deletion_removes_the_tag_that_it_read(
+        self, ground: Ground, monkeypatch: pytest.MonkeyPatch, moment: str, change: str
+    ) -> None:
+        """Held at any moment behind its flip: what a stock client made again stays, what one moved goes."""
+        tag(ground, "v", 1)
+        dataset = ground.open(T)
+        store = FaultStore(LocalStore(ground.root, "none"))
+        held = ground.again(store)
+        verb = {"after the flip": "head", "after the look": "get", "during the removal": "rename_if_absent"}[moment]
+        flipped: list[bool] = []
+
+        def meanwhile(called: str, path: str) -> None:
+            if flipped and called == verb and path.endswith(tag_path(ground.location(T), "v")):
+                go_on()
+                if change == "moved":
+                    dataset.tags.update("v", 3)
+                else:
+                    dataset.tags.delete("v")
+                    dataset.tags.create("v", 3)
+
+        go_on = store.before(meanwhile)
+        commit = held.catalog.commit
+
+        def note_flip(batches: Any) -> Any:
+            decided = commit(batches)
+            flipped.append(True)
+            return decided
+
+        monkeypatch.setattr(held.catalog, "commit", note_flip)
+        held.namespace.change("delete_table_tag", {"id": T, "tag": "v"})
+        assert meanwhile not in store._hooks, "it was not held"
+        assert {name: found["version"] for name, found in dataset.tags.list().items()} == (
+            {} if change == "moved" else {"v": 3}
+        )
+
+    def test_a_damaged_tag_can_be_deleted(self, ground: Ground) -> None:
+        tag(ground, "v", 1)
+        path = ground.root / tag_path(ground.location(T), "v")
+        path.write_text("{")
+        ground.namespace.change("delete_table_tag", {"id": T, "tag": "v"})
+        assert not path.exists()
+
+    def test_a_tag_that_others_keep_moving_is_not_deleted(
+        self, ground: Ground, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tag(ground, "v", 1)
+
+        def fail(*_: Any) -> None:
+            raise PreconditionFailed("moved")
+
+        monkeypatch.setattr(tag_module, "remove_if", fail)
+        with pytest.raises(ConcurrentModificationError, match="tag v was changed by others"):
+            ground.namespace.change("delete_table_tag", {"id": T, "tag": "v"})
 
     def test_a_tag_that_cannot_be_withdrawn_is_told(self, ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
         found, other = tag_module._find_target, ground.again()
