@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -16,6 +17,7 @@ from table_data.batch_operations import BatchOperation, Json, TableId, TableStat
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
+_ILL_FORMED = (KeyError, TypeError, ValueError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ class CatalogAccess:
     def state(self) -> CatalogHead:
         """Root and newest version of the catalog."""
         answer = self._backend.ask("describe_catalog", {})
-        return CatalogHead(str(answer["root"]).rstrip("/"), int(answer["version"]))
+        with self._parsing():
+            return CatalogHead(answer["root"].rstrip("/"), int(answer["version"]))
 
     def table(
         self, table_id: TableId, *, at: int | None = None, branch: str | None = None, version: int | None = None
@@ -140,17 +143,18 @@ class CatalogAccess:
             raise CatalogUnreachable(f"{'$'.join(table_id)}: {self._backend.name} answered a table without a location")
         request |= {} if branch is None else {"branch": branch}
         if version is not None:
-            versions = [self._backend.ask("describe_table_version", request | {"version": version}, at=at)["version"]]
+            newest = self._backend.ask("describe_table_version", request | {"version": version}, at=at)
         else:
-            newest = request | {"limit": 1, "descending": True}
-            versions = self._backend.ask("list_table_versions", newest, at=at)["versions"]
-        if branch is not None and not versions:
+            newest = self._backend.ask("list_table_versions", request | {"limit": 1, "descending": True}, at=at)
+        with self._parsing():
+            versions = newest["versions"] if version is None else [newest["version"]]
+            head = int(versions[0]["version"]) if versions else None
+            properties, storage_options = (dict(table.get(key) or {}) for key in ("properties", "storage_options"))
+            identity = VersionIdentity.of(versions[0]) if versions else None
+        if branch is not None and head is None:
             raise CommitRejected(
                 f"{'$'.join(table_id)} has no branch {branch!r}", code=ErrorCode.TABLE_BRANCH_NOT_FOUND
             )
-        head = int(versions[0]["version"]) if versions else None
-        properties, storage_options = (dict(table.get(key) or {}) for key in ("properties", "storage_options"))
-        identity = VersionIdentity.of(versions[0]) if versions else None
         return TableState(
             table_id, str(table["location"]), head, properties, branch, storage_options, identity=identity
         )
@@ -159,16 +163,26 @@ class CatalogAccess:
         """All tables and their versions in one catalog version, the newest if None."""
         wanted = self.state().version if version is None else version
         answer = self._backend.ask("describe_catalog_version", {"version": wanted})
-        tables = [
-            TableState(tuple(table["id"]), table["location"], table.get("version"), identity=VersionIdentity.of(table))
-            for table in answer["tables"]
-        ]
-        return CatalogPins(int(answer["version"]), {table.id: table for table in tables})
+        with self._parsing():
+            tables = [
+                TableState(tuple(row["id"]), row["location"], row.get("version"), identity=VersionIdentity.of(row))
+                for row in answer["tables"]
+            ]
+            return CatalogPins(int(answer["version"]), {table.id: table for table in tables})
 
     def ensure_namespace(self, namespace: Sequence[str]) -> None:
         """Create a namespace and its parents if they do not exist."""
         for depth in range(1, len(namespace) + 1):
             self._backend.ask("create_namespace", {"id": list(namespace[:depth]), "mode": "exist_ok"})
+
+    @contextmanager
+    def _parsing(self) -> Iterator[None]:
+        """Raise `CatalogUnreachable` if a response has not the fields that are read in the block."""
+        try:
+            yield
+        except _ILL_FORMED as error:
+            message = f"{self._backend.name}: not a response of a catalog server: {type(error).__name__}: {error}"
+            raise CatalogUnreachable(message) from error
 
     def commit(
         self, operations: Sequence[BatchOperation], *, idempotency_key: str, message: str | None
@@ -202,7 +216,7 @@ class CatalogAccess:
             if isinstance(reply, BatchCommitted):
                 try:
                     return committed_batch(operations, reply.body, reply.catalog_version)
-                except (KeyError, TypeError, ValueError, AttributeError) as error:
+                except _ILL_FORMED as error:
                     reply = BatchUnknown(f"{type(error).__name__}: {error}")
             if isinstance(reply, BatchUnknown):
                 unknown.append(reply)

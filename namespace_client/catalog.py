@@ -11,7 +11,7 @@ from tenacity import AttemptManager, Retrying, retry_if_exception_type, stop_aft
 
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import RetryableConflict
-from namespace_client.http import HttpBackend
+from namespace_client.http import CatalogServer
 from namespace_client.in_process import InProcessBackend, Namespace
 from namespace_client.staged_transaction import Isolation
 from namespace_client.transaction import MultiTableTransaction
@@ -78,7 +78,7 @@ class Catalog:
         """
         owned = None
         if isinstance(target, str) and target.startswith(("http://", "https://")):
-            access = CatalogAccess(HttpBackend(target, headers=headers, timeout=timeout), retries=retries)
+            access: CatalogAccess = CatalogServer(target, headers=headers, timeout=timeout, retries=retries)
         else:
             if isinstance(target, str):
                 options = {f"storage.{key}": value for key, value in (storage_options or {}).items()}

@@ -68,13 +68,21 @@ class CommitRejected(ClientError):
         code: Error code of the namespace specification.
         failures: Conflicts as the catalog sent them.
         status: HTTP status, None for a catalog in this process.
+        reason: Explanation by the catalog, without the code and the conflicts.
     """
 
     def __init__(
-        self, message: str, *, code: int | None, failures: Sequence[Mapping[str, Any]] = (), status: int | None = None
+        self,
+        message: str,
+        *,
+        code: int | None,
+        failures: Sequence[Mapping[str, Any]] = (),
+        status: int | None = None,
+        reason: str | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
+        self.reason = message if reason is None else reason
         self.status = status
         self.failures = tuple(dict(failure) for failure in failures)
 

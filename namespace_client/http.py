@@ -1,88 +1,184 @@
-"""Backend for a catalog server over HTTP, through the generated client."""
+"""JSON over HTTP to one catalog server, and the backend for it.
+
+`HttpClient` is the one way to send a request, to repeat it, and to read an error. The SQL of Spark uses it for what
+`CatalogAccess` has no methods for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from urllib.parse import quote
 
 import httpx
-from lance_namespace_server_client import Client
-from lance_namespace_server_client.api.batch import batch_commit_tables
-from lance_namespace_server_client.api.catalog import describe_catalog, describe_catalog_version
-from lance_namespace_server_client.api.namespace import create_namespace
-from lance_namespace_server_client.api.table import describe_table
-from lance_namespace_server_client.api.table_version import describe_table_version, list_table_versions
-from lance_namespace_server_client.models import (
-    BatchCommitTablesRequest,
-    BatchCommitTablesResponse,
-    CreateNamespaceRequest,
-    DescribeTableRequest,
-    DescribeTableVersionRequest,
-    ErrorResponse,
-)
-from lance_namespace_server_client.types import Response, Unset
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from namespace_client.access import BatchCommitted, BatchNotSent, BatchRejected, BatchUnknown, CatalogAccess, Reply
 from namespace_client.errors import CatalogUnreachable
-from namespace_client.wire import refused, says_nothing_was_done
+from namespace_client.wire import batch_refused, refused, says_nothing_was_done
 from table_data.batch_operations import DELIMITER, Json
 
-_SERVER_FAILURE = 500
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-_ILL_FORMED = (ValueError, KeyError, TypeError, AttributeError)
-_TWICE = Retrying(stop=stop_after_attempt(2), retry=retry_if_exception_type(httpx.TransportError), reraise=True)
+_SUCCESS: Final = range(200, 300)
+_SERVER_FAILURE: Final = 500
+_VERSION: Final = "x-lance-catalog-version"
+_KEY: Final = "Idempotency-Key"
+_NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_TWICE: Final = Retrying(stop=stop_after_attempt(2), retry=retry_if_exception_type(httpx.TransportError), reraise=True)
 
 
-class HttpBackend:
-    """Connections to one server. `timeout` is in seconds, for each request."""
+Method = Literal["GET", "POST"]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """The response to one request.
+
+    Attributes:
+        status: HTTP status.
+        body: The JSON object of the response, empty for an empty response, None for anything else.
+        catalog_version: The catalog version that it is from, if it says so.
+    """
+
+    status: int
+    body: Json | None
+    catalog_version: int | None
+
+    @property
+    def result(self) -> Json | None:
+        """The body of a success, None for an error."""
+        return self.body if self.status in _SUCCESS else None
+
+    @property
+    def error(self) -> Json | None:
+        """The body of an error of a catalog server, None for a success and for errors of others."""
+        is_error = self.status not in _SUCCESS and self.body is not None and isinstance(self.body.get("code"), int)
+        return self.body if is_error else None
+
+
+class HttpClient:
+    """Connections to one catalog server. Thread-safe and blocking. Close it.
+
+    Args:
+        url: Address of the server.
+        headers: Headers of every request, for example for authentication.
+        timeout: Timeout of each request in seconds.
+    """
 
     def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 60.0) -> None:
-        self.name = url
-        self._client = Client(base_url=url, headers=dict(headers or {}), timeout=httpx.Timeout(timeout))
+        self.url = url
+        self._client = httpx.Client(base_url=url, headers=dict(headers or {}), timeout=timeout)
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.get_httpx_client().close()
+        self._client.close()
+
+    def ask(
+        self,
+        method: Method,
+        path: str,
+        body: Json | None = None,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        at: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Json:
+        """Send a request that may be repeated, and once more if the connection fails: the server may close idle ones.
+
+        Args:
+            method: HTTP method of the route.
+            path: Path of the route.
+            body: Body of a POST, empty if None.
+            parameters: Query parameters.
+            at: Catalog version to read, the newest if None.
+            idempotency_key: Key of a change; without one the request must be a read, or a change that may be made
+                twice.
+
+        Returns:
+            The body of the response.
+
+        Raises:
+            CommitRejected: The response is an error of the catalog.
+            CatalogUnreachable: There is no response, or none of a catalog server. Whether a change was made is unknown.
+        """
+        headers = {} if at is None else {_VERSION: str(at)}
+        headers |= {} if idempotency_key is None else {_KEY: idempotency_key}
+        try:
+            response = _TWICE(self.send, method, path, body, parameters=parameters, headers=headers)
+        except httpx.RequestError as error:
+            raise CatalogUnreachable(f"{self.url}: {type(error).__name__}: {error}") from error
+        if response.error is not None:
+            text, code, failures, _detail = _fields(response.error)
+            raise refused(text, code, failures, response.status)
+        if response.result is None:
+            raise CatalogUnreachable(f"{self.url}: answered {response.status} to {path}, not as a catalog server does")
+        return response.result
+
+    def change(self, path: str, body: Json | None = None) -> Json:
+        """Send a change by POST under a new idempotency key. Returns and raises as `ask` does."""
+        return self.ask("POST", path, body, idempotency_key=str(uuid.uuid4()))
+
+    def send(
+        self,
+        method: Method,
+        path: str,
+        body: Json | None = None,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> HttpResponse:
+        """Send a request once. Raises `httpx.RequestError` without a response."""
+        content = None if method == "GET" else (body or {})
+        response = self._client.request(method, path, json=content, params=parameters, headers=headers)
+        version = response.headers.get(_VERSION, "")
+        return HttpResponse(response.status_code, _json_object(response), int(version) if version.isdecimal() else None)
+
+
+class HttpBackend:
+    """The operations of `Backend` as requests of an `HttpClient`, which it closes."""
+
+    def __init__(self, client: HttpClient) -> None:
+        self.name = client.url
+        self._client = client
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
 
     def ask(self, operation: str, request: Json, *, at: int | None = None) -> Json:
-        """See `Backend.ask`. A failed connection is retried once, since the server may have closed an idle one."""
-        pin: dict[str, Any] = {} if at is None else {"x_lance_catalog_version": at}
-        try:
-            response = _TWICE(_ASK[operation], self._client, dict(request), pin)
-            answer = response.parsed
-            if isinstance(answer, ErrorResponse):
-                raise _refused(answer, response.status_code)
-            if answer is None:
-                raise CatalogUnreachable(f"{self.name}: answered {int(response.status_code)} to {operation}")
-            body: Json = answer.to_dict()
-        except httpx.TransportError as error:
-            raise CatalogUnreachable(f"{self.name}: {type(error).__name__}: {error}") from error
-        except _ILL_FORMED as error:
-            raise CatalogUnreachable(f"{self.name}: not an answer of a catalog server: {error}") from error
-        return body
+        """See `Backend.ask`."""
+        if operation == "describe_catalog":
+            return self._client.ask("GET", "/v1/catalog")
+        if operation == "describe_catalog_version":
+            return self._client.ask("GET", f"/v1/catalog/versions/{int(request['version'])}")
+        name = object_id(request["id"])
+        if operation == "create_namespace":
+            return self._client.ask("POST", f"/v1/namespace/{name}/create", request)
+        if operation == "list_table_versions":
+            parameters = {key: request[key] for key in request if key != "id"}
+            return self._client.ask("POST", f"/v1/table/{name}/version/list", parameters=parameters, at=at)
+        return self._client.ask("POST", f"/v1/table/{name}/{_DESCRIBE[operation]}", request, at=at)
 
     def send(self, request: Json, idempotency_key: str) -> Reply:
         """See `Backend.send`."""
-        body = BatchCommitTablesRequest.from_dict(request)
         try:
-            response = batch_commit_tables.sync_detailed(
-                client=self._client, body=body, idempotency_key=idempotency_key
-            )
+            response = self._client.send("POST", "/v1/table/batch-commit", request, headers={_KEY: idempotency_key})
         except _NOT_SENT as error:
             return BatchNotSent(f"{type(error).__name__}: {error}")
-        except (httpx.TransportError, *_ILL_FORMED) as error:
+        except httpx.RequestError as error:
             return BatchUnknown(f"{type(error).__name__}: {error}")
-        answer = response.parsed
-        if isinstance(answer, BatchCommitTablesResponse):
-            version = response.headers.get("x-lance-catalog-version")
-            return BatchCommitted(answer.to_dict(), int(version) if version else None)
-        if answer is None:
-            return BatchUnknown(str(int(response.status_code)))
-        if response.status_code >= _SERVER_FAILURE and not says_nothing_was_done(str(answer.error)):
-            batch = None if isinstance(answer.detail, Unset) else answer.detail
-            return BatchUnknown(f"{answer.error} (code {answer.code})", batch)
-        return BatchRejected(_refused(answer, response.status_code))
+        if response.result is not None:
+            return BatchCommitted(response.result, response.catalog_version)
+        if response.error is None:
+            return BatchUnknown(str(response.status))
+        text, code, failures, detail = _fields(response.error)
+        if response.status >= _SERVER_FAILURE and not says_nothing_was_done(text):
+            return BatchUnknown(f"{text} (code {code})", detail)
+        return BatchRejected(batch_refused(text, code, failures, response.status))
+
+
+_DESCRIBE: Final[Mapping[str, str]] = {"describe_table": "describe", "describe_table_version": "version/describe"}
 
 
 class CatalogServer(CatalogAccess):
@@ -93,41 +189,34 @@ class CatalogServer(CatalogAccess):
         headers: Headers of every request, for example for authentication.
         timeout: Timeout of each request in seconds.
         retries: How many times a batch is sent again under the same key, see `CatalogAccess.commit`.
+
+    Attributes:
+        client: The connections, for requests that `CatalogAccess` has no methods for.
     """
 
     def __init__(
         self, url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 60.0, retries: int = 4
     ) -> None:
         self.url = url
-        super().__init__(HttpBackend(url, headers=headers, timeout=timeout), retries=retries)
+        self.client = HttpClient(url, headers=headers, timeout=timeout)
+        super().__init__(HttpBackend(self.client), retries=retries)
 
 
-def _refused(answer: ErrorResponse, status: int) -> Any:
-    failures = [] if isinstance(answer.failures, Unset) else [failure.to_dict() for failure in answer.failures]
-    return refused(str(answer.error), answer.code, failures, int(status))
+def object_id(path: Sequence[str]) -> str:
+    """The name of a namespace or a table in the path of a route."""
+    return quote(DELIMITER.join(path) or DELIMITER, safe="")
 
 
-def _name(request: Json) -> str:
-    return DELIMITER.join(request["id"])
+def _json_object(response: httpx.Response) -> Json | None:
+    if not response.content:
+        return {}
+    try:
+        body = response.json()
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
 
 
-_Ask = Callable[[Client, Json, dict[str, Any]], Response[Any]]
-
-_ASK: Mapping[str, _Ask] = {
-    "describe_catalog": lambda client, _request, _pin: describe_catalog.sync_detailed(client=client),
-    "describe_catalog_version": lambda client, request, _pin: describe_catalog_version.sync_detailed(
-        request["version"], client=client
-    ),
-    "create_namespace": lambda client, request, _pin: create_namespace.sync_detailed(
-        _name(request), client=client, body=CreateNamespaceRequest.from_dict(request)
-    ),
-    "describe_table": lambda client, request, pin: describe_table.sync_detailed(
-        _name(request), client=client, body=DescribeTableRequest.from_dict(request), **pin
-    ),
-    "describe_table_version": lambda client, request, pin: describe_table_version.sync_detailed(
-        _name(request), client=client, body=DescribeTableVersionRequest.from_dict(request), **pin
-    ),
-    "list_table_versions": lambda client, request, pin: list_table_versions.sync_detailed(
-        _name(request), client=client, **{key: request[key] for key in request if key != "id"}, **pin
-    ),
-}
+def _fields(error: Json) -> tuple[str, int, list[Json], str | None]:
+    detail = error.get("detail")
+    return str(error.get("error")), int(error["code"]), error.get("failures") or [], detail and str(detail)

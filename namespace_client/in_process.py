@@ -11,7 +11,7 @@ from lance_core.errors import LanceCoreError
 from namespace_client.access import BatchCommitted, BatchRejected, BatchUnknown, Reply
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnreachable, CommitRejected
-from namespace_client.wire import refused, says_nothing_was_done
+from namespace_client.wire import batch_refused, refused, says_nothing_was_done
 from table_data.batch_operations import Json
 
 
@@ -65,7 +65,7 @@ class InProcessBackend:
                 return made.body
             return self._namespace.read(operation, request, at=at).body
         except LanceNamespaceError as error:
-            raise _refused(error) from error
+            raise refused(str(error), int(error.code), getattr(error, "failures", ())) from error
         except LanceCoreError as error:
             raise CatalogUnreachable(f"{self.name}: {error}") from error
 
@@ -92,4 +92,4 @@ class InProcessBackend:
 
 
 def _refused(error: LanceNamespaceError) -> CommitRejected:
-    return refused(str(error), int(error.code), getattr(error, "failures", ()))
+    return batch_refused(str(error), int(error.code), getattr(error, "failures", ()))

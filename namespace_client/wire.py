@@ -28,6 +28,7 @@ _CONFLICT_CODES = frozenset(
     }
 )
 _GONE_CODES = frozenset({ErrorCode.TABLE_NOT_FOUND, ErrorCode.TABLE_BRANCH_NOT_FOUND})
+_UNAVAILABLE_CODES = frozenset({ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
 _NOTHING_DONE = "nothing was done"
 
 
@@ -95,20 +96,22 @@ def committed_batch(operations: Sequence[BatchOperation], body: Json, catalog_ve
 
 
 def refused(error: str, code: int, failures: Sequence[Json] = (), status: int | None = None) -> CommitRejected:
-    """The exception for an error response.
+    """The exception for an error response to a read, or to a change that is not a batch."""
+    kind = CatalogUnavailable if code in _UNAVAILABLE_CODES else CommitRejected
+    return kind(_text(error, code, failures), code=code, failures=failures, status=status, reason=error)
+
+
+def batch_refused(error: str, code: int, failures: Sequence[Json] = (), status: int | None = None) -> CommitRejected:
+    """The exception for an error response to a batch.
 
     Codes about concurrent changes become conflicts. So do missing tables and branches, which existed at the begin.
     """
-    hints = "; ".join(str(failure["hint"]) for failure in failures if failure.get("hint"))
-    text = f"{error} (code {code})" + (f": {hints}" if hints and hints not in error else "")
-    if code in {ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING}:
-        return CatalogUnavailable(text, code=code, failures=failures, status=status)
     if code not in _CONFLICT_CODES | _GONE_CODES:
-        return CommitRejected(text, code=code, failures=failures, status=status)
+        return refused(error, code, failures, status)
     conflicts = tuple(_conflict(failure) for failure in failures)
     lost = code in _GONE_CODES or any(conflict.reason.startswith("incompatible") for conflict in conflicts)
     kind = IncompatibleConflict if lost else RetryableConflict
-    conflict = kind(text, code=code, failures=failures, status=status)
+    conflict = kind(_text(error, code, failures), code=code, failures=failures, status=status, reason=error)
     conflict.conflicts = conflicts
     return conflict
 
@@ -119,6 +122,11 @@ def says_nothing_was_done(error: str) -> bool:
     Without these words the outcome of a batch is unknown.
     """
     return _NOTHING_DONE in error
+
+
+def _text(error: str, code: int, failures: Sequence[Json]) -> str:
+    hints = "; ".join(str(failure["hint"]) for failure in failures if failure.get("hint"))
+    return f"{error} (code {code})" + (f": {hints}" if hints and hints not in error else "")
 
 
 def _conflict(failure: Json) -> Conflict:

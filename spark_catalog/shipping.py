@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-_PACKAGES: Final = ("lance_core", "namespace_client", "spark_catalog", "table_data", "lance_namespace_server_client")
+_PACKAGES: Final = ("lance_core", "namespace_client", "spark_catalog", "table_data")
 _MODULES: Final = ("pyspark_lance",)
 _NAME: Final = "lance-spark-catalog.zip"
 

@@ -16,7 +16,7 @@ _OURS = {"host", "connection", "content-length"}
 
 @dataclass
 class LossyProxy:
-    """Stands between a client and the server, and loses the answers to the next `lose` batches.
+    """Stands between a client and the server, and loses the answers to the next `lose` requests with `lossy_path`.
 
     With `forward` the server gets them all the same.
     """
@@ -24,14 +24,15 @@ class LossyProxy:
     upstream: str
     lose: int = 0
     forward: bool = True
+    lossy_path: str = "/v1/table/batch-commit"
     keys: list[str | None] = field(default_factory=list)
     url: str = ""
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
-        batch = request.path.startswith("/v1/table/batch-commit")
-        lost = batch and self.lose > 0
-        if batch:
+        may_be_lost = self.lossy_path in request.path
+        lost = may_be_lost and self.lose > 0
+        if may_be_lost:
             self.keys.append(request.headers.get("Idempotency-Key"))
             self.lose -= lost
         if not lost or self.forward:

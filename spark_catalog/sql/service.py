@@ -44,13 +44,12 @@ class CatalogService:
     ) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         server = CatalogServer(uri, headers=headers)
-        self.access = Access(server, ServerRequests(uri, headers=headers), Versions(server.table, storage_options))
+        self.access = Access(server, ServerRequests(server.client), Versions(server.table, storage_options))
         self.sessions = Sessions(server, isolation, storage_options)
 
     def close(self) -> None:
         """Close the connections."""
         self.access.server.close()
-        self.access.requests.close()
 
     def call(self, operation: str, arguments: Json) -> Any:
         """Run an operation. Raises `InvalidStatement` for an unknown one, and what the operation raises."""

@@ -170,7 +170,7 @@ def test_a_batch_that_was_never_sent_has_no_unknown_outcome(scene: Scene) -> Non
     catalog = Catalog.connect(scene.target, namespace=[scene.namespace], retries=1)
     with catalog, pytest.raises(CatalogUnreachable, match="ConnectError"), catalog.begin() as tx:
         tx.create("t", rows(1))
-        catalog.access._backend._client.get_httpx_client().base_url = httpx.URL("http://127.0.0.1:9")
+        catalog.access.client._client.base_url = httpx.URL("http://127.0.0.1:9")
     assert scene.catalog.access.table((scene.namespace, "t")) is None
 
 
