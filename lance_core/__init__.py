@@ -19,13 +19,13 @@ A package imports only packages above it in this list, and `errors`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from lance_core.commit.handlers import CommitLock, ConditionalPut, ExternalManifestHandler, RenameIfAbsent
-from lance_core.commit.loop import Committed
-from lance_core.commit.uri import commit_transaction
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from lance_core.commit.handlers import CommitLock, ConditionalPut, ExternalManifestHandler, RenameIfAbsent
+    from lance_core.commit.loop import Committed
+    from lance_core.commit.uri import commit_transaction
     from lance_core.compaction import Compacted, CompactionOptions, compact
 
 __all__ = [
@@ -40,11 +40,26 @@ __all__ = [
     "compact",
 ]
 
+_HOMES: Final = {
+    "CommitLock": "lance_core.commit.handlers",
+    "ConditionalPut": "lance_core.commit.handlers",
+    "ExternalManifestHandler": "lance_core.commit.handlers",
+    "RenameIfAbsent": "lance_core.commit.handlers",
+    "Committed": "lance_core.commit.loop",
+    "commit_transaction": "lance_core.commit.uri",
+    "Compacted": "lance_core.compaction",
+    "CompactionOptions": "lance_core.compaction",
+    "compact": "lance_core.compaction",
+}
+
 
 def __getattr__(name: str) -> Any:
-    # Compaction imports pylance, which takes longer than all other imports together.
-    if name in {"Compacted", "CompactionOptions", "compact"}:
-        from lance_core import compaction
+    """Import the module of a name when the name is first used: pylance takes longer than all other imports together."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
 
-        return getattr(compaction, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

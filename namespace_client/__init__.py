@@ -1,18 +1,17 @@
 """Transactions over many Lance tables: computed in this process, committed by the catalog in one batch.
 
 catalog             `Catalog`: connections, transactions, retries of whole blocks
-transaction         `MultiTableTransaction`: calls that change tables
+transaction         `MultiTableTransaction`: calls that change tables, made by `table_data` in this process
 staged_transaction  `StagedTransaction`: begin, composition, isolation, commit, resend, result
-table_changes       the steps of one table
-composition         from the steps of one table to the transactions of the batch (pure)
-staging             data files, deletion files and indices, written through pylance
-descriptions        uncommitted results of pylance as operations of the engine
-reading, merging    readers, and the clauses of a merge
+reading             `TableReader`: reads inside a transaction
+http                `HttpClient`, and the backend for a server
+in_process          the backend for a catalog in this process
+access              reads and the batch request, over any backend
+wire                request and response types, and the exceptions for error responses
 results, errors     results and exceptions
 error_codes         error codes of the specification
-access              reads and the batch request, over any backend
-http, in_process    the two backends: a server, or a catalog in this process
-wire                request and response types
+
+A module imports only modules below it in this list.
 """
 
 from __future__ import annotations

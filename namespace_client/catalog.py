@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import lance_namespace
 from tenacity import AttemptManager, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import RetryableConflict
 from namespace_client.http import CatalogServer
-from namespace_client.in_process import InProcessBackend, Namespace
-from namespace_client.staged_transaction import Isolation
-from namespace_client.transaction import MultiTableTransaction
 
-_DIRECTORY = "namespace_server.directory.namespace.DirectoryNamespace"
+if TYPE_CHECKING:
+    from namespace_client.in_process import Namespace
+    from namespace_client.staged_transaction import Isolation
+    from namespace_client.transaction import MultiTableTransaction
+
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
 
@@ -80,9 +80,11 @@ class Catalog:
         if isinstance(target, str) and target.startswith(("http://", "https://")):
             access: CatalogAccess = CatalogServer(target, headers=headers, timeout=timeout, retries=retries)
         else:
+            # lance_namespace, which this module imports, takes a second to import.
+            from namespace_client.in_process import InProcessBackend, open_catalog
+
             if isinstance(target, str):
-                options = {f"storage.{key}": value for key, value in (storage_options or {}).items()}
-                owned = _opened(target, options)
+                owned = open_catalog(target, storage_options or {})
                 backend = InProcessBackend(owned, target)
             else:
                 backend = InProcessBackend(target)
@@ -192,6 +194,8 @@ class Catalog:
         self, message: str | None, isolation: Isolation, used_readers: list[object]
     ) -> MultiTableTransaction:
         """`used_readers` are the Arrow readers that earlier attempts at the same block have read."""
+        from namespace_client.transaction import MultiTableTransaction  # imports pylance
+
         return MultiTableTransaction(
             self.access,
             namespace=self._namespace,
@@ -221,8 +225,3 @@ class Attempt:
         except Exception as raised:  # noqa: BLE001 - the loop raises it unless it is retried
             kind, error, trace = type(raised), raised, raised.__traceback__
         return self._attempt.__exit__(kind, error, trace)
-
-
-def _opened(root: str, options: Mapping[str, str]) -> Any:
-    """Opened by class name, since the client does not import the server."""
-    return lance_namespace.connect(_DIRECTORY, {"root": root, **options})

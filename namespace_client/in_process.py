@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+import lance_namespace
 from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import LanceCoreError
@@ -13,6 +14,8 @@ from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnreachable, CommitRejected
 from namespace_client.wire import batch_refused, refused, says_nothing_was_done
 from table_data.batch_operations import Json
+
+_DIRECTORY: Final = "namespace_server.directory.namespace.DirectoryNamespace"
 
 
 class NamespaceAnswer(Protocol):
@@ -43,6 +46,12 @@ class Namespace(Protocol):
     def commit(self, calls: Sequence[Any]) -> Sequence[NamespaceAnswer | LanceNamespaceError]:
         """Commit changes; one response or error for each."""
         ...
+
+
+def open_catalog(root: str, storage_options: Mapping[str, str]) -> Any:
+    """Open the catalog below a root as a `DirectoryNamespace`, by class name: the client does not import the server."""
+    options = {f"storage.{key}": value for key, value in storage_options.items()}
+    return lance_namespace.connect(_DIRECTORY, {"root": root, **options})
 
 
 class InProcessBackend:

@@ -394,9 +394,18 @@ def test_tls_needs_a_certificate_and_its_key(tmp_path: Path, option: str) -> Non
     assert done.stderr == "lance-namespace: settings: tls_certificate, tls_key: expected both or none\n"
 
 
-@pytest.mark.parametrize("module", ["namespace_server.cli", "namespace_client"])
-def test_help_and_a_first_import_load_nothing_large(module: str) -> None:
-    large = ("fastapi", "lance", "lance_namespace", "pyarrow", "pydantic", "sqlalchemy", "granian")
-    program = f"import sys, {module}; print(sorted(set(sys.modules) & set({large})))"
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import namespace_server.cli",
+        "import lance_core",
+        "import namespace_client",
+        "from namespace_client import Catalog, CatalogServer, CommitUnknown, RetryableConflict",
+        "from namespace_client import Catalog; Catalog.connect('http://127.0.0.1:1').close()",
+    ],
+)
+def test_help_and_a_first_import_load_nothing_large(statement: str) -> None:
+    large = ["fastapi", "granian", "lance", "lance_namespace", "numpy", "pandas", "pyarrow", "pydantic", "sqlalchemy"]
+    program = f"import sys\n{statement}\nprint(sorted(set(sys.modules) & set({large})))"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "[]\n"
