@@ -21,11 +21,11 @@ class SlotWon:
 class SlotLost:
     """The slot holds other bytes than the given ones, which will not be written any more.
 
-    `doubted`: an answer was lost before, so the given bytes may have been in the slot and removed since.
+    `answer_was_lost`: an answer was lost before, so the given bytes may have been in the slot and removed since.
     """
 
     data: bytes
-    doubted: bool = field(default=False, compare=False)
+    answer_was_lost: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def claim_slot(
             retry_error_callback=lambda _: _PENDING,
         )(claim.attempt)
     if outcome is _PENDING:
-        return SlotUnknown(f"{path}: still vacant after {attempts} writes; last: {claim.trouble}")
+        return SlotUnknown(f"{path}: still vacant after {attempts} writes; last: {claim.last_error}")
     return outcome
 
 
@@ -93,22 +93,22 @@ class _Claim:
         self.path = path
         self.data = data
         self.durable = durable
-        self.in_doubt = False
-        self.trouble: StorageError | None = None
+        self.answer_was_lost = False
+        self.last_error: StorageError | None = None
 
     def attempt(self) -> SlotOutcome:
         """Write once; read the slot if the write gave no clear answer."""
         try:
             return SlotWon(self.store.put_if_absent(self.path, self.data, durable=self.durable))
         except AlreadyExists as error:
-            self.trouble = error
+            self.last_error = error
         except OutcomeUnknown as error:
-            self.in_doubt = True
-            self.trouble = error
+            self.answer_was_lost = True
+            self.last_error = error
         except StorageError as error:
-            if not self.in_doubt:
+            if not self.answer_was_lost:
                 raise
-            self.trouble = error
+            self.last_error = error
         return self.read()
 
     def read(self) -> SlotOutcome:
@@ -116,8 +116,8 @@ class _Claim:
         try:
             found = self.store.find(self.path)
         except StorageError as error:
-            self.trouble = error
+            self.last_error = error
             return _PENDING
         if found is None:
             return _PENDING
-        return SlotWon(None) if found == self.data else SlotLost(found, self.in_doubt)
+        return SlotWon(None) if found == self.data else SlotLost(found, self.answer_was_lost)

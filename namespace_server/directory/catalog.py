@@ -35,8 +35,8 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.chains import chains_of
 from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
-from namespace_server.directory.recovery.foreign_manifests import ForeignManifests
 from namespace_server.directory.recovery.sweeper import Sweeper
+from namespace_server.directory.recovery.unmanaged_manifests import UnmanagedManifests
 
 logger = logging.getLogger(__name__)
 
@@ -76,13 +76,13 @@ class Catalog:
         self.vendor = vendor or Vendor()
         self.store = store
         self.options = options
-        # Each part knows only those above it; `foreign_manifests` is the promoter's `NameRepair`.
+        # Each part knows only those above it; `unmanaged_manifests` is the promoter's `NameRepair`.
         self.table = ManifestTable(store)
         self.record_maintenance = RecordMaintenance()
         reader = ManifestReader(store)
         self.manifests = ManifestCache(reader, options.manifest_cache_bytes)
-        self.foreign_manifests = ForeignManifests(store, self.table, reader, self.record_maintenance)
-        self.promoter = Promoter(store, self.table, reader, self.foreign_manifests)
+        self.unmanaged_manifests = UnmanagedManifests(store, self.table, reader, self.record_maintenance)
+        self.promoter = Promoter(store, self.table, reader, self.unmanaged_manifests)
         self.branch_refs = BranchRefs(store, self.promoter, self.manifests)
         self.branch_removal = BranchRemoval(store, self.table)
         self.verifier = Verifier(
@@ -109,7 +109,7 @@ class Catalog:
             self.committer,
             self.promoter,
             self.record_maintenance,
-            self.foreign_manifests,
+            self.unmanaged_manifests,
             self.branch_refs,
             self.branch_removal,
             RecordRetention(

@@ -16,8 +16,8 @@ from namespace_server.answer import Answer
 from namespace_server.data.asked import ChangeRecord
 from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.catalog import Catalog
-from namespace_server.directory.committing.probe import check_writable
 from namespace_server.directory.committing.stored_versions import key_above
+from namespace_server.directory.committing.writable import check_writable
 from namespace_server.directory.data_methods import CatalogTables, change_batch, made, plain
 from namespace_server.directory.index_methods import IndexMethods
 from namespace_server.directory.model import requests

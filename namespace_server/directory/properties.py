@@ -12,7 +12,7 @@ from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
 from lance_core.storage.opening import open_store
 from namespace_server.credentials.vending import VendingOptions, open_vendor
 from namespace_server.directory.catalog import Catalog, CatalogOptions
-from namespace_server.directory.committing.probe import check_root
+from namespace_server.directory.committing.writable import check_root
 from namespace_server.directory.model.limits import Limits
 
 _STORAGE = "storage."

@@ -8,7 +8,7 @@ from typing import Any
 
 import lance
 
-from namespace_server.directory.manifest_table.flip_outcome import Committed
+from namespace_server.directory.manifest_table.flip_outcome import FlipCommitted
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes
@@ -21,7 +21,7 @@ def flip(table: ManifestTable, changes: Changes, **options: Any) -> CatalogSnaps
     prepared = table.prepare(table.refresh(), changes, attempt=str(uuid.uuid4()), **options)
     table.stage(prepared)
     outcome = table.commit(prepared)
-    assert isinstance(outcome, Committed)
+    assert isinstance(outcome, FlipCommitted)
     return outcome.snapshot
 
 

@@ -112,7 +112,7 @@ class Ground:
         names = (path.name for path in (self.root / self.location(table_id) / "_versions").glob("*.manifest"))
         return sorted(2**64 - 1 - int(name.removesuffix(".manifest")) for name in names)
 
-    def foreign_append(self, table_id: list[str], data: pa.Table) -> None:
+    def unmanaged_append(self, table_id: list[str], data: pa.Table) -> None:
         """A commit around the catalog, by URI."""
         lance.write_dataset(data, str(self.root / self.location(table_id)), mode="append")
 

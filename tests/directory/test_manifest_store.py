@@ -215,7 +215,7 @@ def test_a_catalog_lives_on_rows(served: Callable[[], DirectoryNamespace], tmp_p
     assert other.read("list_tables", id=["g"])["tables"] == ["later", "likes", "person"]
     assert (other.head(person), other.head(person, "dev"), other.head(["g", "likes"])) == (3, 4, 2)
     assert other.ids(person) == [0, 1, 2, 3, 4, 5]
-    other.foreign_append(person, rows(9, 10))
+    other.unmanaged_append(person, rows(9, 10))
     other.write(person, rows(10, 11))
     assert other.head(person) == 5, "a foreign commit is adopted"
     other.call("drop_table", id=["g", "later"])

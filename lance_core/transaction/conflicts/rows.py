@@ -163,9 +163,9 @@ def _judge_deletions(
     context: Context,
 ) -> Verdict:
     touched = _touched(ours)
-    for fragments, deed in ((removed, "removed"), (rewritten, "rewrote columns of")):
+    for fragments, action in ((removed, "removed"), (rewritten, "rewrote columns of")):
         if touched & fragments:
-            return retryable(f"it {deed} fragment {min(touched & fragments)}")
+            return retryable(f"it {action} fragment {min(touched & fragments)}")
     if not shared:
         return COMPATIBLE
     if isinstance(ours, Update) and ours.rewrites_columns:
@@ -183,9 +183,9 @@ def _judge_deletions(
     return Verdict(Outcome.REBASE, f"it changed other rows of fragment {min(shared)}")
 
 
-def _judge_overlap(ours: Delete | Update, fragments: frozenset[int], deed: str) -> Verdict:
+def _judge_overlap(ours: Delete | Update, fragments: frozenset[int], action: str) -> Verdict:
     common = _touched(ours) & fragments
-    return retryable(f"it {deed} fragment {min(common)}") if common else COMPATIBLE
+    return retryable(f"it {action} fragment {min(common)}") if common else COMPATIBLE
 
 
 def _touched(ours: Delete | Update) -> frozenset[int]:

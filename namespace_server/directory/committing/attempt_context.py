@@ -37,8 +37,8 @@ class AttemptContext:
         self._snapshot = snapshot
         self._planned: dict[CacheKey, ManifestFile] = {}
 
-    def learn(self, planned: PlannedVersion) -> None:
-        """See `PlanningContext.learn`."""
+    def remember_manifest(self, planned: PlannedVersion) -> None:
+        """See `PlanningContext.remember_manifest`."""
         self._planned[cache_key(planned.entry)] = planned.file
 
     def manifest(self, entry: VersionEntry) -> ManifestFile:

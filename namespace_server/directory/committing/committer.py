@@ -37,11 +37,11 @@ from namespace_server.directory.committing.record_maintenance import RecordMaint
 from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.flip import Flip
 from namespace_server.directory.manifest_table.flip_outcome import (
-    Committed,
-    Displaced,
+    FlipCommitted,
+    FlipLost,
     FlipOutcome,
-    Lost,
-    UnknownOutcome,
+    FlipSuperseded,
+    FlipUnknown,
 )
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes
@@ -179,10 +179,10 @@ class Committer:
                 )
                 self._table.stage(flip)
                 outcome = self._table.commit(flip)
-                if isinstance(outcome, Committed):
+                if isinstance(outcome, FlipCommitted):
                     self._conclude_maintenance(outcome.snapshot)
                     return outcome.snapshot
-                if isinstance(outcome, UnknownOutcome):
+                if isinstance(outcome, FlipUnknown):
                     raise CommitOutcomeUnknown(attempt, outcome.reason)
                 self._await_next_try(flip, outcome, tries)
         raise CatalogBusy(attempt, self._limits.tries)
@@ -248,10 +248,10 @@ class Committer:
                 attempt.decide_all(undecided, snapshot)
                 return []
             outcome = self._send(flip, undecided)
-            if isinstance(outcome, Committed):
+            if isinstance(outcome, FlipCommitted):
                 return self._conclude(undecided, attempt, outcome.snapshot)
             undecided = [pending for pending in undecided if pending.verdict is None]
-            if isinstance(outcome, UnknownOutcome):
+            if isinstance(outcome, FlipUnknown):
                 for pending in undecided:
                     pending.verdict = CommitOutcomeUnknown(pending.batch.uuid, outcome.reason)
                 return []
@@ -260,12 +260,12 @@ class Committer:
         self._give_up(undecided, snapshot)
         return []
 
-    def _await_next_try(self, flip: Flip, outcome: Lost | Displaced, tries: int) -> None:
+    def _await_next_try(self, flip: Flip, outcome: FlipLost | FlipSuperseded, tries: int) -> None:
         """Clear up behind a lost flip and wait, at most a quarter of a second, with full jitter.
 
         Of a displaced flip everything stays (G9).
         """
-        if isinstance(outcome, Lost):
+        if isinstance(outcome, FlipLost):
             self._table.discard(flip)
         time.sleep(random.uniform(0, min(0.25, 0.002 * 2**tries)))  # noqa: S311
 
@@ -342,7 +342,7 @@ class Committer:
         except StorageError:
             _mark(group, sent=False)
             raise
-        if isinstance(outcome, Lost | Displaced):
+        if isinstance(outcome, FlipLost | FlipSuperseded):
             _mark(group, sent=False)
         return outcome
 

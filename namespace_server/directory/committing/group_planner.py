@@ -18,9 +18,9 @@ from namespace_server.directory.model.object_ids import ChainKey
 from namespace_server.directory.model.operations import AssertTableVersion, Batch
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.foreign_versions import adopt_found
 from namespace_server.directory.planning.plan_builder import NeedsPromotion, Plan
 from namespace_server.directory.planning.planner import plan_batch, require_managed
+from namespace_server.directory.planning.unmanaged_versions import adopt_found
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import Operation, RegisterTable
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.foreign_versions import found_entry
 from namespace_server.directory.planning.plan_builder import Finding, VacantLocation
+from namespace_server.directory.planning.unmanaged_versions import found_entry
 
 
 class LocationChecks:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.model.root_layout import FOREIGN_FILES, REMOVALS
+from namespace_server.directory.model.root_layout import QUARANTINE, REMOVALS
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ def _finish(store: ObjectStore, taken: _Taken) -> bool:
         try:
             store.rename_if_absent(taken.key, taken.path)
         except AlreadyExists:
-            aside = f"{FOREIGN_FILES}/{uuid.uuid4()}/{taken.path}"
+            aside = f"{QUARANTINE}/{uuid.uuid4()}/{taken.path}"
             store.rename_if_absent(taken.key, aside)
             logger.error("%s was taken from its name, which has another file now: set aside to %s", taken.path, aside)
     except NotFound:  # another process finished it

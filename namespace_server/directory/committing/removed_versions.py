@@ -26,12 +26,12 @@ def find_removed(
     store: ObjectStore,
     head: VersionEntry,
     promoted: Sequence[VersionEntry],
-    paths_aside: Callable[[], frozenset[str]],
+    quarantined_paths: Callable[[], frozenset[str]],
 ) -> list[VersionEntry]:
     """Of versions of the chain of `head` that are known to be promoted, and are not the head, those that are gone.
 
     Storage is read after the call: a version that was promoted between two looks is not taken for a removed one.
-    `paths_aside` gives the canonical names of the files that are set aside now. Raises `StorageError`.
+    `quarantined_paths` gives the canonical names of the files that are set aside now. Raises `StorageError`.
     """
     if len(promoted) == 1:
         try:
@@ -40,6 +40,6 @@ def find_removed(
             pass
         else:
             return []
-    aside = paths_aside()
+    aside = quarantined_paths()
     present = {found.version for found in list_versions(store, head.base)}
     return [entry for entry in promoted if entry.version not in present and entry.canonical_path not in aside]

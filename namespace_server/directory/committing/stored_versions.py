@@ -20,7 +20,7 @@ from lance_core.versions import ManifestLocation, list_versions, read_manifest
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.foreign_versions import found_entry
+from namespace_server.directory.planning.unmanaged_versions import found_entry
 
 logger = logging.getLogger(__name__)
 

@@ -69,7 +69,7 @@ _COLUMNS: Final = ("object_id", "object_type", "location", "metadata")
 class BulkLoader:
     """Takes rows fragment by fragment, then makes the state.
 
-    Of several rows with one object id, which is damage, the last one counts; the others become strays.
+    Of several rows with one object id, which is damage, the last one counts; the others become unrecognised rows.
     """
 
     def __init__(self) -> None:
@@ -177,13 +177,13 @@ class BulkLoader:
         if not complete:
             for table in self._listed:
                 if tables[table.id] is not table:
-                    self._stray(DELIMITER.join(table.id), table.serial)
+                    self._keep_unrecognised(DELIMITER.join(table.id), table.serial)
         self._listed, self._paths = [], []
         for object_id, serial in self._holders.items():
             found = tables.get(parse_id(object_id))
             if found is None:
                 continue
-            self._stray(object_id, min(serial, found.serial))
+            self._keep_unrecognised(object_id, min(serial, found.serial))
             if found.serial < serial:
                 del tables[found.id]
                 complete = False
@@ -211,12 +211,12 @@ class BulkLoader:
     def _add_other(self, row: Row, serial: int) -> None:
         entry = decode_row(row)
         if entry is None:
-            self._stray(row.object_id, serial)
+            self._keep_unrecognised(row.object_id, serial)
             return
         previous = self._holders.pop(row.object_id, None)
         if previous is not None:
             self._drop(row.object_id)
-            self._stray(row.object_id, previous)
+            self._keep_unrecognised(row.object_id, previous)
         self._holders[row.object_id] = serial
         if isinstance(entry, NamespaceEntry):
             self._namespaces[entry.id] = StoredNamespace(entry, serial)
@@ -228,7 +228,7 @@ class BulkLoader:
         if object_id.startswith(RECORD_PREFIX):
             self._records.pop(object_id[len(RECORD_PREFIX) :], None)
 
-    def _stray(self, object_id: str, serial: int) -> None:
+    def _keep_unrecognised(self, object_id: str, serial: int) -> None:
         self._strays[object_id] = (*self._strays.get(object_id, ()), serial)
 
     def _children(self) -> dict[ObjectId, Children]:
@@ -239,7 +239,7 @@ class BulkLoader:
         }
 
     def _group_versions(self) -> dict[ObjectId, list[Chain]]:
-        """The chains of each table; version rows without a table become strays."""
+        """The chains of each table; version rows without a table become unrecognised ones."""
         found: dict[ObjectId, list[Chain]] = {}
         if not self._parsed:
             return found
@@ -285,7 +285,7 @@ class BulkLoader:
 
     def _stray_rows(self, object_ids: pa.StringArray, columns: VersionColumns, rows: NDArray[np.int64]) -> None:
         for object_id, serial in zip(object_ids.take(rows).to_pylist(), columns.serials[rows].tolist(), strict=True):
-            self._stray(object_id, serial)
+            self._keep_unrecognised(object_id, serial)
 
     def _put_irregular(self, state: CatalogState) -> CatalogState:
         """Rows that columns could not hold, one by one."""
@@ -294,22 +294,22 @@ class BulkLoader:
         locations = {path: table.location for path, table in self._tables.items()}
         puts: dict[str, Entry] = {}
         serials: dict[str, int] = {}
-        strays = dict(state.strays)
+        unrecognised = dict(state.unrecognised_rows)
         for object_id, metadata, serial in self._irregular:
             entry = decode_version(object_id, metadata, locations)
             if entry is None:
-                strays[object_id] = (*strays.get(object_id, ()), serial)
+                unrecognised[object_id] = (*unrecognised.get(object_id, ()), serial)
                 continue
             shadowed = [
                 *state.serials(entry.object_id),
                 *([serials[entry.object_id]] if entry.object_id in serials else []),
             ]
             if shadowed:
-                strays[entry.object_id] = (*strays.get(entry.object_id, ()), *shadowed)
+                unrecognised[entry.object_id] = (*unrecognised.get(entry.object_id, ()), *shadowed)
             puts[entry.object_id] = entry
             serials[entry.object_id] = serial
         edited = apply_changes(state, Changes(puts), serials)
-        return edited._replace(strays=Map(strays))
+        return edited._replace(unrecognised_rows=Map(unrecognised))
 
 
 def _properties(metadata: pa.StringArray) -> Iterable[Mapping[str, str]]:

@@ -8,21 +8,21 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class FlipCommitted:
     """The flip is in the catalog; `snapshot` is the catalog after it."""
 
     snapshot: CatalogSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class FlipLost:
     """Another flip has that version: this one is not in the catalog and never will be. `winner` is its manifest."""
 
     winner: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Displaced:
+class FlipSuperseded:
     """The flip was written to a slot that a clean-up had freed, below the newest version (G7).
 
     It is in no history of the catalog, and the files that it staged stay (G9). `newest` is the newest snapshot.
@@ -32,10 +32,10 @@ class Displaced:
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownOutcome:
+class FlipUnknown:
     """The flip may be in the catalog, or may still come to be. Committing the same flip again may tell (F1)."""
 
     reason: str
 
 
-FlipOutcome = Committed | Lost | Displaced | UnknownOutcome
+FlipOutcome = FlipCommitted | FlipLost | FlipSuperseded | FlipUnknown

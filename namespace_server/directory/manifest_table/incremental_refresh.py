@@ -296,10 +296,10 @@ def _edit(state: CatalogState, removed: Sequence[str], appeared: Sequence[tuple[
     gone = frozenset(removed)
     puts: dict[str, Entry] = {}
     serials: dict[str, int] = {}
-    strays: dict[str, int] = {}
+    unrecognised: dict[str, int] = {}
     for row, serial in appeared:
         object_id = row.object_id
-        if object_id in serials or object_id in strays or (object_id not in gone and state.serials(object_id)):
+        if object_id in serials or object_id in unrecognised or (object_id not in gone and state.serials(object_id)):
             return None
         entry = decode_row(row)
         if entry is not None and entry.object_id == object_id:
@@ -308,12 +308,14 @@ def _edit(state: CatalogState, removed: Sequence[str], appeared: Sequence[tuple[
         elif row.object_type in {TABLE, TABLE_VERSION}:
             return None
         else:
-            strays[object_id] = serial
-    if state.strays:
+            unrecognised[object_id] = serial
+    if state.unrecognised_rows:
         return None
     edited = apply_changes(state, Changes(puts, gone.difference(puts)), serials)
-    if strays:
-        edited = edited._replace(strays=edited.strays.update(Map({key: (at,) for key, at in strays.items()})))
+    if unrecognised:
+        edited = edited._replace(
+            unrecognised_rows=edited.unrecognised_rows.update(Map({key: (at,) for key, at in unrecognised.items()}))
+        )
     return edited
 
 

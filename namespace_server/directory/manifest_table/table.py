@@ -14,11 +14,11 @@ from lance_core.errors import LanceCoreError, StorageError, UnsupportedFeature
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.flip import Flip, prepare_flip
 from namespace_server.directory.manifest_table.flip_outcome import (
-    Committed,
-    Displaced,
+    FlipCommitted,
+    FlipLost,
     FlipOutcome,
-    Lost,
-    UnknownOutcome,
+    FlipSuperseded,
+    FlipUnknown,
 )
 from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.schema import read_batches
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 LISTING_INTERVAL: Final = 60.0
 """Seconds that a snapshot may be led on by probing alone, by a clock that counts suspension (G8)."""
-_RECORDS_TELL: Final = 60.0
+_RECORD_LIFETIME: Final = 60.0
 """Seconds for which the newest version certainly holds the records of a flip that was committed; records are kept for
 at least twice that time."""
 _HISTORY_PAGE: Final = 64
@@ -149,15 +149,15 @@ class ManifestTable:
         began = elapsed_clock()
         outcome = claim_slot(self._store, flip.path, flip.manifest)
         if isinstance(outcome, SlotUnknown):
-            return UnknownOutcome(outcome.reason)
+            return FlipUnknown(outcome.reason)
         if isinstance(outcome, SlotLost):
             # After a lost answer ours may have stood there, been built on, and been removed since (G9).
-            return self._trace(flip, began, won=False) if outcome.doubted else Lost(outcome.data)
+            return self._trace(flip, began, won=False) if outcome.answer_was_lost else FlipLost(outcome.data)
         asked_at = elapsed_clock()
         try:
             proved = self._newest.is_newest(flip.version, flip.disk.scheme)
         except StorageError as error:
-            return UnknownOutcome(f"{flip.path} is written, but cannot be proved to be the newest version: {error}")
+            return FlipUnknown(f"{flip.path} is written, but cannot be proved to be the newest version: {error}")
         return self._committed(flip, asked_at) if proved else self._trace(flip, began, won=True)
 
     def _trace(self, flip: Flip, began: float, *, won: bool) -> FlipOutcome:
@@ -165,13 +165,13 @@ class ManifestTable:
         try:
             newest = self._snapshots.refresh_by_listing()
         except LanceCoreError as error:
-            return UnknownOutcome(f"{flip.path} may be written, but the newest version cannot be read: {error}")
+            return FlipUnknown(f"{flip.path} may be written, but the newest version cannot be read: {error}")
         if (won and newest.version == flip.version) or flip.is_part_of(newest):
             return self._committed(flip, newest.listed_at)
         if newest.version < flip.version:
-            return UnknownOutcome(f"{flip.path} is written, but the newest version that is listed is {newest.version}")
-        if elapsed_clock() - began > _RECORDS_TELL:
-            return UnknownOutcome(f"{flip.path} was written long ago: records that would tell its outcome may be gone")
+            return FlipUnknown(f"{flip.path} is written, but the newest version that is listed is {newest.version}")
+        if elapsed_clock() - began > _RECORD_LIFETIME:
+            return FlipUnknown(f"{flip.path} was written long ago: records that would tell its outcome may be gone")
         if won:
             logger.error(
                 "catalog version %d was removed and written again below version %d, the newest: the changes are "
@@ -180,7 +180,7 @@ class ManifestTable:
                 newest.version,
             )
             self._withdraw(flip)
-        return Displaced(newest)
+        return FlipSuperseded(newest)
 
     def _withdraw(self, flip: Flip) -> None:
         """Remove the file of a version that is in no history, so that it is never read.
@@ -196,10 +196,10 @@ class ManifestTable:
         except StorageError as error:
             logger.error("%s is no version of the catalog and cannot be removed: %s", flip.path, error)
 
-    def _committed(self, flip: Flip, proved_at: float) -> Committed:
+    def _committed(self, flip: Flip, proved_at: float) -> FlipCommitted:
         snapshot = flip.snapshot(proved_at)
         self._snapshots.accept(snapshot)
-        return Committed(snapshot)
+        return FlipCommitted(snapshot)
 
     def discard(self, flip: Flip) -> None:
         """Remove the files of a flip that is known to be lost; a file that cannot be removed is left (G4)."""

@@ -17,7 +17,7 @@ from lance_core.commit.staged import STAGING_DIRECTORY
 
 MANIFEST_TABLE: Final = "__manifest"
 STAGING: Final = STAGING_DIRECTORY
-FOREIGN_FILES: Final = f"{STAGING}/foreign"
+QUARANTINE: Final = f"{STAGING}/foreign"
 REMOVALS: Final = f"{STAGING}/removing"
 HIGH_WATER_MARKS: Final = f"{STAGING}/high-water"
 NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"

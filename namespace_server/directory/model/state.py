@@ -140,7 +140,7 @@ class CatalogState(NamedTuple):
     open_records: Map[str, None] = Map()
     open_places: Map[Place, tuple[str, str | None]] = Map()
     """Versions that open records published: batch uuid and staged path. Of two records for a place the later counts."""
-    strays: Map[str, tuple[int, ...]] = Map()
+    unrecognised_rows: Map[str, tuple[int, ...]] = Map()
     """Unrecognised or shadowed rows: object id -> serials. They stay on disk until the id is put."""
     detached: frozenset[ObjectId] = frozenset()
     """Parents that have children and are no namespace: other writers do not check for one."""
@@ -156,8 +156,8 @@ class CatalogState(NamedTuple):
 
     def serials(self, object_id: str) -> tuple[int, ...]:
         """The serials of all rows on disk that have this object id: normally one or none."""
-        strays: tuple[int, ...] = self.strays.get(object_id, ())
-        found = tuple(serial for serial in strays if serial != NOT_STORED) if strays else strays
+        unrecognised: tuple[int, ...] = self.unrecognised_rows.get(object_id, ())
+        found = tuple(serial for serial in unrecognised if serial != NOT_STORED) if unrecognised else unrecognised
         holder = self.resolve(object_id)
         serial: int | None
         if holder is None:

@@ -64,16 +64,16 @@ class _Editor:
         self.open_records = state.open_records
         self.opened: dict[Place, tuple[str, str | None]] = {}
         self.closed: list[RecordEntry] = []
-        self.strays = state.strays
+        self.unrecognised_rows = state.unrecognised_rows
         self.touched: set[ObjectId] = set()
 
     def remove(self, object_ids: Iterable[str]) -> None:
-        """Remove rows, versions before their tables: the remaining version rows of a table become strays."""
+        """Remove rows, versions before their tables: the remaining version rows of a table become unrecognised ones."""
         versions: defaultdict[tuple[ObjectId, str | None], set[int]] = defaultdict(set)
         tables: list[StoredTable] = []
         for object_id in object_ids:
-            if self.strays and object_id in self.strays:
-                self.strays = self.strays.delete(object_id)
+            if self.unrecognised_rows and object_id in self.unrecognised_rows:
+                self.unrecognised_rows = self.unrecognised_rows.delete(object_id)
             holder = self.before.resolve(object_id)
             if isinstance(holder, VersionKey):
                 versions[holder[:2]].add(holder.version)
@@ -96,8 +96,8 @@ class _Editor:
         versions: defaultdict[tuple[ObjectId, str | None], list[tuple[VersionEntry, int]]] = defaultdict(list)
         records: list[RecordEntry] = []
         for object_id, entry in changes.puts.items():
-            if self.strays and object_id in self.strays:
-                self.strays = self.strays.delete(object_id)
+            if self.unrecognised_rows and object_id in self.unrecognised_rows:
+                self.unrecognised_rows = self.unrecognised_rows.delete(object_id)
             if isinstance(entry, VersionEntry):
                 self._vacate(parse_id(object_id))
                 versions[entry.table_id, entry.branch].append((entry, self._serial(object_id)))
@@ -148,15 +148,17 @@ class _Editor:
             self.used,
             self.open_records,
             self._open_places() if self.opened or self.closed else self.before.open_places,
-            self.strays,
+            self.unrecognised_rows,
             detached,
         )
 
     def _serial(self, object_id: str) -> int:
         return self.serials.get(object_id, NOT_STORED)
 
-    def _stray(self, object_id: str, serial: int) -> None:
-        self.strays = self.strays.set(object_id, (*self.strays.get(object_id, ()), serial))
+    def _keep_unrecognised(self, object_id: str, serial: int) -> None:
+        self.unrecognised_rows = self.unrecognised_rows.set(
+            object_id, (*self.unrecognised_rows.get(object_id, ()), serial)
+        )
 
     def _vacate(self, path: ObjectId) -> None:
         """Remove the object that had an id before: an object id names one row."""
@@ -213,7 +215,7 @@ class _Editor:
             for version in chain.numbers():
                 serial = chain.serial(version)
                 if serial is not None:
-                    self._stray(version_object_id(path, chain.branch, version), serial)
+                    self._keep_unrecognised(version_object_id(path, chain.branch, version), serial)
         self.tables = self.tables.delete(path)
         self.touched.add(path)
         if self.locations.get(table.location) == path:
@@ -226,7 +228,7 @@ class _Editor:
         if len(visible) < len(rows):
             for entry, serial in rows:
                 if entry.location != location:
-                    self._stray(entry.object_id, serial)
+                    self._keep_unrecognised(entry.object_id, serial)
         if table is None or not visible:
             return
         if len(visible) > 1:

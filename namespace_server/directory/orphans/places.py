@@ -14,9 +14,9 @@ from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.identifiers import is_managed_location
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.root_layout import (
-    FOREIGN_FILES,
     HIGH_WATER_MARKS,
     NEWEST_VERSION_NOTE,
+    QUARANTINE,
     REMOVALS,
     RESERVED,
     STAGING,
@@ -25,7 +25,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _STAGED: Final = re.compile(rf"{STAGING}/{UUID_PATTERN}\.{UUID_PATTERN}\.[0-9]+-[0-9]+", re.ASCII)
 _MOVED: Final = re.compile(
-    rf"(?:{FOREIGN_FILES}/{UUID_PATTERN}|{REMOVALS}/{UUID_PATTERN}/[^/]+)/(.+)/_versions/[^/]+", re.ASCII
+    rf"(?:{QUARANTINE}/{UUID_PATTERN}|{REMOVALS}/{UUID_PATTERN}/[^/]+)/(.+)/_versions/[^/]+", re.ASCII
 )
 _BOOKKEEPING: Final = re.compile(
     rf"{HIGH_WATER_MARKS}/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{UUID_PATTERN}/probe", re.ASCII

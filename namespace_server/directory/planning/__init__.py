@@ -6,6 +6,6 @@ planning_context    the port through which planning reads manifests
 objects             operations on namespaces and tables
 table_versions      operations on table versions: create, delete, assert
 transactions        the commit of a transaction onto the head
-foreign_versions    rows for versions that other writers committed
+unmanaged_versions    rows for versions that other writers committed
 chains              names, heads and conflicts of chains, for the modules above
 """

@@ -206,7 +206,7 @@ class PlanBuilder:
 
     def publish(self, planned: PlannedVersion) -> OperationResult:
         """Put a version row whose manifest this batch publishes, and answer it."""
-        self.context.learn(planned)
+        self.context.remember_manifest(planned)
         self.published.append(planned)
         self._overlay.add(Changes({planned.entry.object_id: planned.entry}), (planned.entry.table_id,))
         return version_result(planned.entry)

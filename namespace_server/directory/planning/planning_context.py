@@ -41,7 +41,7 @@ class PlanningContext(Protocol):
     attempt: str
     now_ms: int
 
-    def learn(self, planned: PlannedVersion) -> None:
+    def remember_manifest(self, planned: PlannedVersion) -> None:
         """Remember a manifest that is planned, for the operations and batches planned on top of it."""
 
     def manifest(self, entry: VersionEntry) -> ManifestFile:

@@ -148,7 +148,7 @@ def _is_removed_head(context: ReadContext, head: VersionEntry) -> bool:
 
 def _gone(context: ReadContext, head: VersionEntry, entries: list[VersionEntry]) -> list[VersionEntry]:
     """Those of promoted versions that a client's cleanup removed (M5)."""
-    return find_removed(context.catalog.store, head, entries, context.catalog.foreign_manifests.paths_aside)
+    return find_removed(context.catalog.store, head, entries, context.catalog.unmanaged_manifests.quarantined_paths)
 
 
 def _is_no_branch(context: ReadContext, table: TableEntry, branch: str) -> bool:

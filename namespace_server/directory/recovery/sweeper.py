@@ -31,8 +31,8 @@ from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
-from namespace_server.directory.recovery.foreign_manifests import ForeignManifests
 from namespace_server.directory.recovery.lost_version import LostVersionCheck
+from namespace_server.directory.recovery.unmanaged_manifests import UnmanagedManifests
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Sweeper:
         committer: Committer,
         promoter: Promoter,
         record_maintenance: RecordMaintenance,
-        foreign_manifests: ForeignManifests,
+        unmanaged_manifests: UnmanagedManifests,
         branch_refs: BranchRefs,
         branch_removal: BranchRemoval,
         retention: RecordRetention,
@@ -65,7 +65,7 @@ class Sweeper:
         self._committer = committer
         self._promoter = promoter
         self._record_maintenance = record_maintenance
-        self._foreign_manifests = foreign_manifests
+        self._foreign_manifests = unmanaged_manifests
         self._branch_refs = branch_refs
         self._branch_removal = branch_removal
         self._lost_version = LostVersionCheck(store, table)
@@ -124,7 +124,7 @@ class Sweeper:
             self._branch_refs.complete_forming,
             self._remove_branches,
             self._expire_records,
-            self._recommit_foreign,
+            self._recommit_quarantined,
             self._flush_record_maintenance,
             lambda _: self._lost_version.compare(self._table.current),  # after the flips of these steps
         )
@@ -198,7 +198,7 @@ class Sweeper:
         self._promoter.forget_closed(snapshot)
         self._record_maintenance.remove(find_expired(snapshot, self._retention, time.time_ns() // 1_000_000))
 
-    def _recommit_foreign(self, _snapshot: CatalogSnapshot) -> None:
+    def _recommit_quarantined(self, _snapshot: CatalogSnapshot) -> None:
         batches = self._foreign_manifests.recommits()
         for pending in self._committer.commit(batches) if batches else ():
             error = pending.verdict if isinstance(pending.verdict, LanceNamespaceError) else None

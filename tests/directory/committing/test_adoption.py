@@ -16,7 +16,7 @@ from lance_core.testing.faults import FaultStore
 from namespace_server.directory.committing.committer import CommitLimits
 from namespace_server.directory.model.errors import BatchConflict, CatalogBusy
 from tests.directory.tables import Ground, rows
-from tests.directory.usurping import TABLE
+from tests.directory.taken_names import TABLE
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def ahead(ground: Ground) -> Ground:
     ground.make_table(*TABLE)
     ground.catalog.sweep()
     ground.batch(ground.transaction(TABLE, rows(3, 4)))
-    ground.foreign_append(TABLE, rows(4, 5))
+    ground.unmanaged_append(TABLE, rows(4, 5))
     return ground
 
 
@@ -75,10 +75,10 @@ def test_a_file_that_replaced_another_one_of_its_number_is_adopted_itself(ground
     ground.catalog.sweep()
     ground.catalog.flush_record_maintenance()
     place = ground.root / ground.location(TABLE) / "_versions" / manifest_name(2)
-    ground.foreign_append(TABLE, rows(4, 5))
+    ground.unmanaged_append(TABLE, rows(4, 5))
     other = place.read_bytes()
     place.unlink()
-    ground.foreign_append(TABLE, rows(3, 4))
+    ground.unmanaged_append(TABLE, rows(3, 4))
     looks = 0
     store = FaultStore(LocalStore(ground.root, "none"))
 

@@ -22,7 +22,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.testing.faults import Crashed, Fault, FaultStore
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, rows
-from tests.directory.usurping import TABLE, append_above, usurp
+from tests.directory.taken_names import TABLE, append_above, usurp
 
 PERSON, KNOWS = TABLE, ["g", "knows"]
 KEY = "held"

@@ -17,7 +17,7 @@ from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing.promoter import is_row
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.tables import QUIET, Ground, rows
-from tests.directory.usurping import TABLE, append_above, usurp
+from tests.directory.taken_names import TABLE, append_above, usurp
 from tests.emulators import Emulator
 
 

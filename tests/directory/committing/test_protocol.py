@@ -142,7 +142,7 @@ class TestP3Lineage:
         self, broken: Ground, faults: FaultStore
     ) -> None:
         ours = broken.stage(T, rows(3, 4))
-        broken.foreign_append(T, rows(100, 101))  # a foreign file under version 2's name
+        broken.unmanaged_append(T, rows(100, 101))  # a foreign file under version 2's name
         stock = broken.open(T)
         assert stock.version == 2
         built_on_it = stage_by_uri(broken, T, rows(101, 102))

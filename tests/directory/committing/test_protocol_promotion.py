@@ -94,7 +94,7 @@ class TestM5GoneVersions:
 class TestM6UsurpedNames:
     def test_the_row_stands_and_the_foreign_commit_is_committed_again(self, broken: Ground, faults: FaultStore) -> None:
         request = broken.stage(T, rows(3, 4))
-        once(faults, is_promotion, lambda: broken.foreign_append(T, rows(100, 101)))
+        once(faults, is_promotion, lambda: broken.unmanaged_append(T, rows(100, 101)))
 
         broken.batch(request)
 
@@ -111,8 +111,8 @@ class TestM6UsurpedNames:
         request = broken.stage(T, rows(3, 4))
 
         def usurp() -> None:
-            broken.foreign_append(T, rows(100, 101))
-            broken.foreign_append(T, rows(101, 102))
+            broken.unmanaged_append(T, rows(100, 101))
+            broken.unmanaged_append(T, rows(101, 102))
 
         once(faults, is_promotion, usurp)
         broken.batch(request)

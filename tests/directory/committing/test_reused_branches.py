@@ -26,7 +26,7 @@ from namespace_server.directory.committing.removals import remove_if
 from tests.directory.committing.test_held import Run, held_everywhere
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, as_operation, rows
-from tests.directory.usurping import TABLE
+from tests.directory.taken_names import TABLE
 
 DEV = "dev"
 
@@ -195,7 +195,7 @@ def test_a_version_whose_files_are_missing_is_not_adopted(branch: Ground, caplog
 
 
 def test_a_foreign_version_whose_files_are_there_is_adopted(branch: Ground) -> None:
-    branch.foreign_append(TABLE, rows(3, 4))
+    branch.unmanaged_append(TABLE, rows(3, 4))
     lance.dataset(str(branch.root / branch.location(TABLE))).delete("id = 3")
     assert branch.read("list_table_versions", id=TABLE)["versions"][-1]["version"] == 3
 
@@ -233,7 +233,7 @@ def test_a_usurper_of_a_closed_version_is_set_aside_when_its_own_file_is_put_bac
     aside.parent.mkdir(parents=True)
     path.rename(aside)
     ours = parse_manifest_file(aside.read_bytes()).identity
-    branch.foreign_append(TABLE, rows(10, 11))
+    branch.unmanaged_append(TABLE, rows(10, 11))
 
     for _ in range(2):
         branch.again().catalog.sweep()
@@ -297,7 +297,7 @@ def test_a_name_that_is_taken_while_its_file_is_away(branch: Ground) -> None:
             branch.store.put(path, data)
         elif verb == "rename_if_absent" and key == path:
             go_on()
-            branch.foreign_append(TABLE, rows(10, 11))
+            branch.unmanaged_append(TABLE, rows(10, 11))
 
     go_on = store.before(take)
     with pytest.raises(PreconditionFailed):

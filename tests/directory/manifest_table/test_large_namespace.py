@@ -171,7 +171,7 @@ def test_of_rows_with_one_object_id_the_last_counts_whatever_their_types() -> No
         "$x": TableEntry,
     }
     assert snapshot.table(("c",)) == TableEntry(("c",), "2_c", {"p": "q"})
-    assert dict(state.strays) == {"a": (0,), "b": (1,), "c": (2,), "$transactions$5": (3,), "d": (8,)}
+    assert dict(state.unrecognised_rows) == {"a": (0,), "b": (1,), "c": (2,), "$transactions$5": (3,), "d": (8,)}
     assert {path for path, _ in state.tables.items()} == {("b",), ("c",), ("",), ("", "x")}
     assert (snapshot.child_tables(()), snapshot.child_namespaces(())) == (("", "b", "c"), ("a",))
     assert snapshot.child_tables(("",)) == ("x",)

@@ -15,7 +15,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Fault, FaultStore
-from namespace_server.directory.manifest_table.flip_outcome import Committed, Lost, UnknownOutcome
+from namespace_server.directory.manifest_table.flip_outcome import FlipCommitted, FlipLost, FlipUnknown
 from namespace_server.directory.manifest_table.schema import BATCHES_PROPERTY, CHANGES_PROPERTY
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes, NamespaceEntry, RecordEntry, TableEntry, changes_of
@@ -82,9 +82,9 @@ def test_one_of_two_flips_on_one_version_wins_and_the_other_leaves_nothing(tmp_p
     ]
     one.stage(flips[0])
     two.stage(flips[1])
-    assert isinstance(two.commit(flips[1]), Committed)
+    assert isinstance(two.commit(flips[1]), FlipCommitted)
     lost = one.commit(flips[0])
-    assert lost == Lost(flips[1].manifest)
+    assert lost == FlipLost(flips[1].manifest)
     assert one.refresh().child_namespaces(()) == ("a", "c")
     one.discard(flips[0])
     data = {path.name for path in (tmp_path / "__manifest" / "data").iterdir()}
@@ -109,13 +109,13 @@ def test_an_unknown_outcome_is_not_a_refusal() -> None:
     prepared = table.prepare(table.refresh(), SPACE, attempt=str(uuid.uuid4()))
     table.stage(prepared)
     store.fail(Fault.DELAYED, when=lambda write: is_manifest(write.path), times=100)
-    assert isinstance(table.commit(prepared), UnknownOutcome)
+    assert isinstance(table.commit(prepared), FlipUnknown)
     assert table.refresh().version == 0
     answers = store.deliver()
     assert answers[0] is None
     assert all(isinstance(answer, AlreadyExists) for answer in answers[1:])
     assert table.refresh().child_namespaces(()) == ("a",)
-    assert isinstance(table.commit(prepared), Committed)
+    assert isinstance(table.commit(prepared), FlipCommitted)
 
 
 def test_a_refused_write_is_an_error_and_no_flip() -> None:

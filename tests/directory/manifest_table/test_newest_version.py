@@ -17,7 +17,7 @@ from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Fault, FaultStore
-from namespace_server.directory.manifest_table.flip_outcome import Committed, Displaced, UnknownOutcome
+from namespace_server.directory.manifest_table.flip_outcome import FlipCommitted, FlipSuperseded, FlipUnknown
 from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import NamespaceEntry, RecordEntry, changes_of
@@ -85,12 +85,12 @@ def test_a_slot_that_was_made_free_is_no_commit(view, versions: int, left: str) 
     go_on = store.before(work)
     outcome = held.commit(prepared)
 
-    assert isinstance(outcome, Displaced)
+    assert isinstance(outcome, FlipSuperseded)
     assert outcome.newest.version == versions + 1
     assert inner.find(name(2)) is None or left == "one in two"
     again = recorded(held, "held")
     held.stage(again)
-    assert isinstance(held.commit(again), Committed)
+    assert isinstance(held.commit(again), FlipCommitted)
     assert set(ManifestTable(inner).refresh().child_namespaces(())) == {
         "first",
         "held",
@@ -117,7 +117,7 @@ def test_a_flip_that_is_already_built_on_is_a_commit(view) -> None:
     go_on = store.before(build_on)
     outcome = table.commit(prepared)
 
-    assert isinstance(outcome, Committed)
+    assert isinstance(outcome, FlipCommitted)
     assert outcome.snapshot.version == 2
     assert set(table.refresh().child_namespaces(())) == {"first", "mine", "theirs"}
 
@@ -142,7 +142,7 @@ def test_after_a_lost_answer_other_bytes_in_the_slot_do_not_prove_the_flip_lost(
     go_on = store.before(overtake)
     outcome = table.commit(prepared)
 
-    assert isinstance(outcome, Committed)
+    assert isinstance(outcome, FlipCommitted)
     assert all(inner.find(path) is not None for path, _ in prepared.files)
     assert set(table.current.child_namespaces(())) == {"first", "mine", "theirs"}
 
@@ -159,9 +159,9 @@ def test_a_flip_that_cannot_be_proved_is_unknown() -> None:
             raise StorageError("not now")
 
     go_on = store.before(refuse)
-    assert isinstance(table.commit(prepared), UnknownOutcome)
+    assert isinstance(table.commit(prepared), FlipUnknown)
     go_on()
-    assert isinstance(table.commit(prepared), Committed)
+    assert isinstance(table.commit(prepared), FlipCommitted)
 
 
 @KINDS
@@ -204,7 +204,7 @@ def test_a_flip_whose_records_may_have_expired_is_unknown(monkeypatch: pytest.Mo
             monkeypatch.setattr("namespace_server.directory.manifest_table.table.elapsed_clock", lambda: now + 61)
 
     go_on = store.before(a_while)
-    assert isinstance(table.commit(prepared), UnknownOutcome)
+    assert isinstance(table.commit(prepared), FlipUnknown)
     assert inner.find(name(2)) is not None
 
 
@@ -294,7 +294,7 @@ def test_the_proof_in_a_directory_needs_a_bounded_number_of_looks(tmp_path: Path
         prepared = recorded(table, f"n{number}")
         table.stage(prepared)
         with counting.measure() as cost:
-            assert isinstance(table.commit(prepared), Committed)
+            assert isinstance(table.commit(prepared), FlipCommitted)
         costs.append(cost.requests)
     assert listed == {HIGH_WATER_MARKS}
     assert max(costs[-STRIDE:]) == max(costs[STRIDE : 2 * STRIDE]) <= STRIDE + 3

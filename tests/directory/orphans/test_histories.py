@@ -51,7 +51,7 @@ class History:
         self.ground.write(T, self.new_rows(), "overwrite")
 
     def append_around_the_catalog(self) -> None:
-        self.ground.foreign_append(T, self.new_rows())
+        self.ground.unmanaged_append(T, self.new_rows())
 
     def delete(self) -> None:
         self.table.delete(f"id % 3 = {self.next % 3}")

@@ -140,7 +140,7 @@ def test_a_row_that_is_not_promoted_needs_its_files(two: Ground) -> None:
 
 
 def test_a_manifest_that_was_set_aside_needs_its_files(two: Ground) -> None:
-    two.foreign_append(T, rows(10, 11))
+    two.unmanaged_append(T, rows(10, 11))
     key = f"{two.location(T)}/_versions/{2**64 - 1 - 4}.manifest"
     aside = two.root / "_staging" / "foreign" / "00000000-0000-4000-8000-000000000001" / key
     aside.parent.mkdir(parents=True)
@@ -157,7 +157,7 @@ def test_a_manifest_that_was_set_aside_needs_its_files(two: Ground) -> None:
 @pytest.mark.parametrize("is_put_back", [True, False])
 def test_a_manifest_that_is_set_aside_or_put_back_meanwhile_needs_its_files(two: Ground, is_put_back: bool) -> None:
     """It moves at each request of the search in turn."""
-    two.foreign_append(T, rows(10, 11))
+    two.unmanaged_append(T, rows(10, 11))
     key = two.root / two.location(T) / "_versions" / f"{2**64 - 1 - 4}.manifest"
     aside = two.root / "_staging" / "foreign" / "00000000-0000-4000-8000-000000000001" / key.relative_to(two.root)
     aside.parent.mkdir(parents=True)
@@ -175,7 +175,7 @@ def test_a_manifest_that_is_set_aside_or_put_back_meanwhile_needs_its_files(two:
 
 
 def test_a_manifest_of_a_dataset_inside_a_table_needs_its_files(two: Ground) -> None:
-    two.foreign_append(T, rows(10, 11))
+    two.unmanaged_append(T, rows(10, 11))
     name = f"{2**64 - 1 - 4}.manifest"
     nested = uri(two, T) / "nested" / "_versions"
     nested.mkdir(parents=True)

@@ -94,7 +94,7 @@ def test_nothing_of_the_old_chain_comes_back(table: Ground) -> None:
     for late in (staged, transaction):
         with pytest.raises(LanceNamespaceError):
             table.batch(late)
-    table.foreign_append(T, rows(0, 1))
+    table.unmanaged_append(T, rows(0, 1))
     stale.insert(rows(70, 71))
     table.catalog.sweep()
 

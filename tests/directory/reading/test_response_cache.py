@@ -192,7 +192,7 @@ def test_a_foreign_commit_above_the_head_is_adopted_although_an_answer_is_kept(s
     for question in (NEWEST, HEAD):
         ask(settled, question)
         before = settled.head(T)
-        settled.foreign_append(T, rows(7, 8))  # no catalog version tells of it
+        settled.unmanaged_append(T, rows(7, 8))  # no catalog version tells of it
         answered = orjson.loads(ask(settled, question).json)
         found = answered["version"] if question is HEAD else answered["versions"][0]
         assert found["version"] == before + 1

@@ -19,7 +19,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.testing.faults import Crashed, Fault, FaultStore
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, rows
-from tests.directory.usurping import TABLE, append_above, delete_above, usurp
+from tests.directory.taken_names import TABLE, append_above, delete_above, usurp
 
 
 def _reports(ground: Ground) -> list[dict[str, object]]:
@@ -91,7 +91,7 @@ def test_nothing_is_adopted_above_a_name_that_is_usurped(ground: Ground, operati
     allow = store.before(refuse)
     ground.batch(ground.transaction(TABLE, rows(3, 5)))
     allow()
-    ground.foreign_append(TABLE, rows(10, 11))
+    ground.unmanaged_append(TABLE, rows(10, 11))
     delete_above(ground)
 
     ground.read(operation, id=TABLE)
@@ -111,7 +111,7 @@ def test_a_version_built_on_the_row_is_not_foreign(ground: Ground) -> None:
     ground.batch(transaction)
     [name] = _names(ground, 2)
     ours = (ground.root / name).read_bytes()
-    ground.foreign_append(TABLE, rows(11, 12))
+    ground.unmanaged_append(TABLE, rows(11, 12))
     (ground.root / name).unlink()
     [third] = _names(ground, 3)
     built = (ground.root / third).read_bytes()

@@ -61,7 +61,7 @@ def usurp(ground: Ground, table: list[str], value: int) -> None:
     store = FaultStore(LocalStore(ground.root, "none"))
     refuse(store, lambda verb, _path: verb == "publish")
     ground.again(store).batch(ground.transaction(table, rows(value, value + 1)))
-    ground.foreign_append(table, rows(value + 1, value + 2))
+    ground.unmanaged_append(table, rows(value + 1, value + 2))
 
 
 def test_a_file_set_aside_that_cannot_be_read_keeps_no_other_one_waiting(two: Ground) -> None:

@@ -109,7 +109,7 @@ class TestCreate:
         assert branches(ground)["of-theirs"]["parentBranch"] == "theirs"
 
     def test_a_version_committed_around_the_catalog_is_the_newest(self, ground: Ground) -> None:
-        ground.foreign_append(T, rows(9, 10))
+        ground.unmanaged_append(T, rows(9, 10))
         create(ground, "dev")
         assert (ground.head(T), ground.head(T, "dev")) == (3, 3)
 

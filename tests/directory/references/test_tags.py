@@ -232,7 +232,7 @@ class TestVersionsThatGo:
         assert tags(ground) == {}
 
     def test_a_version_committed_around_the_catalog_is_adopted_and_tagged(self, ground: Ground) -> None:
-        ground.foreign_append(T, rows(6, 7))
+        ground.unmanaged_append(T, rows(6, 7))
         tag(ground, "foreign", 4)
         assert ground.head(T) == 4
         assert ground.open(T).checkout_version("foreign").count_rows() == 7

@@ -47,7 +47,7 @@ class VersionColumns:
     e_tag_ends: NDArray[np.integer]
     """Where each e_tag ends in `e_tags`; it begins where the one before ends."""
     e_tags: bytes
-    odd: Mapping[int, VersionEntry] = field(default_factory=dict)
+    unpacked: Mapping[int, VersionEntry] = field(default_factory=dict)
     """Rows with values that columns cannot hold (client metadata, foreign spellings), as entries."""
 
     def select(self, rows: NDArray[np.int64]) -> VersionColumns:
@@ -64,7 +64,9 @@ class VersionColumns:
             self.flags[rows],
             ends,
             e_tags,
-            {at: self.odd[row] for at, row in enumerate(rows.tolist()) if row in self.odd} if self.odd else {},
+            {at: self.unpacked[row] for at, row in enumerate(rows.tolist()) if row in self.unpacked}
+            if self.unpacked
+            else {},
         )
 
     def _select_e_tags(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], bytes]:
@@ -106,16 +108,20 @@ def join_columns(parts: Sequence[VersionColumns]) -> VersionColumns:
             [part.e_tag_ends.astype(np.int64) + start for part, start in zip(parts, starts[:-1], strict=True)]
         ),
         b"".join(part.e_tags for part in parts),
-        {first + row: entry for part, first in zip(parts, firsts, strict=False) for row, entry in part.odd.items()},
+        {
+            first + row: entry
+            for part, first in zip(parts, firsts, strict=False)
+            for row, entry in part.unpacked.items()
+        },
     )
 
 
 def columns_of(entries: Sequence[VersionEntry], serials: Sequence[int]) -> VersionColumns:
     """Columns of these entries."""
-    odd = {row: entry for row, entry in enumerate(entries) if not _fits(entry)}
-    if odd:
+    unpacked = {row: entry for row, entry in enumerate(entries) if not _fits(entry)}
+    if unpacked:
         entries = [
-            VersionEntry((), None, entry.version, "", 0, "", "", 0) if row in odd else entry
+            VersionEntry((), None, entry.version, "", 0, "", "", 0) if row in unpacked else entry
             for row, entry in enumerate(entries)
         ]
     e_tags = [(entry.e_tag or "").encode() for entry in entries]
@@ -131,7 +137,7 @@ def columns_of(entries: Sequence[VersionEntry], serials: Sequence[int]) -> Versi
         np.array([_flags(entry) | flag for entry, (flag, _) in zip(entries, staged, strict=True)], np.uint8),
         np.cumsum([len(e_tag) for e_tag in e_tags], dtype=np.int64),
         b"".join(e_tags),
-        odd,
+        unpacked,
     )
 
 
@@ -168,15 +174,15 @@ class VersionBlock:
 
     def scheme(self, row: int) -> str:
         """How the manifest of one row is named."""
-        odd = self.columns.odd.get(row)
-        if odd is not None:
-            return odd.naming_scheme
+        unpacked = self.columns.unpacked.get(row)
+        if unpacked is not None:
+            return unpacked.naming_scheme
         return "V1" if self.flags[row] & NAMED_V1 else "V2"
 
     def entry(self, row: int, table_id: ObjectId, branch: str | None, location: str) -> VersionEntry:
         """The value of one row."""
-        if row in self.columns.odd:
-            return self.columns.odd[row]
+        if row in self.columns.unpacked:
+            return self.columns.unpacked[row]
         flags = self.flags[row]
         version = self.versions[row]
         e_tag = None

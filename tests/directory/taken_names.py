@@ -22,12 +22,12 @@ def usurp(ground: Ground, *, then: Meddle) -> None:
     store.fail(Fault.CRASH_AFTER, when=lambda write: write.path.startswith("__manifest/_versions/"))
     with pytest.raises(Crashed):
         ground.again(store).batch(transaction)
-    ground.foreign_append(TABLE, rows(10, 11))
+    ground.unmanaged_append(TABLE, rows(10, 11))
     then(ground)
 
 
 def append_above(ground: Ground) -> None:
-    ground.foreign_append(TABLE, rows(11, 12))
+    ground.unmanaged_append(TABLE, rows(11, 12))
 
 
 def delete_above(ground: Ground) -> None:

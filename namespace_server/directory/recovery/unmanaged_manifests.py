@@ -30,7 +30,7 @@ from namespace_server.directory.model.entries import RecordEntry, VersionEntry
 from namespace_server.directory.model.errors import CatalogDamaged
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.operations import Batch, CommitTransaction
-from namespace_server.directory.model.root_layout import FOREIGN_FILES
+from namespace_server.directory.model.root_layout import QUARANTINE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ _LISTING_INTERVAL = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class QuarantinedFile:
     """A file that was set aside. `path` is its former key; `uuid` names its record."""
 
     uuid: str
@@ -49,7 +49,7 @@ class SetAside:
     @property
     def kept_at(self) -> str:
         """Its key now."""
-        return f"{FOREIGN_FILES}/{self.uuid}/{self.path}"
+        return f"{QUARANTINE}/{self.uuid}/{self.path}"
 
     @property
     def base(self) -> str:
@@ -63,7 +63,7 @@ class SetAside:
         return 0 if named is None else named[0]
 
 
-class ForeignManifests:
+class UnmanagedManifests:
     """Repairs usurped names (it is the promoter's `NameRepair`), and keeps track of every file that was set aside."""
 
     def __init__(
@@ -79,7 +79,7 @@ class ForeignManifests:
         self._record_maintenance = record_maintenance
         self._pending = True
         self._looked_at = 0.0
-        self._sent: dict[str, SetAside] = {}
+        self._sent: dict[str, QuarantinedFile] = {}
         self._reported: set[str] = set()
         self._compared: set[str] = set()
 
@@ -119,9 +119,9 @@ class ForeignManifests:
             raise StorageError(f"{entry.canonical_path} changed while it was repaired")
         self._store.replace(entry.canonical_path, ours, if_match=meta.e_tag)
 
-    def paths_aside(self) -> frozenset[str]:
+    def quarantined_paths(self) -> frozenset[str]:
         """The former keys of the files that are set aside now."""
-        return frozenset(item.path for item in self._list_kept())
+        return frozenset(item.path for item in self._list_quarantined())
 
     def recommits(self) -> list[Batch]:
         """Batches that commit again, as head + 1 and with their own uuids, the transactions of files set aside.
@@ -135,7 +135,7 @@ class ForeignManifests:
         self._pending, self._looked_at = False, now
         self._sent.clear()  # files without a conclusion are met again here
         try:
-            kept = self._list_kept()
+            kept = self._list_quarantined()
             snapshot = self._table.refresh()  # after the files: a row's own file has its row by then
         except LanceCoreError:
             self._pending = True
@@ -160,7 +160,9 @@ class ForeignManifests:
             return
         self._write_report(item, None if error is None else str(error))
 
-    def _deal_with(self, item: SetAside, kept: Iterable[SetAside], snapshot: CatalogSnapshot) -> Batch | None:
+    def _deal_with(
+        self, item: QuarantinedFile, kept: Iterable[QuarantinedFile], snapshot: CatalogSnapshot
+    ) -> Batch | None:
         """Put a file back, report it, or return the batch that commits its transaction again."""
         if item.uuid in self._compared:
             return None
@@ -185,7 +187,7 @@ class ForeignManifests:
 
     def _put_back(
         self,
-        item: SetAside,
+        item: QuarantinedFile,
         file: ManifestFile | None,
         place: tuple[ObjectId, str | None] | None,
         data: bytes,
@@ -219,7 +221,11 @@ class ForeignManifests:
         return True
 
     def _find_obstacle(
-        self, item: SetAside, file: ManifestFile | None, kept: Iterable[SetAside], snapshot: CatalogSnapshot
+        self,
+        item: QuarantinedFile,
+        file: ManifestFile | None,
+        kept: Iterable[QuarantinedFile],
+        snapshot: CatalogSnapshot,
     ) -> str | None:
         """Why the transaction of a file cannot be committed again.
 
@@ -239,7 +245,7 @@ class ForeignManifests:
             return None
         return f"it was built on version {read}, which was foreign too"
 
-    def _write_report(self, item: SetAside, obstacle: str | None) -> None:
+    def _write_report(self, item: QuarantinedFile, obstacle: str | None) -> None:
         """The record that reports it (invariant 13: no foreign commit disappears without a trace)."""
         content: Mapping[str, str | None] = {
             "path": item.path,
@@ -253,13 +259,15 @@ class ForeignManifests:
             [RecordEntry(item.uuid, "foreign", timestamp_ms=now_ms, results=orjson.dumps(content))]
         )
 
-    def _list_kept(self) -> list[SetAside]:
+    def _list_quarantined(self) -> list[QuarantinedFile]:
         """All files that are set aside, chain by chain, upward."""
-        paths = (meta.path.removeprefix(f"{FOREIGN_FILES}/").partition("/") for meta in self._store.list(FOREIGN_FILES))
-        return sorted((SetAside(uid, path) for uid, _, path in paths), key=lambda item: (item.base, item.version))
+        paths = (meta.path.removeprefix(f"{QUARANTINE}/").partition("/") for meta in self._store.list(QUARANTINE))
+        return sorted(
+            (QuarantinedFile(uid, path) for uid, _, path in paths), key=lambda item: (item.base, item.version)
+        )
 
     def _keep(self, path: str, data: bytes) -> None:
-        item = SetAside(str(uuid.uuid4()), path)
+        item = QuarantinedFile(str(uuid.uuid4()), path)
         self._store.put_if_absent(item.kept_at, data)
         _log(item)
 
@@ -268,7 +276,7 @@ class ForeignManifests:
 
         Work that cannot be finished here is found among the files set aside (G22).
         """
-        item = SetAside(str(uuid.uuid4()), found.path)
+        item = QuarantinedFile(str(uuid.uuid4()), found.path)
         self._pending = True
         self._store.rename_if_absent(found.path, item.kept_at)
         data = self._store.get(item.kept_at)
@@ -282,7 +290,7 @@ class ForeignManifests:
         self._store.delete(item.kept_at)
 
 
-def _log(item: SetAside) -> None:
+def _log(item: QuarantinedFile) -> None:
     logger.error(
         "foreign commit at %s is set aside to %s: a committed version has that name, or its own base was set aside",
         item.path,
@@ -315,7 +323,7 @@ def _not_built_on(
 
 
 def _place_of(
-    item: SetAside, file: ManifestFile | None, snapshot: CatalogSnapshot
+    item: QuarantinedFile, file: ManifestFile | None, snapshot: CatalogSnapshot
 ) -> tuple[ObjectId, str | None] | None:
     """The chain that a file was put into; None if its table is not in the catalog."""
     branch = None if file is None else file.branch
