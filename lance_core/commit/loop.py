@@ -95,7 +95,7 @@ def commit_transaction(
     try:
         committed = retrying(attempt.run)
     except RetryError as error:
-        reason = f"another writer took the slot in each of {max_retries + 1} attempts"
+        reason = f"another writer committed first, {max_retries + 1} times"
         raise RetryableConflict(attempt.last_slot, reason) from error
     assert committed is not None
     return committed

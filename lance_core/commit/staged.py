@@ -107,7 +107,8 @@ class StagedCommit:
         if isinstance(outcome, SlotLost):
             self.state = StagedState.STAGED
             raise RetryableConflict(
-                self.version, f"the head moved since version {self.version} was staged on {self.version - 1}"
+                self.version,
+                f"a newer version was committed since version {self.version} was staged on {self.version - 1}",
             )
         if isinstance(outcome, SlotUnknown):
             self.state = StagedState.UNKNOWN

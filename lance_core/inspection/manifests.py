@@ -126,8 +126,8 @@ def _findings(file: ManifestFile) -> Iterator[str]:
         ("reader", manifest.reader_feature_flags, READABLE),
         ("writer", manifest.writer_feature_flags, WRITABLE),
     ):
-        if foreign := flags & ~known:
-            yield f"{word} flags that this engine does not {word[:4]}: {', '.join(flag_names(foreign))}"
+        if unknown := flags & ~known:
+            yield f"{word} flags that this engine does not {word[:4]}: {', '.join(flag_names(unknown))}"
     for name in ("fragment_tree", "clustering", "max_allocated_field_id", "max_clustering_id"):
         if manifest.HasField(name):
             yield f"{name} is set, which this engine does not write"

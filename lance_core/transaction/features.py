@@ -16,9 +16,9 @@ def check_continuable(manifest: AnyManifest, facts: FragmentFacts | None = None)
     `facts` are those about its fragments, if they are known.
     """
     check_writable(manifest, facts=facts)
-    foreign = manifest.reader_feature_flags & ~WRITABLE
-    if foreign:
-        bits = ", ".join(str(bit) for bit in range(64) if foreign >> bit & 1)
+    unknown = manifest.reader_feature_flags & ~WRITABLE
+    if unknown:
+        bits = ", ".join(str(bit) for bit in range(64) if unknown >> bit & 1)
         raise UnsupportedFeature(f"version {manifest.version} has reader feature bits {bits}, expected none")
 
 

@@ -4,7 +4,7 @@
     adoption          takes over a root that stock clients made
     reading           answers to reads, and the response cache
     catalog           composition root: one root with everything below wired together
-    recovery          the background sweep: foreign manifests, branch ref files, the lost-version check
+    recovery          the background sweep: unmanaged manifests, branch ref files, the lost-version check
     committing        commits batches: verify, group, flip with retries, promote
     planning          decides what a batch changes, without I/O
     manifest_table    `__manifest` as a Lance dataset: load, refresh, flip

@@ -162,7 +162,7 @@ class Catalog:
         return self.store.find(key) is None
 
     def reconciled_snapshot(self, chain: ChainKey) -> CatalogSnapshot:
-        """The newest snapshot, after adopting the foreign versions above the head of a chain (P5).
+        """The newest snapshot, after adopting the unmanaged versions above the head of a chain (P5).
 
         A writer opens the head that it is told and looks at storage for later versions. Where it cannot rebase over
         those it gives up and sends nothing that could adopt them: an append after an overwrite, for ever (invariant

@@ -59,7 +59,7 @@ class Ours:
         try:
             return commit_transaction(self.store, "", transaction).version
         except RetryableConflict as error:
-            if "took the slot" not in error.reason:  # an append has no other conflict here
+            if "committed first" not in error.reason:  # an append has no other conflict here
                 raise
             return None
 

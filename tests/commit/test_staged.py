@@ -92,7 +92,9 @@ def test_a_version_must_be_staged_again_if_the_head_moved(table: Table) -> None:
     operation = Append(table.stage(rows(20, 22)))
     staged = stage(table, operation)
     lance.write_dataset(rows(30, 31), table.uri, mode="append")
-    with pytest.raises(RetryableConflict, match="the head moved since version 3 was staged on 2") as caught:
+    with pytest.raises(
+        RetryableConflict, match="a newer version was committed since version 3 was staged on 2"
+    ) as caught:
         staged.publish()
     assert caught.value.version == 3
     staged.discard()

@@ -15,7 +15,7 @@ TABLE = ["g", "person"]
 Meddle = Callable[[Ground], None]
 
 
-def usurp(ground: Ground, *, then: Meddle) -> None:
+def take_name(ground: Ground, *, then: Meddle) -> None:
     """Version 2 is flipped by us, with ids 3 and 4; its name is taken by a stock writer, with id 10."""
     transaction = ground.transaction(TABLE, rows(3, 5))
     store = FaultStore(LocalStore(ground.root, "none"))

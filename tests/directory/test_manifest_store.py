@@ -217,7 +217,7 @@ def test_a_catalog_lives_on_rows(served: Callable[[], DirectoryNamespace], tmp_p
     assert other.ids(person) == [0, 1, 2, 3, 4, 5]
     other.unmanaged_append(person, rows(9, 10))
     other.write(person, rows(10, 11))
-    assert other.head(person) == 5, "a foreign commit is adopted"
+    assert other.head(person) == 5, "a unmanaged commit is adopted"
     other.call("drop_table", id=["g", "later"])
     other.catalog.sweep()
     check_quiet(root)

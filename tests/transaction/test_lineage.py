@@ -190,7 +190,7 @@ ON_TOP: dict[str, Callable[[lance.LanceDataset], object]] = {
 
 @pytest.mark.parametrize("usurper", ["append", "delete", "update"])
 @pytest.mark.parametrize("name", ON_TOP)
-def test_a_commit_on_a_foreign_version_is_refused(tmp_path: Path, usurper: str, name: str) -> None:
+def test_a_commit_on_an_unmanaged_version_is_refused(tmp_path: Path, usurper: str, name: str) -> None:
     """Our version 4 and a foreign version 4 grew from version 3; pylance builds version 5 on the foreign one."""
     ours = make_table(tmp_path / "a", (0, 10), (10, 20))
     ours.open().create_scalar_index("id", "BTREE")
@@ -211,7 +211,7 @@ def test_a_commit_on_a_foreign_version_is_refused(tmp_path: Path, usurper: str, 
     assert lineage_break(ours.head(), proposed) is not None
 
 
-def test_a_compaction_of_foreign_rows_is_refused(tmp_path: Path) -> None:
+def test_a_compaction_of_unmanaged_rows_is_refused(tmp_path: Path) -> None:
     ours = make_table(tmp_path / "a", (0, 10), (10, 20))
     theirs = ours.copy(tmp_path / "b")
     lance.write_dataset(rows(20, 30), ours.uri, mode="append")

@@ -224,7 +224,7 @@ class Committer:
     def _flip_with_retries(self, group: list[PendingBatch]) -> list[Plan]:
         """Plan, stage and flip until every batch has a verdict. A lost flip is retried on the newest snapshot.
 
-        Every round counts as a try: also one that finds a newer catalog version, a foreign version or a missing file
+        Every round counts as a try: also one that finds a newer catalog version, an unmanaged version or a missing file
         beside staging, and plans again at once. Only after a lost flip it waits before the next try.
         """
         undecided = group
@@ -386,5 +386,5 @@ def _log_failure(batches: int, error: Exception) -> None:
 
 
 def _identities(found: FoundAbove) -> dict[ChainKey, list[Identity]]:
-    """What was found, by content: a file that was set aside may have been followed by another one of its number."""
+    """What was found, by content: a quarantined file may have been followed by another one of its number."""
     return {chain: [file.identity for _, file, _ in versions] for chain, versions in found.items()}

@@ -47,8 +47,8 @@ class GroupAttempt:
 
     `final[i]`: verdict i rests on the committed snapshot alone, so it holds whether the flip is won or lost (P7).
     `names` are the names by which the planned batches are found: uuids, idempotency keys, request hashes (P1, A1).
-    `promoted_head`: a head below foreign versions was promoted by this attempt. What stands above it now is known only
-    after another look at storage, so the attempt decides nothing.
+    `promoted_head`: a head below unmanaged versions was promoted by this attempt. What stands above it now is
+    known only after another look at storage, so the attempt decides nothing.
     """
 
     snapshot: CatalogSnapshot

@@ -1,4 +1,4 @@
-"""Plan a group: each batch on the overlay of the batches before it, foreign versions adopted, heads promoted first."""
+"""Plan a group: each batch on the overlay of those before it, after adopting unmanaged versions above its heads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GroupPlanner:
         self._promoter = promoter
 
     def plan(self, group: Sequence[PendingBatch], snapshot: CatalogSnapshot, found: FoundAbove) -> GroupAttempt:
-        """Plan a group on a snapshot, and adopt the foreign versions that were `found` above its heads.
+        """Plan a group on a snapshot, and adopt the unmanaged versions that were `found` above its heads.
 
         Raises nothing for a batch that cannot be carried out: its error is its verdict.
         """
@@ -83,10 +83,10 @@ class GroupPlanner:
         )
 
     def _adopt(self, attempt: GroupAttempt, pending: PendingBatch, found: FoundAbove) -> list[ChainKey]:
-        """Put rows for the foreign versions above the heads that a batch names, rejected or not (P5).
+        """Put rows for the unmanaged versions above the heads that a batch names, rejected or not (P5).
 
         Not in a root that is not managed: version rows would stop its own writers. Not above a head that has not its
-        canonical name: such versions were built on the foreign file that has that name (M6). Such a head is promoted
+        canonical name: such versions were built on the unmanaged file that has that name (M6). Such a head is promoted
         first, and what stands above it afterwards is adopted by the next attempt.
 
         Returns the chains where that is not possible now: nothing tells whether the head is behind storage.

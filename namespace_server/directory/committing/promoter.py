@@ -56,13 +56,13 @@ class _Promotion(NamedTuple):
 
 
 class NameRepair(Protocol):
-    """Gives a usurped canonical name back to its row (M6)."""
+    """Gives a canonical name that another writer has taken back to its row (M6)."""
 
     def repair(self, entry: VersionEntry, ours: bytes, theirs: bytes | None) -> None:
-        """Put `ours` under the row's canonical name, which holds the foreign bytes `theirs`.
+        """Put `ours` under the row's canonical name, which holds another writer's bytes `theirs`.
 
-        `theirs` is None where nothing foreign has the name of a head: then what was built on a foreign file that had
-        it is set aside. Raises `LanceCoreError` when that cannot be done now.
+        `theirs` is None where no other writer has the name of a head: then what was built on an unmanaged file that
+        had it is moved to quarantine. Raises `LanceCoreError` when that cannot be done now.
         """
         ...
 
@@ -188,7 +188,7 @@ class Promoter:
     def _is_gone(self, entry: VersionEntry, data: bytes, found: Collection[int]) -> bool:
         """Whether a client's cleanup removed the version: its name is vacant below a higher one (M5).
 
-        A head is never gone: a file above its vacant name was built on a foreign file, and is set aside.
+        A head is never gone: a file above its vacant name was built on an unmanaged file, and is quarantined.
         """
         if not is_vacant_below_higher(entry.version, found):
             return False
@@ -292,7 +292,7 @@ class Promoter:
             return PromotionState.UNPROMOTED
         if is_row(entry, theirs):
             return PromotionState.PROMOTED
-        logger.error("%s holds foreign bytes, and ours are under no other name", entry.canonical_path)
+        logger.error("%s holds another writer's file; ours is missing", entry.canonical_path)
         return PromotionState.UNPROMOTED
 
     def finish_records(self, records: Iterable[RecordEntry], snapshot: CatalogSnapshot) -> list[RecordEntry]:

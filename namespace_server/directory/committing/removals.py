@@ -75,7 +75,7 @@ def finish_removals(store: ObjectStore) -> None:
 def _finish(store: ObjectStore, taken: _Taken) -> bool:
     """Remove what was taken, or put it back if it is another file; whether it was to be removed.
 
-    Where its name was taken meanwhile, it goes to the files that were set aside: the sweep puts the manifest of a row
+    Where its name was taken meanwhile, it is moved to quarantine: the sweep puts the manifest of a row
     back under its name, and commits that of another writer again (M6, G22).
     """
     try:
@@ -85,9 +85,11 @@ def _finish(store: ObjectStore, taken: _Taken) -> bool:
         try:
             store.rename_if_absent(taken.key, taken.path)
         except AlreadyExists:
-            aside = f"{QUARANTINE}/{uuid.uuid4()}/{taken.path}"
-            store.rename_if_absent(taken.key, aside)
-            logger.error("%s was taken from its name, which has another file now: set aside to %s", taken.path, aside)
+            quarantined = f"{QUARANTINE}/{uuid.uuid4()}/{taken.path}"
+            store.rename_if_absent(taken.key, quarantined)
+            logger.error(
+                "%s left its name, which has another file now: moved to quarantine, %s", taken.path, quarantined
+            )
     except NotFound:  # another process finished it
         return True
     return False

@@ -1,7 +1,7 @@
 """Which versions a client's cleanup removed: these are gone (rule M5).
 
 A row is gone if its canonical name is vacant below a higher one, or was vacated after the promotion of the row. A head
-is never gone, nor is a version whose file lies among those that were set aside (rule G22).
+is never gone, nor is a version whose file is in quarantine (rule G22).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def find_removed(
     """Of versions of the chain of `head` that are known to be promoted, and are not the head, those that are gone.
 
     Storage is read after the call: a version that was promoted between two looks is not taken for a removed one.
-    `quarantined_paths` gives the canonical names of the files that are set aside now. Raises `StorageError`.
+    `quarantined_paths` gives the canonical names of the files that are in quarantine now. Raises `StorageError`.
     """
     if len(promoted) == 1:
         try:
@@ -40,6 +40,6 @@ def find_removed(
             pass
         else:
             return []
-    aside = quarantined_paths()
+    quarantined = quarantined_paths()
     present = {found.version for found in list_versions(store, head.base)}
-    return [entry for entry in promoted if entry.version not in present and entry.canonical_path not in aside]
+    return [entry for entry in promoted if entry.version not in present and entry.canonical_path not in quarantined]

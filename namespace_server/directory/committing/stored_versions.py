@@ -58,7 +58,7 @@ def _read_upward(store: ObjectStore, base: str, version: int, scheme: NamingSche
         try:
             found.append((scheme.value, parse_manifest_file(data, expected_version=version), None))
         except CorruptFile as error:
-            logger.error("foreign file %s is not adopted: %s", key, error)
+            logger.error("unmanaged file %s is not adopted: %s", key, error)
             break
         version += 1
     return found

@@ -2,12 +2,12 @@
 
 table                  `ManifestTable`: snapshots in, flips out; compare-and-set on the next version
 flip_outcome           committed, lost, displaced or unknown
-snapshots              the newest snapshot, led on step by step, and earlier ones
+snapshots              the newest snapshot, brought up to date step by step, and earlier ones
 newest_version         proves which version is the newest
 flip                   builds the next version: new fragments, deletions, merged old fragments
 fragment_merge         which old fragments a flip merges
 fragments              where rows lie
-incremental_refresh    leads a snapshot to a later version, reading as little as possible
+incremental_refresh    brings a snapshot to a later version, reading as little as possible
 bulk_load              builds a snapshot from all rows
 column_parsing         rows by the hundred thousand, as typed columns
 row_codec              entries to rows and back

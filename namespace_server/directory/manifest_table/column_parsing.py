@@ -65,7 +65,7 @@ class ParsedVersions:
 
 
 def parse_versions(object_ids: pa.StringArray, metadata: pa.StringArray, serials: NDArray[np.int64]) -> ParsedVersions:
-    """Parse version rows. Rows whose metadata is unusual, foreign or broken come back as irregular."""
+    """Parse version rows. Rows whose metadata is unusual, of another writer or broken come back as irregular."""
     count = len(object_ids)
     text = _join_lines(metadata)
     values = _parse_json(text, count)

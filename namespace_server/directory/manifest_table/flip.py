@@ -143,7 +143,7 @@ def prepare_flip(
 
 
 class _FlipBuilder:
-    """The files of a flip in the making."""
+    """The files of a flip that is being built."""
 
     def __init__(self, root: str, disk: OnDisk, arrangement: Rearrangement, read_version: int) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""The snapshots of `__manifest`: the newest one, led on step by step, and earlier ones while their version is kept."""
+"""The snapshots of `__manifest`: the newest one, and earlier ones while their version is kept."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _LOCAL_STEPS_BEFORE_LISTING: Final = 64
 class Snapshots:
     """Reads versions of the dataset at key `path` of `store` as snapshots. Writes nothing. Thread-safe.
 
-    The newest snapshot is led on by probing for `listing_interval` seconds after it was proved to be the newest; then
-    that is proved again (F6, G8).
+    The newest snapshot is brought up to date by probing for `listing_interval` seconds after it was proved to be the
+    newest; then that is proved again (F6, G8).
     """
 
     def __init__(self, store: ObjectStore, path: str, newest: NewestVersion, listing_interval: float) -> None:
@@ -123,7 +123,7 @@ class Snapshots:
         except CatalogDamaged as error:
             if error.found != NO_FILE:
                 raise
-            raise ReferenceNotFound(f"catalog version {version} is no longer kept: {error.key} is gone") from error
+            raise ReferenceNotFound(f"catalog version {version} is no longer kept: {error.key} was removed") from error
         with self._lock:
             self._remember(snapshot)
         return snapshot

@@ -31,7 +31,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 logger = logging.getLogger(__name__)
 
 LISTING_INTERVAL: Final = 60.0
-"""Seconds that a snapshot may be led on by probing alone, by a clock that counts suspension (G8)."""
+"""Seconds that a snapshot may be brought up to date by probing alone, by a clock that counts suspension (G8)."""
 _RECORD_LIFETIME: Final = 60.0
 """Seconds for which the newest version certainly holds the records of a flip that was committed; records are kept for
 at least twice that time."""

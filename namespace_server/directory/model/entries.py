@@ -134,7 +134,7 @@ class RecordEntry:
     """The record of a batch: audit, idempotency (A1) and recovery (M7).
 
     `results` is compact JSON as orjson writes it, or empty. A `collected` record is a collector's claim (G1), a
-    `foreign` one reports a file that was set aside (M6). A `dropped` or `deregistered` record is a tombstone: its
+    `foreign` one reports a quarantined file (M6). A `dropped` or `deregistered` record is a tombstone: its
     participants are tables that were removed, and their locations are not used again (G15). A `removing` record names
     a deleted branch whose files are not all removed yet (B2).
 

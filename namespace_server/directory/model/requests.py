@@ -397,7 +397,7 @@ def keep_answer(operation: str, answer: Request, rules: RequestRules) -> KeepAns
 
 
 def _expected_location(request: Request, rules: RequestRules) -> str | None:
-    """Where the client believes the table to be: a key, of which no other table has the like (N1)."""
+    """The location at which the client expects the table, as a store key."""
     sent = text(request, "location")
     if sent is None:
         return None

@@ -2,7 +2,7 @@
 
 __manifest/                                       the dataset of the catalog
 _staging/<batch uuid>.<attempt uuid>.<number>     manifests that this server builds, before they are promoted (N5)
-_staging/foreign/<uuid>/<former key>              foreign files that were set aside (M6)
+_staging/foreign/<uuid>/<former key>              unmanaged files in quarantine (M6)
 _staging/removing/<uuid>/<e_tag>/<former key>     files that are being removed if they have this e_tag (`removals`)
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
 _staging/newest.json                              the newest catalog version that was seen (F7)

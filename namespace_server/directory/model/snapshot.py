@@ -34,7 +34,7 @@ class CatalogSnapshot:
 
     `version` is that of `__manifest`, 0 before there is one. `timestamp_ms` is the time of its commit. `managed` says
     that the catalog, not the directory, is the truth about table versions. `listed_at` is the time, by `elapsed_clock`,
-    at which this snapshot, or one that it was led on from, was last proved to be the newest (F6).
+    at which this snapshot, or an earlier one that it continues, was last proved to be the newest (F6).
 
     `apply` gives an overlay: the catalog as it would be after some changes, at the same version.
     """

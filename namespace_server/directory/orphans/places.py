@@ -90,7 +90,7 @@ def role_at_root(key: str) -> FileRole | None:
 
 
 def former_base(key: str) -> str | None:
-    """The root of the table or branch that a manifest was set aside or is removed from; None for all other files."""
+    """The root of the table or branch that a manifest was quarantined or is removed from; None for all other files."""
     moved = _MOVED.fullmatch(key)
     return None if moved is None else moved[1]
 

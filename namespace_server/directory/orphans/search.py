@@ -1,7 +1,7 @@
 """Finds the files of a catalog's tables that nothing names.
 
 The order of the looks makes the result safe against commits that run meanwhile (rule G5 of a collector: list files,
-then read manifests). A manifest moves from `_staging/` to its canonical name, and a foreign one from there to
+then read manifests). A manifest moves from `_staging/` to its canonical name, and an unmanaged one from there to
 `_staging/foreign/`, so `_staging/` is read before and after the directories of versions:
 
     rows        which tables there are, and which staged manifests are committed

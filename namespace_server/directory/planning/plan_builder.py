@@ -166,7 +166,7 @@ class PlanBuilder:
         return self._overlay.whole
 
     def view(self, table_id: ObjectId) -> CatalogSnapshot:
-        """A snapshot that is right about one table, after the operations so far; cheaper than `work`."""
+        """The snapshot with this batch's changes to one table so far; cheaper than `work`."""
         return self._overlay.of(table_id)
 
     def change(self, puts: Sequence[Entry] = (), removes: Sequence[str] = ()) -> None:

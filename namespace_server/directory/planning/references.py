@@ -167,7 +167,9 @@ def _forked(builder: PlanBuilder, operation: CreateBranch) -> VersionEntry:
     try:
         builder.context.manifest(entry)
     except NotFound as error:
-        raise TableVersionNotFoundError(f"version {entry.version} of {place} is gone: {error}") from error
+        raise TableVersionNotFoundError(
+            f"version {entry.version} of {place} was removed by a cleanup: {error}"
+        ) from error
     return entry
 
 

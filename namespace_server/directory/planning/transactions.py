@@ -56,7 +56,7 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
     if transaction.read_version > top:
         found = f"read version {transaction.read_version}, but the head is {top}"
         if operation.manifest_sha256 is not None and head is not None:
-            raise _conflict(builder, index, operation, f"retryable: {found}; redo the operation on the head")
+            raise _conflict(builder, index, operation, f"retryable: {found}; redo the operation on the latest version")
         raise InvalidInputError(f"transaction {transaction.uuid} on {chain_name(operation)}: {found}")
     concurrent: list[VersionEntry] = []
     for version in range(transaction.read_version + 1, top + 1):
@@ -94,7 +94,7 @@ def _require_read_version(
         raise _conflict(builder, index, operation, gone)
     replaced = None if read is None else replacement(read, operation.manifest_sha256)
     if replaced is not None:
-        raise _conflict(builder, index, operation, f"retryable: {replaced}; redo the operation on the head")
+        raise _conflict(builder, index, operation, f"retryable: {replaced}; redo the operation on the latest version")
 
 
 def begin_branch(builder: PlanBuilder, index: int, operation: CommitTransaction, table: TableEntry) -> OperationResult:
@@ -169,7 +169,11 @@ def _prepare(
     except NotFound as error:
         raise _conflict(builder, index, operation, f"{error} is no longer readable; redo the operation") from error
     except CommitConflict as error:
-        redo = "redo the operation on the head" if isinstance(error, RetryableConflict) else "it cannot be redone as is"
+        redo = (
+            "redo the operation on the latest version"
+            if isinstance(error, RetryableConflict)
+            else "it cannot be redone as is"
+        )
         hint = f"{'retryable' if isinstance(error, RetryableConflict) else 'incompatible'}: {error.reason}; {redo}"
         raise _conflict(builder, index, operation, hint) from error
     except (InvalidTransaction, UnsupportedFeature) as error:

@@ -250,7 +250,9 @@ def _details(context: ReadContext, entry: VersionEntry) -> Body:
     try:
         manifest = context.catalog.manifests.load(entry).manifest
     except NotFound as error:
-        raise TableVersionNotFoundError(f"table {join(entry.table_id)}: version {entry.version} is gone") from error
+        raise TableVersionNotFoundError(
+            f"table {join(entry.table_id)}: version {entry.version} was removed by a cleanup"
+        ) from error
     body: Body = {
         "version": entry.version,
         "schema": schema_json(arrow_schema(manifest.fields, manifest.schema_metadata)),

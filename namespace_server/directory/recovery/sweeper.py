@@ -65,7 +65,7 @@ class Sweeper:
         self._committer = committer
         self._promoter = promoter
         self._record_maintenance = record_maintenance
-        self._foreign_manifests = unmanaged_manifests
+        self._unmanaged_manifests = unmanaged_manifests
         self._branch_refs = branch_refs
         self._branch_removal = branch_removal
         self._lost_version = LostVersionCheck(store, table)
@@ -199,12 +199,12 @@ class Sweeper:
         self._record_maintenance.remove(find_expired(snapshot, self._retention, time.time_ns() // 1_000_000))
 
     def _recommit_quarantined(self, _snapshot: CatalogSnapshot) -> None:
-        batches = self._foreign_manifests.recommits()
+        batches = self._unmanaged_manifests.recommits()
         for pending in self._committer.commit(batches) if batches else ():
             error = pending.verdict if isinstance(pending.verdict, LanceNamespaceError) else None
-            outcome = "committed" if error is None else f"not committed, kept aside: {error}"
+            outcome = "committed" if error is None else f"not committed, kept in quarantine: {error}"
             logger.warning("%s: %s", pending.batch.message, outcome)
-            self._foreign_manifests.conclude(pending.batch.uuid, error)
+            self._unmanaged_manifests.conclude(pending.batch.uuid, error)
 
     def _flush_record_maintenance(self, snapshot: CatalogSnapshot) -> None:
         """Flip for record maintenance alone, if no batch carried it for an interval, or at a clean shutdown."""

@@ -1,7 +1,7 @@
-"""Foreign manifests under canonical names: set aside, committed again where that is possible, and reported (M6).
+"""Unmanaged manifests under canonical names: quarantined, committed again where that is possible, and reported (M6).
 
-A file set aside lies at `_staging/foreign/<uuid>/<its path>`. It is finished once there is a record of state `foreign`
-with that uuid. So the next sweep of any process finishes the work of a process that died (invariant 13).
+A quarantined file lies at `_staging/foreign/<uuid>/<its path>`. It is finished once a record of state `foreign` has
+that uuid. So the next sweep of any process finishes the work of a process that died (invariant 13).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 logger = logging.getLogger(__name__)
 
 _LISTING_INTERVAL = 60.0
-"""Seconds between two listings of the files set aside on a bucket, for those that other processes moved there."""
+"""Seconds between two listings of the quarantine on a bucket, for those that other processes moved there."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedFile:
-    """A file that was set aside. `path` is its former key; `uuid` names its record."""
+    """A file that was moved to quarantine. `path` is its former key; `uuid` names its record."""
 
     uuid: str
     path: str
@@ -64,7 +64,7 @@ class QuarantinedFile:
 
 
 class UnmanagedManifests:
-    """Repairs usurped names (it is the promoter's `NameRepair`), and keeps track of every file that was set aside."""
+    """Repairs names that other writers took (it is the promoter's `NameRepair`), and keeps track of the quarantine."""
 
     def __init__(
         self,
@@ -84,12 +84,12 @@ class UnmanagedManifests:
         self._compared: set[str] = set()
 
     def repair(self, entry: VersionEntry, ours: bytes, theirs: bytes | None) -> None:
-        """Give the row's manifest its canonical name; a foreign file there, and files built on it, are set aside.
+        """Give the row's manifest its canonical name; an unmanaged file there, and files built on it, are quarantined.
 
-        `theirs` is None where no foreign file has the name of a head: then only files are set aside that were built on
-        a foreign file which had it.
+        `theirs` is None where no unmanaged file has the name of a head: then only files are quarantined that were built
+        on an unmanaged file which had it.
 
-        Storage is read first, the newest catalog version after it. The usurped name is replaced last: while it is not
+        Storage is read first, the newest catalog version after it. The taken name is replaced last: while it is not
         the row's, the next process that finds it starts over.
 
         Raises:
@@ -106,7 +106,7 @@ class UnmanagedManifests:
         row = None if table_id is None else snapshot.version_entry(table_id, entry.branch, entry.version)
         head = None if table_id is None else snapshot.head(table_id, entry.branch)
         if head is None or row is None or row.identity != entry.identity:
-            raise NotFound(f"row of {entry.canonical_path}, which holds a foreign file")
+            raise NotFound(f"row of {entry.canonical_path}, which holds an unmanaged file")
         self._pending = True
         if head.version == entry.version:
             for found, data in reversed(_not_built_on(ours, theirs, above)):
@@ -120,11 +120,11 @@ class UnmanagedManifests:
         self._store.replace(entry.canonical_path, ours, if_match=meta.e_tag)
 
     def quarantined_paths(self) -> frozenset[str]:
-        """The former keys of the files that are set aside now."""
+        """The former keys of the files that are in quarantine now."""
         return frozenset(item.path for item in self._list_quarantined())
 
     def recommits(self) -> list[Batch]:
-        """Batches that commit again, as head + 1 and with their own uuids, the transactions of files set aside.
+        """Batches that commit again, as head + 1 and with their own uuids, the transactions of quarantined files.
 
         `conclude` takes the verdicts. A file that cannot be committed again is reported here; a row's own manifest
         is put back (G22). A file that fails is left for later and does not delay the others.
@@ -146,7 +146,7 @@ class UnmanagedManifests:
                 batch = self._deal_with(item, kept, snapshot)
             except LanceCoreError as error:
                 self._pending = True
-                logger.error("%s is left aside for now: %s", item.kept_at, error)
+                logger.error("%s is left in quarantine for now: %s", item.kept_at, error)
                 continue
             if batch is not None:
                 batches.append(batch)
@@ -183,7 +183,7 @@ class UnmanagedManifests:
         operation = CommitTransaction(place[0], place[1], file.transaction)
         uid = str(uuid.uuid4())
         self._sent[uid] = item
-        return Batch(uid, (operation,), request_hash=uid, message=f"recommit of a foreign commit at {item.path}")
+        return Batch(uid, (operation,), request_hash=uid, message=f"recommit of an unmanaged commit at {item.path}")
 
     def _put_back(
         self,
@@ -196,7 +196,7 @@ class UnmanagedManifests:
         """Give a file that is a row's manifest the row's name, whatever its own name says (G22).
 
         A process that is held while another one finishes the repair moves the repaired file, and may die before it
-        notices. A superseded version whose files are gone is left aside: a clean-up removed it.
+        notices. A superseded version whose files are missing is left in quarantine: a clean-up removed it.
         """
         entry = None if place is None or file is None else snapshot.version_entry(*place, file.version)
         head = None if place is None else snapshot.head(*place)
@@ -216,7 +216,7 @@ class UnmanagedManifests:
             if not has_row(entry, self._table.refresh()):  # its branch was deleted, and perhaps made again
                 remove_if(self._store, entry.canonical_path, e_tag)
                 return False
-            logger.error("%s was set aside although it is a committed version, and is put back", entry.canonical_path)
+            logger.error("%s was quarantined although it is a committed version, and is put back", entry.canonical_path)
         self._store.delete(item.kept_at)
         return True
 
@@ -229,7 +229,7 @@ class UnmanagedManifests:
     ) -> str | None:
         """Why the transaction of a file cannot be committed again.
 
-        A transaction that read a foreign version names fragments by ids that mean others in the row's chain. Only
+        A transaction that read an unmanaged version names fragments by ids that mean others in the row's chain. Only
         appends name none; their files fit if the columns are the same.
         """
         if file is None:
@@ -243,10 +243,10 @@ class UnmanagedManifests:
         head = None if place is None else snapshot.head(*place)
         if file.operation == "append" and head is not None and _same_columns(file, self._reader.read(head)):
             return None
-        return f"it was built on version {read}, which was foreign too"
+        return f"it was built on version {read}, which was unmanaged too"
 
     def _write_report(self, item: QuarantinedFile, obstacle: str | None) -> None:
-        """The record that reports it (invariant 13: no foreign commit disappears without a trace)."""
+        """The record that reports it (invariant 13: no unmanaged commit disappears without a trace)."""
         content: Mapping[str, str | None] = {
             "path": item.path,
             "kept_at": item.kept_at,
@@ -260,7 +260,7 @@ class UnmanagedManifests:
         )
 
     def _list_quarantined(self) -> list[QuarantinedFile]:
-        """All files that are set aside, chain by chain, upward."""
+        """All files in quarantine, chain by chain, upward."""
         paths = (meta.path.removeprefix(f"{QUARANTINE}/").partition("/") for meta in self._store.list(QUARANTINE))
         return sorted(
             (QuarantinedFile(uid, path) for uid, _, path in paths), key=lambda item: (item.base, item.version)
@@ -272,9 +272,9 @@ class UnmanagedManifests:
         _log(item)
 
     def _move(self, found: ManifestLocation, judged: bytes) -> None:
-        """Move a file aside; if its bytes are not those `judged`, another process repaired the name: move it back.
+        """Move a file to quarantine; move it back if its bytes are not those `judged`: the name was repaired.
 
-        Work that cannot be finished here is found among the files set aside (G22).
+        Work that cannot be finished here is found in quarantine (G22).
         """
         item = QuarantinedFile(str(uuid.uuid4()), found.path)
         self._pending = True
@@ -292,7 +292,7 @@ class UnmanagedManifests:
 
 def _log(item: QuarantinedFile) -> None:
     logger.error(
-        "foreign commit at %s is set aside to %s: a committed version has that name, or its own base was set aside",
+        "unmanaged commit at %s is moved to quarantine, %s: its name, or that of the file below it, is a row's",
         item.path,
         item.kept_at,
     )
@@ -301,25 +301,25 @@ def _log(item: QuarantinedFile) -> None:
 def _not_built_on(
     ours: bytes, theirs: bytes | None, above: Iterable[tuple[ManifestLocation, bytes]]
 ) -> list[tuple[ManifestLocation, bytes]]:
-    """Of canonical files above a usurped head, ascending, those that were not built on the head.
+    """Of canonical files above a head whose name was taken, ascending, those that were not built on the head.
 
-    A file that fits both the head and the usurper counts as built on the usurper, which its writer saw.
+    A file that fits both the head and the file that took its name counts as built on that file, which its writer saw.
     """
     below = parse_manifest_file(ours)
-    usurper = None if theirs is None else _parsed(theirs)
-    foreign: list[tuple[ManifestLocation, bytes]] = []
+    taker = None if theirs is None else _parsed(theirs)
+    unmanaged: list[tuple[ManifestLocation, bytes]] = []
     for found, data in above:
         file = _parsed(data)
         if (
-            foreign
+            unmanaged
             or file is None
             or not _continues(below, file, found.version)
-            or (usurper is not None and _continues(usurper, file, found.version))
+            or (taker is not None and _continues(taker, file, found.version))
         ):
-            foreign.append((found, data))
+            unmanaged.append((found, data))
         else:
-            below, usurper = file, None
-    return foreign
+            below, taker = file, None
+    return unmanaged
 
 
 def _place_of(

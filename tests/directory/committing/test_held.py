@@ -22,7 +22,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.testing.faults import Crashed, Fault, FaultStore
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, rows
-from tests.directory.taken_names import TABLE, append_above, usurp
+from tests.directory.taken_names import TABLE, append_above, take_name
 
 PERSON, KNOWS = TABLE, ["g", "knows"]
 KEY = "held"
@@ -184,7 +184,7 @@ def test_a_batch_held_anywhere_is_applied_once_or_not_at_all(tmp_path: Path, two
 def test_a_repair_held_anywhere_loses_nothing(tmp_path: Path, ground: Ground, die: bool) -> None:
     ground.make_table(*PERSON)
     ground.catalog.sweep()
-    usurp(ground, then=append_above)
+    take_name(ground, then=append_above)
 
     def act(ground: Ground) -> None:
         ground.catalog.sweep()
@@ -282,11 +282,9 @@ def test_a_head_is_never_gone(ground: Ground, dead: bool) -> None:
     """Its name was taken by a stock writer, another one built on that, and a clean-up removed what had the name."""
     ground.make_table(*PERSON)
     ground.catalog.sweep()
-    usurp(ground, then=append_above)
-    [usurper] = [
-        path for path in ground.root.rglob(f"*/_versions/{2**64 - 3}.manifest") if "__manifest" not in str(path)
-    ]
-    usurper.unlink()
+    take_name(ground, then=append_above)
+    [taker] = [path for path in ground.root.rglob(f"*/_versions/{2**64 - 3}.manifest") if "__manifest" not in str(path)]
+    taker.unlink()
     if dead:
         other = ground.again()
         other.catalog.sweep()

@@ -17,7 +17,7 @@ from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing.promoter import is_row
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.tables import QUIET, Ground, rows
-from tests.directory.taken_names import TABLE, append_above, usurp
+from tests.directory.taken_names import TABLE, append_above, take_name
 from tests.emulators import Emulator
 
 
@@ -106,7 +106,7 @@ def test_a_flip_in_a_slot_that_a_stock_clean_up_made_free_is_not_acknowledged(bu
 def test_a_repair_held_within_its_moves_loses_no_committed_manifest(bucket: Bucket, ground: Ground, die: bool) -> None:
     ground.make_table(*TABLE)
     ground.catalog.sweep()
-    usurp(ground, then=append_above)
+    take_name(ground, then=append_above)
     operation = ground.transaction(TABLE, rows(300, 301), 1)
     at = 0
     while True:

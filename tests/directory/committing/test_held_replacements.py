@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from lance_namespace.errors import TableTagNotFoundError
+from tests.directory.usurping import TABLE
 
 from lance_core.format.naming import manifest_name
 from lance_core.storage import renaming
 from tests.directory.committing.test_reused_branches import DEV, append, create, ids, make_again
 from tests.directory.invariants import check_progress
 from tests.directory.tables import Ground, rows
-from tests.directory.usurping import TABLE
 
 _EXCHANGE = 2
 

@@ -138,23 +138,23 @@ class TestP2AHeadIsComparedByIdentity:
 
 
 class TestP3Lineage:
-    def test_a_version_built_on_a_foreign_commit_under_our_number_is_refused(
+    def test_a_version_built_on_an_unmanaged_commit_under_our_number_is_refused(
         self, broken: Ground, faults: FaultStore
     ) -> None:
         ours = broken.stage(T, rows(3, 4))
-        broken.unmanaged_append(T, rows(100, 101))  # a foreign file under version 2's name
+        broken.unmanaged_append(T, rows(100, 101))  # an unmanaged file under version 2's name
         stock = broken.open(T)
         assert stock.version == 2
         built_on_it = stage_by_uri(broken, T, rows(101, 102))
         canonical = broken.root / broken.location(T) / "_versions" / f"{2**64 - 3}.manifest"
-        foreign = canonical.read_bytes()
+        unmanaged = canonical.read_bytes()
         canonical.unlink()
         broken.batch(ours)
 
         with pytest.raises(InvalidInputError, match=r"not built on version 2.*reopen"):
             broken.batch(built_on_it)
 
-        assert foreign
+        assert unmanaged
         assert broken.ids(T) == [0, 1, 2, 3]
 
 

@@ -91,8 +91,10 @@ class TestM5GoneVersions:
         assert fresh.canonical(T) == [2, 3, 4]
 
 
-class TestM6UsurpedNames:
-    def test_the_row_stands_and_the_foreign_commit_is_committed_again(self, broken: Ground, faults: FaultStore) -> None:
+class TestM6TakenNames:
+    def test_the_row_stands_and_the_unmanaged_commit_is_committed_again(
+        self, broken: Ground, faults: FaultStore
+    ) -> None:
         request = broken.stage(T, rows(3, 4))
         once(faults, is_promotion, lambda: broken.unmanaged_append(T, rows(100, 101)))
 
@@ -107,14 +109,14 @@ class TestM6UsurpedNames:
         reports = [record for record in broken.catalog.snapshot().records() if record.state == "foreign"]
         assert len(reports) == 1
 
-    def test_a_version_built_on_the_usurper_is_set_aside_as_well(self, broken: Ground, faults: FaultStore) -> None:
+    def test_a_version_built_on_the_taken_name_is_quarantined_as_well(self, broken: Ground, faults: FaultStore) -> None:
         request = broken.stage(T, rows(3, 4))
 
-        def usurp() -> None:
+        def take_name() -> None:
             broken.unmanaged_append(T, rows(100, 101))
             broken.unmanaged_append(T, rows(101, 102))
 
-        once(faults, is_promotion, usurp)
+        once(faults, is_promotion, take_name)
         broken.batch(request)
 
         assert broken.canonical(T) == [1, 2]

@@ -194,7 +194,7 @@ def test_a_version_whose_files_are_missing_is_not_adopted(branch: Ground, caplog
     assert ids(branch.root) == [0, 1, 2, 300]
 
 
-def test_a_foreign_version_whose_files_are_there_is_adopted(branch: Ground) -> None:
+def test_an_unmanaged_version_whose_files_are_there_is_adopted(branch: Ground) -> None:
     branch.unmanaged_append(TABLE, rows(3, 4))
     lance.dataset(str(branch.root / branch.location(TABLE))).delete("id = 3")
     assert branch.read("list_table_versions", id=TABLE)["versions"][-1]["version"] == 3
@@ -223,7 +223,7 @@ def test_a_manifest_that_was_set_aside_is_not_put_back_into_a_new_branch(branch:
     assert ids(branch.root) == [0, 1, 2]
 
 
-def test_a_usurper_of_a_closed_version_is_set_aside_when_its_own_file_is_put_back(branch: Ground) -> None:
+def test_a_file_under_the_name_of_a_closed_version_is_quarantined_when_its_own_file_is_put_back(branch: Ground) -> None:
     """A removal took the file from its name, another writer took the name: the row stands (M6)."""
     branch.write(TABLE, rows(3, 4))
     branch.catalog.sweep()
@@ -244,7 +244,7 @@ def test_a_usurper_of_a_closed_version_is_set_aside_when_its_own_file_is_put_bac
 
 @pytest.mark.slow
 @pytest.mark.parametrize("die", [False, True])
-def test_a_foreign_commit_is_not_lost_to_a_removal(tmp_path: Path, branch: Ground, die: bool) -> None:
+def test_an_unmanaged_commit_is_not_lost_to_a_removal(tmp_path: Path, branch: Ground, die: bool) -> None:
     """Stock pylance commits to the new branch by path, under the name that a held process is about to remove."""
     branch.batch(append(branch, 100, 101))
     branch.catalog.sweep()

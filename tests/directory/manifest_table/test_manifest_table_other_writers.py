@@ -118,7 +118,7 @@ def test_a_stock_namespace_and_we_take_turns_without_the_fence(tmp_path: Path) -
         assert_everywhere(tmp_path, [table, other], reference)
 
 
-def test_a_foreign_overwrite_is_survived(tmp_path: Path, busy: tuple[ManifestTable, ReferenceCatalog]) -> None:
+def test_an_unmanaged_overwrite_is_survived(tmp_path: Path, busy: tuple[ManifestTable, ReferenceCatalog]) -> None:
     table, reference = busy
     follower = ManifestTable(LocalStore(tmp_path))
     follower.refresh()
@@ -132,7 +132,7 @@ def test_a_foreign_overwrite_is_survived(tmp_path: Path, busy: tuple[ManifestTab
     assert_everywhere(tmp_path, [table, follower], reference)
 
 
-def test_foreign_row_changes_are_survived(tmp_path: Path, busy: tuple[ManifestTable, ReferenceCatalog]) -> None:
+def test_unmanaged_row_changes_are_survived(tmp_path: Path, busy: tuple[ManifestTable, ReferenceCatalog]) -> None:
     """merge_insert, delete and append, as old clients and curious people do them."""
     table, reference = busy
     follower = ManifestTable(LocalStore(tmp_path))
@@ -155,7 +155,7 @@ def test_foreign_row_changes_are_survived(tmp_path: Path, busy: tuple[ManifestTa
         assert_everywhere(tmp_path, [table, follower], reference)
 
 
-def test_a_foreign_compaction_is_survived(tmp_path: Path, busy: tuple[ManifestTable, ReferenceCatalog]) -> None:
+def test_an_unmanaged_compaction_is_survived(tmp_path: Path, busy: tuple[ManifestTable, ReferenceCatalog]) -> None:
     table, reference = busy
     follower = ManifestTable(LocalStore(tmp_path))
     follower.refresh()
@@ -181,7 +181,7 @@ def test_a_restore_brings_rows_back(tmp_path: Path, busy: tuple[ManifestTable, R
     assert_everywhere(tmp_path, [table], reference)
 
 
-def test_a_foreign_index_is_dropped_by_the_next_flip(
+def test_an_unmanaged_index_is_dropped_by_the_next_flip(
     tmp_path: Path, busy: tuple[ManifestTable, ReferenceCatalog]
 ) -> None:
     """Its bitmaps would name fragments that are gone."""
@@ -197,22 +197,22 @@ def test_rows_of_unknown_types_stay_on_disk(tmp_path: Path) -> None:
     table = ManifestTable(LocalStore(tmp_path))
     reference = ReferenceCatalog(5)
     flip(table, reference.step(4))
-    foreign = [Row("v", "view", None, '{"k":"v"}'), Row("a$b$c$9", "table_version", None, "no json")]
-    upsert(tmp_path, foreign)
+    unmanaged = [Row("v", "view", None, '{"k":"v"}'), Row("a$b$c$9", "table_version", None, "no json")]
+    upsert(tmp_path, unmanaged)
     follower = ManifestTable(LocalStore(tmp_path))
     follower.refresh()
     for _ in range(40):
         flip(table, reference.step(4))
     for each in (table, follower, ManifestTable(LocalStore(tmp_path))):
         assert_snapshot_is(each.refresh(), reference)
-    expected = [*foreign, *(encode_entry(entry) for entry in reference.rows.values())]
+    expected = [*unmanaged, *(encode_entry(entry) for entry in reference.rows.values())]
     assert sorted(rows_on_disk(tmp_path)) == sorted(expected)
     flip(follower, put([NamespaceEntry(("v",))]))
     found = [row for row in rows_on_disk(tmp_path) if row.object_id == "v"]
     assert found == [Row("v", "namespace", None, None)]  # one row per object id, whatever was there
 
 
-def test_foreign_duplicate_object_ids_are_read_and_repaired(tmp_path: Path) -> None:
+def test_unmanaged_duplicate_object_ids_are_read_and_repaired(tmp_path: Path) -> None:
     table = ManifestTable(LocalStore(tmp_path))
     owner = TableEntry(("t",), "1_t")
     reference = ReferenceCatalog(6)
@@ -251,7 +251,7 @@ def test_version_rows_of_old_releases_are_read(tmp_path: Path) -> None:
     assert ids == [*(f"a$t${number:020d}" for number in (1, 3, 4)), "a$t$5"]
 
 
-def test_versions_left_by_a_foreign_drop_do_not_answer_for_the_next_table(tmp_path: Path) -> None:
+def test_versions_left_by_an_unmanaged_drop_do_not_answer_for_the_next_table(tmp_path: Path) -> None:
     """N1, N3: an old client removes the table row alone; the object ids of its versions stay usable."""
     table, follower = (ManifestTable(LocalStore(tmp_path)) for _ in range(2))
     owner = TableEntry(("t",), "1_t")

@@ -80,9 +80,9 @@ def test_base_objects_of_another_writer_stay() -> None:
     """Which tuples have no place for."""
     batch = batch_of(many(2))
     names = pa.array([["a", "b"], None], ROW_SCHEMA.field("base_objects").type)
-    foreign = batch.set_column(4, ROW_SCHEMA.field("base_objects"), names)
-    assert few_rows(foreign) is foreign
-    joined = join_rows([many(1), foreign])
+    unmanaged = batch.set_column(4, ROW_SCHEMA.field("base_objects"), names)
+    assert few_rows(unmanaged) is unmanaged
+    joined = join_rows([many(1), unmanaged])
     assert batch_of(joined).column("base_objects").to_pylist() == [None, ["a", "b"], None]
     assert read_rows(encode_row_file(joined, "2.2"))["base_objects"].to_pylist() == [None, ["a", "b"], None]
 

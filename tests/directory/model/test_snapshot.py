@@ -107,8 +107,8 @@ def test_tables_under_a_parent_that_is_no_namespace_are_listed_too() -> None:
 
 def test_a_version_belongs_to_a_table_only_in_its_location() -> None:
     """N1: rows of the table that had this name before do not answer for the new one."""
-    foreign = VersionEntry(TABLE.id, None, 2, "0_a$t", 10, "", "", 0)
-    snapshot = CatalogSnapshot(state=apply_changes(CatalogSnapshot().state, put([TABLE, foreign]), {"a$t$2": 7}))
+    unmanaged = VersionEntry(TABLE.id, None, 2, "0_a$t", 10, "", "", 0)
+    snapshot = CatalogSnapshot(state=apply_changes(CatalogSnapshot().state, put([TABLE, unmanaged]), {"a$t$2": 7}))
     assert snapshot.head(TABLE.id) is None
     assert snapshot.state.serials("a$t$2") == (7,)
     replaced = apply_changes(snapshot.state, put([version(2)]), {"a$t$2": 9})
@@ -116,7 +116,7 @@ def test_a_version_belongs_to_a_table_only_in_its_location() -> None:
 
 
 def test_versions_that_a_removed_table_leaves_behind_keep_their_addresses() -> None:
-    """A foreign drop removes the table row only: the next flip that uses such an object id must find the old row."""
+    """A unmanaged drop removes the table row only: the next flip that uses such an object id must find the old row."""
     state = apply_changes(CatalogSnapshot().state, put([TABLE, version(1)]), {"a$t": 0, "a$t$1": 1})
     moved = apply_changes(state, put([TableEntry(TABLE.id, "2_a$t")]), {"a$t": 2})
     for after in (apply_changes(state, Changes({}, frozenset({"a$t"}))), moved):

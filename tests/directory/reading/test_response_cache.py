@@ -188,7 +188,7 @@ def test_the_first_question_after_a_drop_by_another_server_knows_of_it(settled: 
     assert answered != before
 
 
-def test_a_foreign_commit_above_the_head_is_adopted_although_an_answer_is_kept(settled: Ground) -> None:
+def test_an_unmanaged_commit_above_the_head_is_adopted_although_an_answer_is_kept(settled: Ground) -> None:
     for question in (NEWEST, HEAD):
         ask(settled, question)
         before = settled.head(T)

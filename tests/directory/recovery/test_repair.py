@@ -1,4 +1,4 @@
-"""Foreign commits under the names of committed versions (M6): the repair dies at each of its writes.
+"""Unmanaged commits under the names of committed versions (M6): the repair dies at each of its writes.
 
 A batch has flipped and is not promoted. Two stock writers, without the catalog, commit by URI: one takes the batch's
 number, the other builds on it. What the catalog committed stands (3), what they committed does not disappear (13),
@@ -19,7 +19,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.testing.faults import Crashed, Fault, FaultStore
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, rows
-from tests.directory.taken_names import TABLE, append_above, delete_above, usurp
+from tests.directory.taken_names import TABLE, append_above, delete_above, take_name
 
 
 def _reports(ground: Ground) -> list[dict[str, object]]:
@@ -31,7 +31,7 @@ def _reports(ground: Ground) -> list[dict[str, object]]:
 def test_a_crash_at_any_write_of_the_repair(tmp_path: Path, ground: Ground, fault: Fault) -> None:
     ground.make_table(*TABLE)
     ground.catalog.sweep()
-    usurp(ground, then=append_above)
+    take_name(ground, then=append_above)
     number = 0
     while True:
         root = tmp_path / f"{number}"
@@ -60,10 +60,10 @@ def _names(ground: Ground, *versions: int) -> set[str]:
     return {f"{ground.location(TABLE)}/_versions/{2**64 - 1 - version}.manifest" for version in versions}
 
 
-def test_a_version_built_on_the_usurper_is_not_applied_to_the_row(ground: Ground) -> None:
+def test_a_version_built_on_the_taken_name_is_not_applied_to_the_row(ground: Ground) -> None:
     """Its fragments have the numbers of ours: applying its deletion would remove what the catalog committed."""
     ground.make_table(*TABLE)
-    usurp(ground, then=delete_above)
+    take_name(ground, then=delete_above)
 
     again = ground.again()
     again.catalog.sweep()
@@ -77,7 +77,7 @@ def test_a_version_built_on_the_usurper_is_not_applied_to_the_row(ground: Ground
 
 
 @pytest.mark.parametrize("operation", ["describe_table_version", "list_table_versions"])
-def test_nothing_is_adopted_above_a_name_that_is_usurped(ground: Ground, operation: str) -> None:
+def test_nothing_is_adopted_above_a_name_that_is_taken(ground: Ground, operation: str) -> None:
     """The same, met by a read of the head, which adopts what is above it."""
     ground.make_table(*TABLE)
     ground.catalog.sweep()
@@ -104,7 +104,7 @@ def test_nothing_is_adopted_above_a_name_that_is_usurped(ground: Ground, operati
     check_progress(ground.root)
 
 
-def test_a_version_built_on_the_row_is_not_foreign(ground: Ground) -> None:
+def test_a_version_built_on_the_row_is_not_unmanaged(ground: Ground) -> None:
     """Ours was promoted and built upon; then a stock reader copied a stale file over its name (C7)."""
     ground.make_table(*TABLE)
     transaction = ground.transaction(TABLE, rows(3, 5))

@@ -56,7 +56,7 @@ def test_a_staged_name_that_cannot_be_removed_keeps_its_own_record_open_only(two
     check_quiet(two.root)
 
 
-def usurp(ground: Ground, table: list[str], value: int) -> None:
+def take_name(ground: Ground, table: list[str], value: int) -> None:
     """A batch's version that is not promoted, and a stock commit under its name."""
     store = FaultStore(LocalStore(ground.root, "none"))
     refuse(store, lambda verb, _path: verb == "publish")
@@ -65,8 +65,8 @@ def usurp(ground: Ground, table: list[str], value: int) -> None:
 
 
 def test_a_file_set_aside_that_cannot_be_read_keeps_no_other_one_waiting(two: Ground) -> None:
-    usurp(two, PERSON, 10)
-    usurp(two, KNOWS, 20)
+    take_name(two, PERSON, 10)
+    take_name(two, KNOWS, 20)
     sweeper, store = other(two)
     location = two.location(PERSON)
     heal = refuse(store, lambda verb, path: verb == "get" and path.startswith("_staging/foreign") and location in path)
@@ -86,7 +86,7 @@ def test_a_file_set_aside_that_cannot_be_read_keeps_no_other_one_waiting(two: Gr
 
 def test_a_branch_that_cannot_be_completed_keeps_no_other_step_from_being_done(two: Ground) -> None:
     lance.dataset(namespace_client=two.namespace, table_id=PERSON).create_branch("dev")
-    usurp(two, KNOWS, 20)
+    take_name(two, KNOWS, 20)
     sweeper, store = other(two)
     refuse(store, lambda _verb, path: "/_refs/branches" in path)
 

@@ -187,7 +187,7 @@ class TestOfABatch:
         assert describe(ground, name, at=pinned + 1)["status"] == "Succeeded"
 
     def test_records_that_are_no_batches(self, ground: Ground) -> None:
-        """A tombstone is none; a report of a commit that was set aside has failed."""
+        """A tombstone is none; a report of a quarantined commit has failed."""
         aside = RecordEntry(str(uuid.uuid4()), "foreign", message="set aside", timestamp_ms=5)
         ground.catalog.committer.flip(lambda _: changes_of([aside]))
         assert describe(ground, aside.batch_uuid)["status"] == "Failed"

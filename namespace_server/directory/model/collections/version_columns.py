@@ -48,7 +48,7 @@ class VersionColumns:
     """Where each e_tag ends in `e_tags`; it begins where the one before ends."""
     e_tags: bytes
     unpacked: Mapping[int, VersionEntry] = field(default_factory=dict)
-    """Rows with values that columns cannot hold (client metadata, foreign spellings), as entries."""
+    """Rows with values that columns cannot hold (client metadata, unmanaged spellings), as entries."""
 
     def select(self, rows: NDArray[np.int64]) -> VersionColumns:
         """These rows, in this order."""
