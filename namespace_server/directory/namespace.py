@@ -11,7 +11,7 @@ import lance_namespace as models
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.commit.handlers import ManifestStore
-from lance_core.errors import CorruptFile, StorageError, system_reason
+from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError, system_reason
 from namespace_server.answer import Answer
 from namespace_server.data.asked import ChangeRecord
 from namespace_server.directory.adoption import Adoption, adopt_root
@@ -233,10 +233,7 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
             return make_once(context, operation, request)
         except StorageError as error:
             logger.exception("%s: storage cannot be used", operation)
-            reason = system_reason(error) or type(error).__name__
-            raise ServiceUnavailableError(
-                f"{operation}: storage cannot be used: {reason}; the outcome is unknown, look before repeating it"
-            ) from error
+            raise _unavailable(operation, error) from error
         except CorruptFile as error:
             raise InternalError(f"{operation}: a file is damaged: {error}") from error
 
@@ -432,6 +429,16 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
         if isinstance(answer, LanceNamespaceError):
             raise answer
         return answer
+
+
+def _unavailable(operation: str, error: StorageError) -> ServiceUnavailableError:
+    """The answer to a change that met an error of storage: whether nothing was done, and why, but no path of it."""
+    reason = system_reason(error) or type(error).__name__
+    if isinstance(error, OutcomeUnknown):
+        return ServiceUnavailableError(
+            f"{operation}: storage cannot be used: {reason}; the outcome is unknown, look before repeating it"
+        )
+    return ServiceUnavailableError(f"{operation}: nothing was done: storage cannot be used: {reason}")
 
 
 def _asks_for_head(operation: str, request: Request) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lance_namespace.errors import InvalidInputError, LanceNamespaceError, ServiceUnavailableError
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError
 
 from lance_core.commit.durability import added_files
 from lance_core.errors import InvalidTransaction, NotFound, StorageError
@@ -17,6 +17,7 @@ from lance_core.storage.keys import is_key
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.reachable import StatedFiles
 from namespace_server.directory.committing.allowed_locations import AllowedLocations, new_bases
+from namespace_server.directory.model.errors import unreadable
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import CommitTransaction, Operation
 from namespace_server.directory.planning.plan_builder import AddedFiles, Finding, StagedManifest
@@ -75,7 +76,7 @@ class AddedFileChecks:
                 f"table {join(operation.id)}: the file {error}, which its transaction adds, is not there; stage again"
             )
         except StorageError as error:
-            return ServiceUnavailableError(f"table {join(operation.id)}: storage cannot be read: {error}")
+            return unreadable(operation.id, error)
         return None
 
     def look_later(self, operation: Operation, finding: AddedFiles | StagedManifest) -> Finding:

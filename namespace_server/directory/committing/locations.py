@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
+from lance_namespace.errors import InvalidInputError
 
 from lance_core.errors import StorageError
 from lance_core.format.naming import branch_base
@@ -12,7 +12,7 @@ from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.committing.stored_versions import first_version, stored_branches, stored_versions
 from namespace_server.directory.model.entries import DEREGISTERED, TableEntry, VersionEntry
-from namespace_server.directory.model.errors import shown
+from namespace_server.directory.model.errors import shown, unreadable
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import Operation, RegisterTable
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -35,7 +35,7 @@ class LocationChecks:
         try:
             found = first_version(self._store, vacant.location)
         except StorageError as error:
-            return ServiceUnavailableError(f"table {join(operation.id)}: storage cannot be read: {error}")
+            return unreadable(operation.id, error)
         if found is None:
             return replace(vacant, seen=True)
         return InvalidInputError(

@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
-from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
+from lance_namespace.errors import InternalError, LanceNamespaceError
 
 from lance_core.errors import CorruptFile, StorageError
 from lance_core.format.manifest import ManifestFile
@@ -25,7 +25,7 @@ from namespace_server.directory.committing.staged_manifests import StagedManifes
 from namespace_server.directory.committing.stored_versions import FoundVersion, versions_above
 from namespace_server.directory.committing.table_references import ReferenceChecks
 from namespace_server.directory.model.entries import VersionEntry
-from namespace_server.directory.model.errors import table_not_found
+from namespace_server.directory.model.errors import table_not_found, unreadable
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
 from namespace_server.directory.model.operations import (
     Batch,
@@ -151,7 +151,7 @@ class Verifier:
         except LanceNamespaceError as error:
             return error, ()
         except StorageError as error:  # it is this operation's, and must not fail the batches beside it
-            return ServiceUnavailableError(f"table {join(task.operation.id)}: storage cannot be read: {error}"), ()
+            return unreadable(task.operation.id, error), ()
         except CorruptFile as error:
             return InternalError(f"table {join(task.operation.id)}: a file of it is damaged: {error}"), ()
 
@@ -169,7 +169,7 @@ class Verifier:
         try:
             now = self._references.references(operation, finding.location)
         except StorageError as error:
-            return ServiceUnavailableError(f"table {join(operation.id)}: storage cannot be read: {error}")
+            return unreadable(operation.id, error)
         except CorruptFile as error:
             return InternalError(f"table {join(operation.id)}: a file of it is damaged: {error}")
         return replace(now, readers=finding.readers, checked=finding.checked)

@@ -18,6 +18,7 @@ Some kinds carry more than a message:
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from reprlib import Repr
 from typing import Any
@@ -34,8 +35,10 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from lance_core.errors import CorruptFile, LanceCoreError, UnsupportedFeature, system_reason
+from lance_core.errors import CorruptFile, LanceCoreError, StorageError, UnsupportedFeature, system_reason
 from namespace_server.directory.model.object_ids import ObjectId, join
+
+logger = logging.getLogger(__name__)
 
 _SHOWN = 80
 _DIGITS = 40
@@ -171,3 +174,13 @@ def nothing_done(batch_uuid: str, error: Exception) -> LanceNamespaceError:
         why = f" ({type(error).__name__})" if reason is None else f": {reason}"
         return ServiceUnavailableError(f"{outcome}the catalog's storage cannot be used{why}")
     return InternalError(f"{outcome}it cannot be planned ({type(error).__name__})")
+
+
+def unreadable(table_id: ObjectId, error: StorageError) -> ServiceUnavailableError:
+    """The verdict (17) on an operation whose files cannot be read before its batch is planned: nothing was done.
+
+    The text of the store's error goes to the log, as in `nothing_done`.
+    """
+    logger.warning("table %s: storage cannot be read: %s", join(table_id), error)
+    reason = system_reason(error) or type(error).__name__
+    return ServiceUnavailableError(f"table {join(table_id)}: nothing was done: storage cannot be read: {reason}")

@@ -1,10 +1,16 @@
-"""What a change of references is made with: the catalog, its limits, and who makes it, with which message."""
+"""What a change of references is made with: the catalog, its limits, and who makes it, with which message.
+
+A change that raises `StorageError` has done nothing; where it may have done something it raises `OutcomeUnknown`.
+"""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from lance_core.errors import OutcomeUnknown, StorageError
 from namespace_server.answer import Answer
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model.errors import CommitOutcomeUnknown
@@ -73,3 +79,14 @@ class Recorded:
     def answer(self) -> Answer:
         """The name of its batch, which is all that most changes answer, and the catalog version that holds it."""
         return Answer({"transaction_id": self.plan.transaction_id}, self.plan.version_to_tell(self.snapshot))
+
+
+@contextmanager
+def begun() -> Iterator[None]:
+    """The steps of a change after its first write: there every `StorageError` leaves the outcome unknown."""
+    try:
+        yield
+    except OutcomeUnknown:
+        raise
+    except StorageError as error:
+        raise OutcomeUnknown(f"the change has begun: {error}") from error

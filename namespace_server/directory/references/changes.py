@@ -11,7 +11,7 @@ from lance_namespace.errors import LanceNamespaceError, TableTagAlreadyExistsErr
 from namespace_server.answer import Answer
 from namespace_server.directory.model.requests import Request
 from namespace_server.directory.references.branches import delete_branch
-from namespace_server.directory.references.change_context import ChangeContext, Recorded
+from namespace_server.directory.references.change_context import ChangeContext, Recorded, begun
 from namespace_server.directory.references.tags import create_tag, delete_tag, finish_deletion, update_tag
 from namespace_server.directory.references.transaction_notes import alter_transaction, describe_altered
 
@@ -33,7 +33,7 @@ def make_once(context: ChangeContext, operation: str, request: Request) -> Answe
 
     The flip decides the same again, but these changes look at files before it. So what a request under the same key
     did that was under way at the first look is met as an error: its record is looked for then. Raises the namespace
-    errors of the operation.
+    errors of the operation, `StorageError` if nothing was done, `OutcomeUnknown`.
     """
     if context.idempotency_key is None:
         return CHANGES[operation](context, request)
@@ -44,7 +44,9 @@ def make_once(context: ChangeContext, operation: str, request: Request) -> Answe
     except LanceNamespaceError as error:
         # The file of a tag is written before the flip: the request that wrote it may not have come to that yet.
         for left in reversed(range(_LOOKS if isinstance(error, TableTagAlreadyExistsError) else 1)):
-            if (before := context.committed_before()) is not None:
+            with begun():
+                before = context.committed_before()
+            if before is not None:
                 return _answer_again(before, context, operation, request)
             if left:
                 time.sleep(_PAUSE)
@@ -52,6 +54,7 @@ def make_once(context: ChangeContext, operation: str, request: Request) -> Answe
 
 
 def _answer_again(before: Recorded, context: ChangeContext, operation: str, request: Request) -> Answer:
-    if operation == "delete_table_tag":
-        finish_deletion(context, request, before)
-    return describe_altered(before, context, request) if operation == "alter_transaction" else before.answer
+    with begun():
+        if operation == "delete_table_tag":
+            finish_deletion(context, request, before)
+        return describe_altered(before, context, request) if operation == "alter_transaction" else before.answer

@@ -37,7 +37,7 @@ from namespace_server.directory.model.requests import Request
 from namespace_server.directory.planning.planner import require_managed
 from namespace_server.directory.reading import table_versions
 from namespace_server.directory.reading.read_context import ReadContext
-from namespace_server.directory.references.change_context import ChangeContext, Recorded
+from namespace_server.directory.references.change_context import ChangeContext, Recorded, begun
 
 logger = logging.getLogger(__name__)
 
@@ -118,10 +118,11 @@ def delete_tag(context: ChangeContext, request: Request) -> Answer:
     except NotFound as error:
         raise _no_tag(table, name) from error
     recorded = context.commit(DeleteTag(table_id, name, table.location, hashlib.sha256(data).hexdigest()))
-    if recorded.again:
-        finish_deletion(context, request, recorded)
-    else:
-        _remove(context, table, name, data)
+    with begun():
+        if recorded.again:
+            finish_deletion(context, request, recorded)
+        else:
+            _remove(context, table, name, data)
     return recorded.answer
 
 
@@ -206,7 +207,8 @@ def _confirm(
         entry.table_id, entry.branch, entry.version, name, target.table.location, entry.sha256, change
     )
     try:
-        recorded = context.commit(operation)
+        with begun():
+            recorded = context.commit(operation)
     except CommitOutcomeUnknown:  # it may be confirmed
         raise
     except LanceNamespaceError:
@@ -233,7 +235,7 @@ def _withdraw(context: ChangeContext, name: str, path: str, data: bytes, before:
     except StorageError as error:
         logger.exception("tag %s at %s could not be withdrawn", name, path)
         raise ServiceUnavailableError(
-            f"tag {name}: its version is not in the catalog any more, and the tag could not be withdrawn; delete it"
+            f"tag {name}: it could not be confirmed, and could not be withdrawn; delete it"
         ) from error
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from lance_namespace.errors import ConcurrentModificationError
+from lance_namespace.errors import ConcurrentModificationError, ServiceUnavailableError
 
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import NotFound, OutcomeUnknown, PreconditionFailed
@@ -29,7 +29,7 @@ from namespace_server.directory.reading.transactions import (
     find_transaction,
     notes_path,
 )
-from namespace_server.directory.references.change_context import ChangeContext, Recorded
+from namespace_server.directory.references.change_context import ChangeContext, Recorded, begun
 
 _ATTEMPTS: Final = 10
 
@@ -38,7 +38,7 @@ def alter_transaction(context: ChangeContext, request: Request) -> Answer:
     """AlterTransactionResponse: the transaction after all actions; if one fails, none is done.
 
     Raises TransactionNotFoundError (10), TableNotFoundError (4), InvalidInputError (13),
-    ConcurrentModificationError (14).
+    ConcurrentModificationError (14), `StorageError` if nothing was done, `OutcomeUnknown`.
     """
     changes = note_changes(request, context.limits)
     snapshot = context.catalog.snapshot()
@@ -47,10 +47,22 @@ def alter_transaction(context: ChangeContext, request: Request) -> Answer:
     found = find_transaction(view, request)
     if isinstance(found, FoundBatch):
         alteration = AlterBatch(found.record.batch_uuid, tuple(changes), context.limits)
-        return describe_altered(context.commit(alteration), context, request)
-    # The file first: a record of what was not done could not be told from one of what was.
-    _alter_file(context, found, changes)
-    return describe_altered(context.commit(KeepAnswer("alter_transaction")), context, request)
+        recorded = context.commit(alteration)
+    else:
+        # The file first: a record of what was not done could not be told from one of what was.
+        _alter_file(context, found, changes)
+        recorded = _record(context)
+    with begun():
+        return describe_altered(recorded, context, request)
+
+
+def _record(context: ChangeContext) -> Recorded:
+    """Record that notes were written. Raises `OutcomeUnknown` where that fails: the notes stand."""
+    try:
+        with begun():
+            return context.commit(KeepAnswer("alter_transaction"))
+    except ServiceUnavailableError as error:
+        raise OutcomeUnknown(f"the properties are noted, and that is not recorded: {error}") from error
 
 
 def describe_altered(recorded: Recorded, context: ChangeContext, request: Request) -> Answer:
