@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext, check_head
-from namespace_server.rest.port import Catalog
+from namespace_server.rest.port import CatalogPort
 from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.rest.routers import ROUTES, documentation
 from namespace_server.rest.routing import Router
@@ -64,7 +64,7 @@ class Application:
 
 
 def create_app(
-    namespace: Catalog,
+    namespace: CatalogPort,
     authenticator: Authenticator,
     *,
     limits: RequestLimits | None = None,

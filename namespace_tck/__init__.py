@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from namespace_tck.checks import ALL
 from namespace_tck.registry import Check, Promise
-from namespace_tck.runner import Outcome, Result, run_check, run_checks
+from namespace_tck.runner import CheckOutcome, Result, run_check, run_checks
 from namespace_tck.session import Session, SessionError
 
-__all__ = ["ALL", "Check", "Outcome", "Promise", "Result", "Session", "SessionError", "run_check", "run_checks"]
+__all__ = ["ALL", "Check", "CheckOutcome", "Promise", "Result", "Session", "SessionError", "run_check", "run_checks"]

@@ -13,7 +13,7 @@ import httpx
 import orjson
 import pyarrow as pa
 
-from namespace_tck.exchanges import Answer, CheckFailed, CheckSkipped, Exchange
+from namespace_tck.exchanges import CheckFailed, CheckSkipped, RecordedExchange, ServerAnswer
 from namespace_tck.operations import BY_NAME, Body, Operation
 from namespace_tck.rows import STREAM, stream
 
@@ -34,7 +34,7 @@ class Client:
         self.headers = dict(headers)
         self.absent: AbstractSet[str] = frozenset()
         self.made: dict[tuple[str, ...], str] = {}
-        self.last: Exchange | None = None
+        self.last: RecordedExchange | None = None
         self._lock = threading.Lock()
         self._timeout = timeout
         self._open = ExitStack()
@@ -54,7 +54,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         delimiter: str | None = None,
         **query: Any,
-    ) -> Answer:
+    ) -> ServerAnswer:
         """Call an operation on the object `of` (the path of its names; empty: the root).
 
         `body` is a JSON value, a `pyarrow.Table` that is sent as a stream, or bytes that are sent as they are. Without
@@ -72,14 +72,16 @@ class Client:
         parameters = {**found.query, **_query(query)} if query or found.query else {}
         if delimiter is not None:
             parameters["delimiter"] = delimiter
-        answer = Answer(
+        answer = ServerAnswer(
             found, self._send(found, path.replace("{index_name}", quote(index, safe="")), body, parameters, headers)
         )
         if answer.is_success and of is not None:
             self._note(operation, tuple(of))
         return answer
 
-    def raw(self, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] | None = None) -> Exchange:
+    def raw(
+        self, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> RecordedExchange:
         """Send a request that belongs to no operation. Raises `CheckFailed` if the server does not answer."""
         sent = {"content-type": "application/json", **(headers or {})}
         return self._exchange(method, self.url + path, content, sent, {})
@@ -91,26 +93,26 @@ class Client:
         body: Any,
         query: Mapping[str, Any],
         headers: Mapping[str, str] | None,
-    ) -> Exchange:
+    ) -> RecordedExchange:
         content, kind = _content(operation, body)
         sent = {**({"content-type": kind} if kind else {}), **(headers or {})}
         return self._exchange(operation.method, self.url + path, content, sent, query)
 
     def _exchange(
         self, method: str, url: str, content: bytes, headers: Mapping[str, str], query: Mapping[str, Any]
-    ) -> Exchange:
+    ) -> RecordedExchange:
         try:
             response = self._http.request(
                 method, url, params=query or None, content=content or None, headers=dict(headers)
             )
         except httpx.TransportError as error:
-            asked = Exchange(method, url, content, headers.get("content-type") != STREAM, 0, "", b"")
+            asked = RecordedExchange(method, url, content, headers.get("content-type") != STREAM, 0, "", b"")
             raise CheckFailed(f"the server did not answer: {type(error).__name__} {error}", asked) from error
         except KeyboardInterrupt:
             # The connection may be between two of its states. The requests that clean up get connections of their own.
             self._http = self._new_http()
             raise
-        exchange = Exchange(
+        exchange = RecordedExchange(
             method,
             str(response.request.url),
             content,

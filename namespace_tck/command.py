@@ -11,7 +11,7 @@ from namespace_tck.checks import ALL
 from namespace_tck.junit import write_junit
 from namespace_tck.registry import select
 from namespace_tck.report import exit_status, render_failure, render_list, render_summary
-from namespace_tck.runner import Outcome, Result, run_checks
+from namespace_tck.runner import CheckOutcome, Result, run_checks
 from namespace_tck.session import Session
 
 Print = Callable[[str], None]
@@ -48,7 +48,7 @@ def run(url: str, headers: Sequence[str], patterns: Sequence[str], junit: Path |
             absent += session.absent
             for result in run_checks(session, checks):
                 results.append(result)
-                if result.outcome is Outcome.FAILED:
+                if result.outcome is CheckOutcome.FAILED:
                     out(render_failure(result))
     except KeyboardInterrupt:
         is_interrupted = True

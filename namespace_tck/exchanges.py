@@ -12,7 +12,7 @@ from lance_namespace_urllib3_client import models
 from lance_namespace_urllib3_client.models.error_response import ErrorResponse
 from pydantic import BaseModel, ValidationError
 
-from namespace_tck.operations import STATUS_OF_CODE, Operation, Success
+from namespace_tck.operations import STATUS_OF_CODE, Operation, SuccessBody
 
 SHOWN = 1500
 """Characters of a body that a report shows."""
@@ -21,7 +21,7 @@ _VENDED = re.compile(r'("storage_options":\s*)\{[^}]*\}')
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class RecordedExchange:
     """A request and the answer to it. Headers are left out: they may hold credentials."""
 
     method: str
@@ -52,7 +52,7 @@ def _shown(body: bytes) -> str:
 class CheckFailed(Exception):
     """An answer was not what the specification promises. `exchange` is the answer in question."""
 
-    def __init__(self, message: str, exchange: Exchange | None = None) -> None:
+    def __init__(self, message: str, exchange: RecordedExchange | None = None) -> None:
         super().__init__(message)
         self.exchange = exchange
 
@@ -62,11 +62,11 @@ class CheckSkipped(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServerAnswer:
     """The answer to one request."""
 
     operation: Operation
-    exchange: Exchange
+    exchange: RecordedExchange
 
     @property
     def status(self) -> int:
@@ -149,15 +149,15 @@ class Answer:
 
     def _decoded(self) -> Any:
         success = self.operation.success
-        if success in (Success.NOTHING, Success.ARROW):
+        if success in (SuccessBody.NOTHING, SuccessBody.ARROW):
             return self.content
         found = _parsed(self.content)
-        if success == Success.INTEGER:
+        if success == SuccessBody.INTEGER:
             if type(found) is not int:
                 raise self.fail("expected a JSON integer")
-        elif success == Success.STRING:
+        elif success == SuccessBody.STRING:
             return self._text(found)
-        elif success == Success.STRING_MAP:
+        elif success == SuccessBody.STRING_MAP:
             if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
                 raise self.fail("expected a JSON object from strings to strings")
         else:

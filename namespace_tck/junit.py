@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from namespace_tck.runner import Outcome, Result
+from namespace_tck.runner import CheckOutcome, Result
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold."""
@@ -22,8 +22,8 @@ def write_junit(path: Path, results: Sequence[Result], url: str) -> None:
         name="lance-namespace-tck",
         hostname=_clean(url),
         tests=str(len(results)),
-        failures=str(counts[Outcome.FAILED]),
-        skipped=str(counts[Outcome.SKIPPED]),
+        failures=str(counts[CheckOutcome.FAILED]),
+        skipped=str(counts[CheckOutcome.SKIPPED]),
         errors="0",
         time=f"{sum(result.seconds for result in results):.3f}",
     )
@@ -35,9 +35,9 @@ def write_junit(path: Path, results: Sequence[Result], url: str) -> None:
             name=result.check.name,
             time=f"{result.seconds:.3f}",
         )
-        if result.outcome is Outcome.SKIPPED:
+        if result.outcome is CheckOutcome.SKIPPED:
             ET.SubElement(case, "skipped", message=_clean(result.reason))
-        elif result.outcome is Outcome.FAILED:
+        elif result.outcome is CheckOutcome.FAILED:
             failure = ET.SubElement(case, "failure", message=_clean(result.reason))
             failure.text = _clean(f"{result.check.statement}\n{result.check.source}\n{result.exchange}")
     ET.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)

@@ -28,7 +28,7 @@ class Body(StrEnum):
     NONE = "none"
 
 
-class Success(StrEnum):
+class SuccessBody(StrEnum):
     """What a success answers, where that is not a model."""
 
     NOTHING = "nothing"
@@ -42,8 +42,8 @@ class Success(StrEnum):
 class Operation:
     """One published operation.
 
-    `success` is the name of the model of a success, or one of `Success`. `request` and `query` are the smallest valid
-    request.
+    `success` is the name of the model of a success, or one of `SuccessBody`. `request` and `query` are the smallest
+    valid request.
     """
 
     name: str
@@ -86,7 +86,7 @@ def _bodyless(name: str, verb: str, success: str) -> Operation:
 OPERATIONS: tuple[Operation, ...] = (
     _namespace("create_namespace", "create", "CreateNamespaceResponse"),
     _namespace("describe_namespace", "describe", "DescribeNamespaceResponse"),
-    _namespace("namespace_exists", "exists", Success.NOTHING),
+    _namespace("namespace_exists", "exists", SuccessBody.NOTHING),
     _namespace("list_namespaces", "list", "ListNamespacesResponse", method="GET", body=Body.NONE),
     _namespace("drop_namespace", "drop", "DropNamespaceResponse"),
     _namespace("list_tables", "table/list", "ListTablesResponse", method="GET", body=Body.NONE),
@@ -95,7 +95,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _new_table("create_table", "create", "CreateTableResponse", body=Body.ARROW),
     _new_table("register_table", "register", "RegisterTableResponse", request={"location": "missing"}),
     _table("describe_table", "describe", "DescribeTableResponse"),
-    _table("table_exists", "exists", Success.NOTHING),
+    _table("table_exists", "exists", SuccessBody.NOTHING),
     _table("rename_table", "rename", "RenameTableResponse", request={"new_table_name": "renamed"}),
     _table("deregister_table", "deregister", "DeregisterTableResponse"),
     _bodyless("drop_table", "drop", "DropTableResponse"),
@@ -110,10 +110,10 @@ OPERATIONS: tuple[Operation, ...] = (
     _table("update_table", "update", "UpdateTableResponse", request={"updates": [["name", "'new'"]]}),
     _table("delete_from_table", "delete", "DeleteFromTableResponse", request={"predicate": "id = 1"}),
     _table("restore_table", "restore", "RestoreTableResponse", request={"version": 1}),
-    _table("count_table_rows", "count_rows", Success.INTEGER),
-    _table("query_table", "query", Success.ARROW, request=_QUERY),
-    _table("explain_table_query_plan", "explain_plan", Success.STRING, request={"query": _QUERY}),
-    _table("analyze_table_query_plan", "analyze_plan", Success.STRING, request=_QUERY),
+    _table("count_table_rows", "count_rows", SuccessBody.INTEGER),
+    _table("query_table", "query", SuccessBody.ARROW, request=_QUERY),
+    _table("explain_table_query_plan", "explain_plan", SuccessBody.STRING, request={"query": _QUERY}),
+    _table("analyze_table_query_plan", "analyze_plan", SuccessBody.STRING, request=_QUERY),
     _table("get_table_stats", "stats", "GetTableStatsResponse"),
     _bodyless("list_table_versions", "version/list", "ListTableVersionsResponse"),
     _table("describe_table_version", "version/describe", "DescribeTableVersionResponse", request={"version": 1}),
@@ -158,7 +158,7 @@ OPERATIONS: tuple[Operation, ...] = (
         request={"column": "name"},
         status=202,
     ),
-    _table("update_table_schema_metadata", "schema_metadata/update", Success.STRING_MAP, request={"key": "value"}),
+    _table("update_table_schema_metadata", "schema_metadata/update", SuccessBody.STRING_MAP, request={"key": "value"}),
     _table(
         "update_field_metadata",
         "update_field_metadata",

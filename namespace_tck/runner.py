@@ -13,7 +13,7 @@ from namespace_tck.session import Session
 from namespace_tck.trial import Trial
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     """How a check ended."""
 
     PASSED = "passed"
@@ -26,7 +26,7 @@ class Result:
     """A check that was run: why it failed or was skipped, the exchange that shows it, and its time in seconds."""
 
     check: Check
-    outcome: Outcome
+    outcome: CheckOutcome
     reason: str = ""
     exchange: str = ""
     seconds: float = 0.0
@@ -45,7 +45,7 @@ def run_check(session: Session, check: Check) -> Result:
     """
     began = time.perf_counter()
     trial = Trial(session)
-    outcome, reason, exchange = Outcome.PASSED, "", ""
+    outcome, reason, exchange = CheckOutcome.PASSED, "", ""
     try:
         try:
             check.run(trial)
@@ -54,11 +54,11 @@ def run_check(session: Session, check: Check) -> Result:
             raise
         trial.close()
     except CheckSkipped as skipped:
-        outcome, reason = Outcome.SKIPPED, str(skipped)
+        outcome, reason = CheckOutcome.SKIPPED, str(skipped)
     except CheckFailed as failed:
-        outcome, reason = Outcome.FAILED, str(failed)
+        outcome, reason = CheckOutcome.FAILED, str(failed)
         exchange = failed.exchange.render() if failed.exchange is not None else ""
     except Exception as error:  # noqa: BLE001 - whatever a check meets, the others must run
-        outcome, reason = Outcome.FAILED, f"{type(error).__name__}: {error}"[:600]
+        outcome, reason = CheckOutcome.FAILED, f"{type(error).__name__}: {error}"[:600]
         exchange = session.client.last.render() if session.client.last is not None else ""
     return Result(check, outcome, reason, exchange, time.perf_counter() - began)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from namespace_tck.client import Client
-from namespace_tck.exchanges import Answer, CheckFailed, CheckSkipped
+from namespace_tck.exchanges import CheckFailed, CheckSkipped, ServerAnswer
 from namespace_tck.operations import OPERATIONS, Body, Operation, Target
 from namespace_tck.rows import rows
 from namespace_tck.storage import StockClient
@@ -30,7 +30,7 @@ class Session:
     def __init__(self, url: str, headers: Mapping[str, str] | None = None, *, timeout: float = TIMEOUT) -> None:
         self.client = Client(url, headers or {}, timeout)
         self.root = [f"tck_{secrets.token_hex(6)}"]
-        self.absent: dict[str, Answer] = {}
+        self.absent: dict[str, ServerAnswer] = {}
         self.has_catalog = False
         self.has_namespace_properties = False
         self.has_table_properties = False
@@ -183,7 +183,7 @@ def _smallest(operation: Operation) -> Any:
     return rows([1]) if operation.body is Body.ARROW else None
 
 
-def _is_absent(answer: Answer) -> bool:
+def _is_absent(answer: ServerAnswer) -> bool:
     """Whether the answer says that there is no such operation, in any of the ways that servers say it."""
     if answer.is_success:
         return False

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from namespace_tck.client import Client
-from namespace_tck.exchanges import Answer, CheckFailed, CheckSkipped, Exchange
+from namespace_tck.exchanges import CheckFailed, CheckSkipped, RecordedExchange, ServerAnswer
 from namespace_tck.rows import decode, rows
 from namespace_tck.session import Session
 from namespace_tck.storage import StockClient
@@ -49,7 +49,7 @@ class Trial:
         """The path of an object below the namespace of the check."""
         return [*self.space, *names]
 
-    def call(self, operation: str, of: Sequence[str] | None = None, body: Any = None, **query: Any) -> Answer:
+    def call(self, operation: str, of: Sequence[str] | None = None, body: Any = None, **query: Any) -> ServerAnswer:
         """Call an operation: see `Client.call`."""
         return self.client.call(operation, of, body, **query)
 
@@ -130,7 +130,7 @@ class Trial:
         with ThreadPoolExecutor(len(jobs)) as pool:
             return list(pool.map(begin, jobs))
 
-    def one_of(self, answers: Sequence[Answer], *codes: int) -> Answer:
+    def one_of(self, answers: Sequence[ServerAnswer], *codes: int) -> ServerAnswer:
         """The one success among answers of which all others are refused with one of `codes`."""
         won = [answer for answer in answers if answer.is_success]
         for answer in answers:
@@ -140,7 +140,7 @@ class Trial:
             raise CheckFailed(f"expected one success among {len(answers)}, found {len(won)}", answers[0].exchange)
         return won[0]
 
-    def expect(self, condition: bool, message: str, answer: Answer | None = None) -> None:
+    def expect(self, condition: bool, message: str, answer: ServerAnswer | None = None) -> None:
         """Raise `CheckFailed` with the message unless the condition holds."""
         if not condition:
             raise self.failure(message, answer)
@@ -150,9 +150,9 @@ class Trial:
         if found != expected:
             raise self.failure(f"{what}: expected {expected!r}, found {_short(found)}")
 
-    def failure(self, message: str, answer: Answer | None = None) -> CheckFailed:
+    def failure(self, message: str, answer: ServerAnswer | None = None) -> CheckFailed:
         """The failure of this check; the exchange is that of the answer, or the last one."""
-        shown: Exchange | None = answer.exchange if answer is not None else self.client.last
+        shown: RecordedExchange | None = answer.exchange if answer is not None else self.client.last
         return CheckFailed(message, shown)
 
     def need(self, condition: bool, reason: str) -> None:

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from textwrap import fill
 
-from namespace_tck import ALL, Outcome, Promise, Result, Session, run_check
+from namespace_tck import ALL, CheckOutcome, Promise, Result, Session, run_check
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TARGET = REPOSITORY / "docs" / "reference" / "conformance.md"
@@ -58,7 +58,7 @@ def main() -> int:
         with serve_peer(Path(home) / "stock") as server:
             stock, absent_there = _run(f"http://127.0.0.1:{server.port}")
     target.write_text(render(ours, absent_here, stock, absent_there))
-    failed = _of(ours, Outcome.FAILED)
+    failed = _of(ours, CheckOutcome.FAILED)
     for result in failed:
         print(f"{result.check.id}: {result.reason}\n{result.exchange}", file=sys.stderr)
     return 1 if failed else 0
@@ -71,7 +71,7 @@ def _run(url: str) -> tuple[list[Result], list[str]]:
             result = run_check(session, check)
             if check.promise is Promise.CONCURRENCY:
                 for _ in range(REPETITIONS - 1):
-                    if result.outcome is not Outcome.PASSED:
+                    if result.outcome is not CheckOutcome.PASSED:
                         break
                     result = run_check(session, check)
             results.append(result)
@@ -81,7 +81,7 @@ def _run(url: str) -> tuple[list[Result], list[str]]:
 def render(ours: Sequence[Result], absent_here: Sequence[str], stock: Sequence[Result], absent: Sequence[str]) -> str:
     """The page. It holds nothing that differs between two runs with the same results."""
     totals = "\n".join(
-        f"| {name} | " + " | ".join(str(len(_of(results, outcome))) for outcome in Outcome) + " |"
+        f"| {name} | " + " | ".join(str(len(_of(results, outcome))) for outcome in CheckOutcome) + " |"
         for name, results in (("this server", ours), ("stock adapter", stock))
     )
     text = HEAD.format(count=len(ALL), stock=metadata.version("pylance"), repetitions=REPETITIONS, totals=totals)
@@ -99,11 +99,11 @@ def render(ours: Sequence[Result], absent_here: Sequence[str], stock: Sequence[R
 
 def _cell(results: Sequence[Result], operation: str) -> str:
     counts = Counter(result.outcome for result in results if result.check.operation == operation)
-    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
+    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in CheckOutcome if counts[outcome])
 
 
 def _failures(results: Sequence[Result]) -> str:
-    failed = _of(results, Outcome.FAILED)
+    failed = _of(results, CheckOutcome.FAILED)
     if not failed:
         return "Nothing.\n"
     text = ""
@@ -118,12 +118,12 @@ def _failures(results: Sequence[Result]) -> str:
 
 
 def _other_skips(name: str, results: Sequence[Result]) -> str:
-    skipped = [result for result in _of(results, Outcome.SKIPPED) if not result.reason.endswith("is not served")]
+    skipped = [result for result in _of(results, CheckOutcome.SKIPPED) if not result.reason.endswith("is not served")]
     reasons = Counter(result.reason for result in skipped)
     return "".join(_wrapped(f"{name}: {_escaped(reason)} ({count})", "* ") for reason, count in reasons.items())
 
 
-def _of(results: Sequence[Result], outcome: Outcome) -> list[Result]:
+def _of(results: Sequence[Result], outcome: CheckOutcome) -> list[Result]:
     return [result for result in results if result.outcome is outcome]
 
 

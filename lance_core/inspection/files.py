@@ -29,7 +29,7 @@ _HINT_NAME = "latest_version_hint.json"
 _LISTED_ROWS = 4096
 
 
-class FileKind(Enum):
+class FileFormat(Enum):
     """The kind of a file, by its name."""
 
     MANIFEST = "manifest"
@@ -39,18 +39,18 @@ class FileKind(Enum):
     HINT = "version hint"
 
 
-def file_kind(path: str) -> FileKind | None:
+def file_format(path: str) -> FileFormat | None:
     """The kind of a file by the last component of its path or URI; None for kinds that this module does not read."""
     name = path.rpartition("/")[2]
     if name == _HINT_NAME:
-        return FileKind.HINT
+        return FileFormat.HINT
     if name.endswith(".manifest") or parse_staged_name(name) is not None:
-        return FileKind.MANIFEST
+        return FileFormat.MANIFEST
     if name.endswith(".txn"):
-        return FileKind.TRANSACTION
+        return FileFormat.TRANSACTION
     if _DELETION_NAME.fullmatch(name) is not None:
-        return FileKind.DELETION
-    return FileKind.REFERENCE if name.endswith(".json") else None
+        return FileFormat.DELETION
+    return FileFormat.REFERENCE if name.endswith(".json") else None
 
 
 def inspect_file(path: str, data: bytes) -> Description:
@@ -60,7 +60,7 @@ def inspect_file(path: str, data: bytes) -> Description:
     shown as they are, and contradictions are listed under `findings`. Raises `CorruptFile` if the bytes are not such a
     file at all, `UnsupportedFeature` for any other kind of file.
     """
-    kind = file_kind(path)
+    kind = file_format(path)
     if kind is None:
         raise UnsupportedFeature(
             f"{path}: expected a manifest, a transaction (.txn), a deletion file (.arrow, .bin) or a reference (.json)"
@@ -158,10 +158,10 @@ def _inspect_hint(_path: str, data: bytes) -> Description:
     return {"content": content, "findings": ["a version hint may be stale: readers do not depend on it"]}
 
 
-_INSPECTORS: dict[FileKind, Callable[[str, bytes], Description]] = {
-    FileKind.MANIFEST: _inspect_manifest,
-    FileKind.TRANSACTION: _inspect_transaction,
-    FileKind.DELETION: _inspect_deletion,
-    FileKind.REFERENCE: _inspect_reference,
-    FileKind.HINT: _inspect_hint,
+_INSPECTORS: dict[FileFormat, Callable[[str, bytes], Description]] = {
+    FileFormat.MANIFEST: _inspect_manifest,
+    FileFormat.TRANSACTION: _inspect_transaction,
+    FileFormat.DELETION: _inspect_deletion,
+    FileFormat.REFERENCE: _inspect_reference,
+    FileFormat.HINT: _inspect_hint,
 }

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.format.naming import TRANSACTIONS_DIRECTORY, branch_base, join_key, parse_transaction_name
-from lance_core.inspection.files import Description, file_kind, inspect_file
+from lance_core.inspection.files import Description, file_format, inspect_file
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.branches import Branches
@@ -42,7 +42,7 @@ def inspect_uri(
         StorageError: The URI or the options are not valid for any store, or the store failed.
     """
     text = os.fspath(target).rstrip("/")
-    if version is None and ref is None and file_kind(text) is not None:
+    if version is None and ref is None and file_format(text) is not None:
         directory, _, name = text.rpartition("/")
         if "://" in text and "/" not in unquote(name):
             name = unquote(name)

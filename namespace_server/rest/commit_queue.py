@@ -20,7 +20,7 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from namespace_server.answer import Answer
 from namespace_server.directory.model.calls import Call
-from namespace_server.rest.port import Catalog
+from namespace_server.rest.port import CatalogPort
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class CommitQueue:
     event loop that called `start`; all methods are called on it.
     """
 
-    def __init__(self, catalog: Catalog, *, workers: int, capacity: int = 4096, group: int = 64) -> None:
+    def __init__(self, catalog: CatalogPort, *, workers: int, capacity: int = 4096, group: int = 64) -> None:
         self._catalog = catalog
         self._capacity = capacity
         self._group = group

@@ -66,7 +66,7 @@ class DataService:
         self._reads = ReadPool(
             limits.read_workers, waiting=limits.waiting, space=self._space, timeout=timeout, memory=memory
         )
-        self._finding = _Lane("find-table", _FINDING, _FINDING + limits.waiting)
+        self._finding = _BoundedThreads("find-table", _FINDING, _FINDING + limits.waiting)
         self._under_way = _UnderWay()
         tables = _Tables(catalog, commit, self._find, self._under_way)
         self._operations: DataOperations[Rows] = DataOperations(tables, self._changes)
@@ -256,7 +256,7 @@ class _Tables:
             return await self._commit(request, record)
 
 
-class _Lane:
+class _BoundedThreads:
     """Threads that wait for workers, and a bound on what waits for the threads."""
 
     def __init__(self, name: str, width: int, capacity: int) -> None:

@@ -18,7 +18,7 @@ from namespace_server.rest.header_names import IDEMPOTENCY_KEY
 from namespace_server.rest.models import BranchQuery, Query
 from namespace_server.rest.request.body import (
     LARGE_BODY,
-    Change,
+    ChangeBody,
     JsonObject,
     check_arrow,
     check_media_type,
@@ -117,14 +117,14 @@ class Exchange:
         bound = self.service.limits.read_body if limit is None else limit
         return await self.service.bodies.read(self.receive, self.headers, bound)
 
-    async def change(self, model: type[BaseModel], *, optional: bool = False) -> Change:
+    async def change(self, model: type[BaseModel], *, optional: bool = False) -> ChangeBody:
         """The body of a change of the catalog, checked against a published model.
 
         Raises `InvalidInputError` (13), `pydantic.ValidationError`.
         """
         data = await self.read_body(self.service.limits.body)
         route = read_id(self.segment, read_query(self.scope["query_string"])) if self.segment else None
-        return Change(await self._decoded(data, model, route, optional=optional), len(data))
+        return ChangeBody(await self._decoded(data, model, route, optional=optional), len(data))
 
     async def table_request(
         self,
@@ -134,7 +134,7 @@ class Exchange:
         optional: bool = False,
         large: bool = False,
         named: str | None = None,
-    ) -> Change:
+    ) -> ChangeBody:
         """The body of an operation on one table, checked against a published model.
 
         Fields that the body lacks may be parameters of the query, as `query` names them. A `large` body may hold long
@@ -146,9 +146,9 @@ class Exchange:
         body = await self._decoded(data, model, read_id(self.segment, given), optional=optional)
         if named is not None:
             body[named] = _named_in_path(named, self.segments[-1], body.get(named))
-        return Change({**parameters, **body}, len(data))
+        return ChangeBody({**parameters, **body}, len(data))
 
-    async def schema_metadata(self) -> Change:
+    async def schema_metadata(self) -> ChangeBody:
         """A request whose whole body is keys and values, and has no other fields.
 
         Raises `InvalidInputError` (13), `pydantic.ValidationError`.
@@ -159,7 +159,7 @@ class Exchange:
         metadata = decode_object(data, limits, values=limits.values)
         body = {**parameters, "id": read_id(self.segment, given), "metadata": metadata}
         UpdateTableSchemaMetadataRequest.model_validate(body)
-        return Change(body, len(data))
+        return ChangeBody(body, len(data))
 
     def rows(self, query: QueryModel) -> RowsRequest:
         """A request whose body is an Arrow IPC stream or file, and whose fields are in the query.

@@ -14,7 +14,7 @@ from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
-class Catalog(Protocol):
+class CatalogPort(Protocol):
     """Reads, and commits in groups. Operations have the names of the `LanceNamespace` methods."""
 
     @property

@@ -19,8 +19,8 @@ from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
 from namespace_server.rest.data_service import DataService
 from namespace_server.rest.identity import Authenticator
-from namespace_server.rest.port import Catalog
-from namespace_server.rest.request.body import LARGE_BODY, BodyReader, Change, JsonObject
+from namespace_server.rest.port import CatalogPort
+from namespace_server.rest.request.body import LARGE_BODY, BodyReader, ChangeBody, JsonObject
 from namespace_server.rest.request.limits import RequestLimits
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class CatalogService:
 
     def __init__(
         self,
-        namespace: Catalog,
+        namespace: CatalogPort,
         authenticator: Authenticator,
         limits: RequestLimits | None = None,
         access_log: AccessLog | None = None,
@@ -126,7 +126,7 @@ class CatalogService:
         snapshot = self._newest_snapshot() if at is None else None
         return namespace.read(operation, request, at=at, snapshot=snapshot, cache_key=key)
 
-    async def commit(self, operation: str, change: Change, caller: Caller) -> Answer:
+    async def commit(self, operation: str, change: ChangeBody, caller: Caller) -> Answer:
         """Commit one change; large ones are checked in a thread. Raises the namespace errors of the operation."""
         prepare = partial(
             self.namespace.prepare,
@@ -153,7 +153,7 @@ class CatalogService:
         size = sum(len(item.get("transaction", "")) for item in transactions)
         return await self._commit(partial(self.namespace.prepare_change, request, record), size)
 
-    async def change(self, operation: str, change: Change, caller: Caller) -> Answer:
+    async def change(self, operation: str, change: ChangeBody, caller: Caller) -> Answer:
         """Make a change that takes as long as storage, in a thread. Raises the namespace errors of the operation."""
         work = partial(
             self.namespace.change,

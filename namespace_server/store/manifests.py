@@ -93,7 +93,8 @@ class SqlManifestStore(ManifestStore):
 def open_manifest_store(url: str) -> SqlManifestStore:
     """The manifest store in the database at `url`.
 
-    Raises `SchemaMismatch` unless its schema is the one of this release, `StorageError` when it cannot be reached.
+    Raises `DatabaseSchemaMismatch` unless its schema is the one of this release, `StorageError` when it cannot be
+    reached.
     """
     parsed = parse_url(url)
     check_schema(parsed)

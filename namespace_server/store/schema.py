@@ -28,12 +28,12 @@ def _migrations() -> Path:
     return installed if installed.is_dir() else Path(__file__).parents[2] / "migrations"
 
 
-class SchemaMismatch(StorageError):
+class DatabaseSchemaMismatch(StorageError):
     """The database has another schema than this release needs. Nothing was changed."""
 
 
 def check_schema(url: URL) -> None:
-    """Raise `SchemaMismatch`, naming the remedy, unless the schema is the newest one. Creates nothing."""
+    """Raise `DatabaseSchemaMismatch`, naming the remedy, unless the schema is the newest one. Creates nothing."""
     newest = _scripts().get_current_head()
     found = None
     if url.get_backend_name() != "sqlite" or Path(url.database or "").exists():
@@ -49,10 +49,10 @@ def check_schema(url: URL) -> None:
         return
     shown = shown_url(url)
     if found is not None and not _knows(found):
-        raise SchemaMismatch(
+        raise DatabaseSchemaMismatch(
             f"manifest store {shown}: its schema {found} is newer than this release, which has {newest}"
         )
-    raise SchemaMismatch(
+    raise DatabaseSchemaMismatch(
         f"manifest store {shown}: expected schema {newest}, found {found or 'none'}; "
         f"run: lance-namespace migrate --manifest-store {shown}"
     )
@@ -62,7 +62,8 @@ def migrate(url: str, revision: str = "head") -> tuple[str | None, str | None]:
     """Move the schema up or down to `revision`: `head`, `base` (nothing of ours) or one in between.
 
     All or nothing; of concurrent calls one waits for the other. Returns the revisions before and after. Raises
-    `SchemaMismatch` for a revision that is not known, `StorageError` when the database refuses or cannot be reached.
+    `DatabaseSchemaMismatch` for a revision that is not known, `StorageError` when the database refuses or cannot be
+    reached.
     """
     parsed = parse_url(url)
     scripts = _scripts()
@@ -78,7 +79,7 @@ def migrate(url: str, revision: str = "head") -> tuple[str | None, str | None]:
                 command.upgrade(config, revision)
             return before, _revision(connection)
     except CommandError as error:
-        raise SchemaMismatch(f"manifest store {shown_url(parsed)}: {error}") from error
+        raise DatabaseSchemaMismatch(f"manifest store {shown_url(parsed)}: {error}") from error
     except SQLAlchemyError as error:
         raise refused(engine, error) from error
     finally:

@@ -6,14 +6,14 @@ from functools import partial
 from typing import Any
 
 from namespace_tck.checks.version_commits import entry
-from namespace_tck.exchanges import Answer
+from namespace_tck.exchanges import ServerAnswer
 from namespace_tck.registry import CheckList, Promise
 from namespace_tck.trial import Trial
 
 checks = CheckList()
 
 
-def _commit(t: Trial, *operations: dict[str, Any]) -> Answer:
+def _commit(t: Trial, *operations: dict[str, Any]) -> ServerAnswer:
     return t.call("batch_commit_tables", None, {"operations": list(operations)})
 
 

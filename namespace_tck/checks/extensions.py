@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from namespace_tck.exchanges import Exchange
+from namespace_tck.exchanges import RecordedExchange
 from namespace_tck.registry import CheckList, Promise
 from namespace_tck.trial import Trial
 
@@ -19,7 +19,7 @@ _HEADER = "x-lance-catalog-version"
 
 def _get(t: Trial, path: str, **headers: str) -> Any:
     t.need(t.session.has_catalog, "the server has no catalog of its own (GET /v1/catalog)")
-    found: Exchange = t.client.raw("GET", path, headers=headers)
+    found: RecordedExchange = t.client.raw("GET", path, headers=headers)
     t.expect(found.status == 200, f"expected status 200, found {found.status}")
     return json.loads(found.received)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from namespace_tck.exchanges import Answer
+from namespace_tck.exchanges import ServerAnswer
 from namespace_tck.registry import CheckList, Promise
 from namespace_tck.rows import rows
 from namespace_tck.trial import Trial
@@ -29,7 +29,7 @@ NAMES = {
 _INVENTED = {"page_token": "\uffff'\"%00\u0000"}
 
 
-def _clean(answer: Answer) -> None:
+def _clean(answer: ServerAnswer) -> None:
     """A refusal of a client's error: 4xx, and an `ErrorResponse`."""
     if answer.status // 100 != 4:
         raise answer.fail(f"expected a status of 4xx, found {answer.status}")

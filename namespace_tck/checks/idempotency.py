@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from namespace_tck.exchanges import Answer
+from namespace_tck.exchanges import ServerAnswer
 from namespace_tck.registry import CheckList, Promise
 from namespace_tck.rows import rows
 from namespace_tck.trial import Trial
@@ -18,7 +18,7 @@ _CLIENTS = 6
 _LONG = 100_000
 
 
-def _keyed(t: Trial, operation: str, of: list[str], body: Any, **query: Any) -> Answer:
+def _keyed(t: Trial, operation: str, of: list[str], body: Any, **query: Any) -> ServerAnswer:
     """A call under the key of this check."""
     t.need(t.session.has_catalog, "the server has no catalog of its own (GET /v1/catalog)")
     key = {"Idempotency-Key": f"{t.space[0]}-{t.space[1]}"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from namespace_tck.exchanges import Answer
+from namespace_tck.exchanges import ServerAnswer
 from namespace_tck.registry import CheckList, Promise
 from namespace_tck.trial import Trial
 
@@ -177,7 +177,7 @@ def many_creators_of_different_names_all_succeed(t: Trial) -> None:
     names = [f"n{number}" for number in range(WRITERS)]
     space = t.space
 
-    def create(name: str) -> Answer:
+    def create(name: str) -> ServerAnswer:
         return t.call("create_namespace", [*space, name], {})
 
     for answer in t.together([partial(create, name) for name in names]):

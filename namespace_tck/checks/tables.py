@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from namespace_tck.exchanges import Answer
+from namespace_tck.exchanges import ServerAnswer
 from namespace_tck.registry import CheckList, Promise
 from namespace_tck.rows import rows
 from namespace_tck.trial import Trial
@@ -86,7 +86,7 @@ def many_declarers_of_different_names_all_succeed(t: Trial) -> None:
     names = [f"t{number}" for number in range(WRITERS)]
     space = t.space
 
-    def declare(name: str) -> Answer:
+    def declare(name: str) -> ServerAnswer:
         return t.call("declare_table", [*space, name], {})
 
     for answer in t.together([partial(declare, name) for name in names]):

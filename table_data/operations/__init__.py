@@ -16,9 +16,9 @@ from table_data.operations import (
     rows,
     statistics,
 )
-from table_data.operations.kinds import Change, Read
+from table_data.operations.kinds import ChangeKind, Read
 
-CHANGES: Mapping[str, Change] = {
+CHANGES: Mapping[str, ChangeKind] = {
     **rows.CHANGES,
     **merging_rows.CHANGES,
     **matching_rows.CHANGES,

@@ -9,7 +9,7 @@ from table_data import staging
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
 from table_data.errors import InvalidCall, NotSupported
-from table_data.operations.kinds import Change
+from table_data.operations.kinds import ChangeKind
 from table_data.requests.arrow_types import arrow_type
 from table_data.requests.schema_paths import field_at
 from table_data.staging import Alteration
@@ -71,8 +71,8 @@ def _expression(entry: Mapping[str, Any]) -> str:
     raise InvalidCall(f"column {entry['name'][:80]!r}: expected an expression, found none")
 
 
-CHANGES: Mapping[str, Change] = {
-    "alter_table_add_columns": Change(alter_table_add_columns, repeatable=True, independent=True),
-    "alter_table_alter_columns": Change(alter_table_alter_columns, repeatable=True, independent=True),
-    "alter_table_drop_columns": Change(alter_table_drop_columns, repeatable=True, independent=True),
+CHANGES: Mapping[str, ChangeKind] = {
+    "alter_table_add_columns": ChangeKind(alter_table_add_columns, repeatable=True, independent=True),
+    "alter_table_alter_columns": ChangeKind(alter_table_alter_columns, repeatable=True, independent=True),
+    "alter_table_drop_columns": ChangeKind(alter_table_drop_columns, repeatable=True, independent=True),
 }

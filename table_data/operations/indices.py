@@ -13,7 +13,7 @@ from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
 from table_data.errors import IndexNotFound, InvalidCall
 from table_data.operations.index_parameters import SCALAR, index_type_of, parameters_of
-from table_data.operations.kinds import Change, Read
+from table_data.operations.kinds import ChangeKind, Read
 from table_data.pylance_errors import plain_text
 from table_data.requests.schema_paths import canonical_path, field_at, is_list
 from table_data.table_changes import TableChanges
@@ -129,10 +129,10 @@ def _content(index: Any, rows: int) -> Json:
     return {name: value for name, value in content.items() if value is not None}
 
 
-CHANGES: Mapping[str, Change] = {
-    "create_table_index": Change(create_table_index, repeatable=True, independent=True),
-    "create_table_scalar_index": Change(create_table_scalar_index, repeatable=True, independent=True),
-    "drop_table_index": Change(drop_table_index, repeatable=True, independent=True),
+CHANGES: Mapping[str, ChangeKind] = {
+    "create_table_index": ChangeKind(create_table_index, repeatable=True, independent=True),
+    "create_table_scalar_index": ChangeKind(create_table_scalar_index, repeatable=True, independent=True),
+    "drop_table_index": ChangeKind(drop_table_index, repeatable=True, independent=True),
 }
 READS: Mapping[str, Read] = {
     "list_table_indices": list_table_indices,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeKind:
     """`stage` applies the request to the table and returns what the operation answers beside the version.
 
     It is `repeatable` if it may be staged again on a newer version. It is `independent` if it may be staged again after

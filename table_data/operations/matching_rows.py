@@ -8,7 +8,7 @@ from table_data import staging
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
 from table_data.errors import InvalidCall
-from table_data.operations.kinds import Change
+from table_data.operations.kinds import ChangeKind
 from table_data.requests.expressions import check_expression
 from table_data.requests.field_paths import column_of
 from table_data.table_changes import TableChanges
@@ -66,7 +66,7 @@ def assignments_of(updates: object) -> dict[str, str]:
     return found
 
 
-CHANGES: Mapping[str, Change] = {
-    "update_table": Change(update_table, repeatable=True),
-    "delete_from_table": Change(delete_from_table, repeatable=True),
+CHANGES: Mapping[str, ChangeKind] = {
+    "update_table": ChangeKind(update_table, repeatable=True),
+    "delete_from_table": ChangeKind(delete_from_table, repeatable=True),
 }

@@ -8,7 +8,7 @@ from table_data import staging
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
 from table_data.errors import InvalidCall
-from table_data.operations.kinds import Change
+from table_data.operations.kinds import ChangeKind
 from table_data.operations.rows import given, replace_rows
 from table_data.requests.expressions import check_expression
 from table_data.requests.field_paths import column_of
@@ -79,4 +79,4 @@ def _condition(request: Json, name: str) -> str | None:
     return str(given)
 
 
-CHANGES: Mapping[str, Change] = {"merge_insert_into_table": Change(merge_insert_into_table, repeatable=True)}
+CHANGES: Mapping[str, ChangeKind] = {"merge_insert_into_table": ChangeKind(merge_insert_into_table, repeatable=True)}

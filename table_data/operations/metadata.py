@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from lance_core.transaction.operations import MapUpdate, UpdateConfig
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
-from table_data.operations.kinds import Change
+from table_data.operations.kinds import ChangeKind
 from table_data.requests.schema_paths import canonical_path, field_at
 from table_data.table_changes import TableChanges
 
@@ -50,7 +50,7 @@ def _text(value: bytes) -> str:
     return value.decode(errors="replace")
 
 
-CHANGES: Mapping[str, Change] = {
-    "update_table_schema_metadata": Change(update_table_schema_metadata, repeatable=True, independent=True),
-    "update_field_metadata": Change(update_field_metadata, repeatable=True, independent=True),
+CHANGES: Mapping[str, ChangeKind] = {
+    "update_table_schema_metadata": ChangeKind(update_table_schema_metadata, repeatable=True, independent=True),
+    "update_field_metadata": ChangeKind(update_field_metadata, repeatable=True, independent=True),
 }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
-from table_data.operations.kinds import Change
+from table_data.operations.kinds import ChangeKind
 from table_data.table_changes import TableChanges
 
 
@@ -17,4 +17,4 @@ def restore_table(changes: TableChanges, request: Json, _rows: ArrowBody | None)
     return {}
 
 
-CHANGES: Mapping[str, Change] = {"restore_table": Change(restore_table, repeatable=True, independent=True)}
+CHANGES: Mapping[str, ChangeKind] = {"restore_table": ChangeKind(restore_table, repeatable=True, independent=True)}

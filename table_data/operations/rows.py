@@ -10,7 +10,7 @@ from table_data import staging
 from table_data.arrow.body import ArrowBody
 from table_data.batch_operations import Json
 from table_data.errors import InvalidCall
-from table_data.operations.kinds import Change
+from table_data.operations.kinds import ChangeKind
 from table_data.requests.modes import mode_of
 from table_data.table_changes import TableChanges
 
@@ -72,7 +72,7 @@ def given(rows: ArrowBody | None) -> ArrowBody:
     return rows
 
 
-CHANGES: Mapping[str, Change] = {
-    "create_table": Change(create_table, repeatable=False),
-    "insert_into_table": Change(insert_into_table, repeatable=True),
+CHANGES: Mapping[str, ChangeKind] = {
+    "create_table": ChangeKind(create_table, repeatable=False),
+    "insert_into_table": ChangeKind(insert_into_table, repeatable=True),
 }

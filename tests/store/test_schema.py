@@ -19,7 +19,7 @@ from lance_core.errors import StorageError
 from namespace_server.store.engine import open_engine, parse_url
 from namespace_server.store.manifests import open_manifest_store
 from namespace_server.store.models import VERSION_TABLE, metadata
-from namespace_server.store.schema import SchemaMismatch, _scripts, migrate
+from namespace_server.store.schema import DatabaseSchemaMismatch, _scripts, migrate
 from tests.commit.handlers.manifest_contract import staged_row
 
 REPOSITORY = Path(__file__).parents[2]
@@ -64,19 +64,19 @@ def test_the_models_are_what_the_migrations_make(new_database: Callable[[], str]
 def test_a_database_without_the_schema_is_refused(new_database: Callable[[], str]) -> None:
     url = new_database()
     with pytest.raises(
-        SchemaMismatch, match=r"found none; run: lance-namespace migrate --manifest-store \S+"
+        DatabaseSchemaMismatch, match=r"found none; run: lance-namespace migrate --manifest-store \S+"
     ) as caught:
         open_manifest_store(url)
     assert isinstance(caught.value, StorageError)
     migrate(url)
     open_manifest_store(url).close()
     migrate(url, "base")
-    with pytest.raises(SchemaMismatch, match=f"expected schema {HEAD}"):
+    with pytest.raises(DatabaseSchemaMismatch, match=f"expected schema {HEAD}"):
         open_manifest_store(url)
 
 
 def test_looking_creates_no_file(tmp_path: Path) -> None:
-    with pytest.raises(SchemaMismatch):
+    with pytest.raises(DatabaseSchemaMismatch):
         open_manifest_store(f"sqlite:///{tmp_path}/m.db")
     assert list(tmp_path.iterdir()) == []
 
@@ -88,15 +88,15 @@ def test_a_newer_schema_is_refused(new_database: Callable[[], str]) -> None:
     with engine.connect() as connection:
         connection.exec_driver_sql(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
     engine.dispose()
-    with pytest.raises(SchemaMismatch, match="its schema 9999 is newer than this release"):
+    with pytest.raises(DatabaseSchemaMismatch, match="its schema 9999 is newer than this release"):
         open_manifest_store(url)
-    with pytest.raises(SchemaMismatch, match="9999"):
+    with pytest.raises(DatabaseSchemaMismatch, match="9999"):
         migrate(url)
 
 
 def test_an_unknown_revision_changes_nothing(new_database: Callable[[], str]) -> None:
     url = new_database()
-    with pytest.raises(SchemaMismatch, match="zz"):
+    with pytest.raises(DatabaseSchemaMismatch, match="zz"):
         migrate(url, "zz")
     assert tables(url) <= {VERSION_TABLE}
 
@@ -104,7 +104,9 @@ def test_an_unknown_revision_changes_nothing(new_database: Callable[[], str]) ->
 def test_commits_that_stand_in_the_database_alone_are_not_dropped(database: str) -> None:
     store = open_manifest_store(database)
     store.put_if_absent(staged_row(5))
-    with pytest.raises(SchemaMismatch, match=r"1 commits stand in external_manifests alone \(version 5 of s3://"):
+    with pytest.raises(
+        DatabaseSchemaMismatch, match=r"1 commits stand in external_manifests alone \(version 5 of s3://"
+    ):
         migrate(database, "base")
     assert store.staged(staged_row(5).base_uri) == [staged_row(5)]
     store.replace(staged_row(5), staged_row(5).finished())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from namespace_tck import ALL, Check, Outcome, Session, run_check
+from namespace_tck import ALL, Check, CheckOutcome, Session, run_check
 from tests.emulators import Emulator
 from tests.server.servers import ServerProcess
 
@@ -38,7 +38,7 @@ def test_checks_need_no_way_to_the_bucket(on_a_bucket: ServerProcess, check: Che
     with Session(on_a_bucket.url) as session:
         result = run_check(session, check)
 
-    assert result.outcome is Outcome.PASSED, f"{result.reason}\n{result.exchange}"
+    assert result.outcome is CheckOutcome.PASSED, f"{result.reason}\n{result.exchange}"
 
 
 @pytest.mark.parametrize("check", STORAGE, ids=lambda check: check.id)
@@ -52,7 +52,7 @@ def test_what_needs_the_storage_is_skipped_without_a_way_to_it(
     with Session(on_a_bucket.url) as session:
         result = run_check(session, check)
 
-    assert result.outcome is Outcome.SKIPPED
+    assert result.outcome is CheckOutcome.SKIPPED
     assert "cannot be opened from here" in result.reason
 
 
@@ -65,4 +65,4 @@ def test_what_needs_the_storage_runs_with_a_way_to_it(
     with Session(on_a_bucket.url) as session:
         result = run_check(session, check)
 
-    assert result.outcome is Outcome.PASSED, f"{result.reason}\n{result.exchange}"
+    assert result.outcome is CheckOutcome.PASSED, f"{result.reason}\n{result.exchange}"

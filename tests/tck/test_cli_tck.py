@@ -18,7 +18,7 @@ import pytest
 from namespace_tck import ALL, Check, Promise, Session, SessionError, run_check
 from namespace_tck.command import run
 from namespace_tck.junit import write_junit
-from namespace_tck.runner import Outcome, Result
+from namespace_tck.runner import CheckOutcome, Result
 from namespace_tck.trial import Trial
 from tests.server.servers import REPOSITORY, ServerProcess
 from tests.tck.falsifying import Exchanged, falsifying
@@ -202,7 +202,7 @@ def test_what_was_made_is_removed_after_an_error(own: ServerProcess) -> None:
     with pytest.raises(ZeroDivisionError):
         abort()
 
-    assert [result.outcome for result in results] == [Outcome.FAILED]
+    assert [result.outcome for result in results] == [CheckOutcome.FAILED]
     assert "KeyError" in results[0].reason
     assert namespaces(own.url) == []
 
@@ -222,7 +222,7 @@ def test_what_cannot_be_removed_is_told(own: ServerProcess) -> None:
 
 
 def test_junit_holds_what_xml_cannot(tmp_path: Path) -> None:
-    result = Result(ALL[0], Outcome.FAILED, "found \x00 and \x1b", "\ud800 <&>", 0.5)
+    result = Result(ALL[0], CheckOutcome.FAILED, "found \x00 and \x1b", "\ud800 <&>", 0.5)
 
     write_junit(tmp_path / "x.xml", [result], "http://server")
 

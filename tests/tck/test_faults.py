@@ -7,7 +7,7 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from namespace_tck import ALL, Outcome, Result, Session, run_check
+from namespace_tck import ALL, CheckOutcome, Result, Session, run_check
 from tests.server.servers import ServerProcess
 from tests.tck.falsifying import Exchanged, Falsify, falsifying
 
@@ -143,14 +143,14 @@ FAULTS: list[tuple[Falsify, str, str]] = [
 def test_a_broken_promise_is_noticed(server: ServerProcess, falsify: Falsify, name: str, reason: str) -> None:
     result = _run(server.url, falsify, name)
 
-    assert result.outcome is Outcome.FAILED
+    assert result.outcome is CheckOutcome.FAILED
     assert reason in result.reason
     assert "http://127.0.0.1" in result.exchange
 
 
 @pytest.mark.parametrize("name", sorted({name for _, name, _ in FAULTS}))
 def test_the_same_promises_are_kept_without_the_fault(session: Session, name: str) -> None:
-    assert run_check(session, CHECKS[name]).outcome is Outcome.PASSED
+    assert run_check(session, CHECKS[name]).outcome is CheckOutcome.PASSED
 
 
 def _run(upstream: str, falsify: Falsify, name: str) -> Result:
@@ -185,15 +185,15 @@ def _unsupported(exchanged: Exchanged) -> None:
 
 @pytest.mark.parametrize(
     ("falsify", "served"),
-    [(_unimplemented, Outcome.FAILED), (_unrouted, Outcome.FAILED), (_unsupported, Outcome.PASSED)],
+    [(_unimplemented, CheckOutcome.FAILED), (_unrouted, CheckOutcome.FAILED), (_unsupported, CheckOutcome.PASSED)],
 )
-def test_an_absent_operation_is_skipped_by_name(server: ServerProcess, falsify: Falsify, served: Outcome) -> None:
+def test_an_absent_operation_is_skipped_by_name(server: ServerProcess, falsify: Falsify, served: CheckOutcome) -> None:
     with falsifying(server.url, falsify) as url, Session(url) as session:
         skipped = run_check(session, CHECKS["rename_table.renames_within_the_namespace"])
         available = run_check(session, CHECKS["rename_table.is_served_or_unsupported"])
 
     assert set(session.absent) >= {"rename_table"}
-    assert (skipped.outcome, skipped.reason) == (Outcome.SKIPPED, "rename_table is not served")
+    assert (skipped.outcome, skipped.reason) == (CheckOutcome.SKIPPED, "rename_table is not served")
     assert available.outcome is served
 
 
@@ -207,8 +207,8 @@ def test_an_optional_part_that_is_absent_is_skipped(server: ServerProcess) -> No
         namespaces = run_check(session, CHECKS["describe_namespace.describes_the_properties"])
         tables = run_check(session, CHECKS["declare_table.declares_with_properties"])
 
-    assert (namespaces.outcome, namespaces.reason) == (Outcome.SKIPPED, "namespaces have no properties here")
-    assert (tables.outcome, tables.reason) == (Outcome.SKIPPED, "tables have no properties here")
+    assert (namespaces.outcome, namespaces.reason) == (CheckOutcome.SKIPPED, "namespaces have no properties here")
+    assert (tables.outcome, tables.reason) == (CheckOutcome.SKIPPED, "tables have no properties here")
 
 
 def _elsewhere(exchanged: Exchanged) -> None:
@@ -220,7 +220,7 @@ def test_a_location_that_cannot_be_opened_from_here_is_skipped(server: ServerPro
     with falsifying(server.url, _elsewhere) as url, Session(url) as session:
         result = run_check(session, CHECKS["describe_table.a_stock_client_opens_the_location"])
 
-    assert result.outcome is Outcome.SKIPPED
+    assert result.outcome is CheckOutcome.SKIPPED
     assert "cannot be opened from here" in result.reason
 
 
@@ -231,5 +231,5 @@ def test_what_is_shown_of_an_exchange_is_bounded(server: ServerProcess) -> None:
 
     result = _run(server.url, long_answer, "describe_table.refuses_a_missing_table")
 
-    assert result.outcome is Outcome.FAILED
+    assert result.outcome is CheckOutcome.FAILED
     assert len(result.exchange) < 5000

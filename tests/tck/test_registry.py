@@ -10,7 +10,7 @@ import pytest
 from lance_namespace_urllib3_client import models
 
 from namespace_tck import ALL, Check, Promise
-from namespace_tck.operations import BY_NAME, OPERATIONS, Success
+from namespace_tck.operations import BY_NAME, OPERATIONS, SuccessBody
 from namespace_tck.registry import CheckList, select
 from tests.server.servers import REPOSITORY
 
@@ -36,7 +36,7 @@ def test_the_operations_are_the_published_ones() -> None:
 
 
 def test_the_models_of_successes_are_published() -> None:
-    named = [operation.success for operation in OPERATIONS if operation.success not in set(Success)]
+    named = [operation.success for operation in OPERATIONS if operation.success not in set(SuccessBody)]
 
     assert [name for name in named if not hasattr(models, name)] == []
 

@@ -39,7 +39,7 @@ _HISTORY_PAGE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryEntry:
+class CatalogHistoryEntry:
     """A catalog version, and the (batch uuid, message) of each batch that it committed."""
 
     version: int
@@ -84,18 +84,18 @@ class ManifestTable:
         """See `Snapshots.at`."""
         return self._snapshots.at(version)
 
-    def history(self, limit: int, before: int | None = None) -> list[HistoryEntry]:
+    def history(self, limit: int, before: int | None = None) -> list[CatalogHistoryEntry]:
         """Up to `limit` kept versions, newest first, only those below `before` if it is given."""
         newest = self.current.version
         top = newest if before is None else min(newest, before - 1)
-        found: list[HistoryEntry] = []
+        found: list[CatalogHistoryEntry] = []
         while len(found) < limit and top > 0:
             bottom = max(top - min(limit - len(found), _HISTORY_PAGE), 0)
             for file in self._store.map(self._snapshots.read_manifest, range(top, bottom, -1)):
                 if file is None:
                     return found
                 batches = read_batches(file.transaction)
-                found.append(HistoryEntry(file.version, file.timestamp_ms, batches))
+                found.append(CatalogHistoryEntry(file.version, file.timestamp_ms, batches))
             top = bottom
         return found
 

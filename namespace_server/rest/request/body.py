@@ -28,7 +28,7 @@ _BUFFERED_FROM = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeBody:
     """The checked body of a change, with the id of its route, and its length in bytes."""
 
     request: JsonObject

@@ -18,7 +18,7 @@ ASSETS = Mount("/docs/assets", StaticFiles(directory=Path(fastapi_offline.__file
 """The scripts and styles of the page."""
 
 
-class Page:
+class DocumentationPage:
     """A response that is the same for all requests."""
 
     def __init__(self, content: bytes, media_type: str) -> None:
@@ -46,8 +46,8 @@ ROUTES = (
     get(
         "openapi_document",
         "/openapi.json",
-        Page(files("namespace_server.rest").joinpath("openapi.json").read_bytes(), "application/json"),
+        DocumentationPage(files("namespace_server.rest").joinpath("openapi.json").read_bytes(), "application/json"),
         public=True,
     ),
-    get("documentation", "/docs", Page(bytes(_SWAGGER.body), "text/html"), public=True),
+    get("documentation", "/docs", DocumentationPage(bytes(_SWAGGER.body), "text/html"), public=True),
 )
