@@ -20,7 +20,7 @@ from uuid import uuid4
 from benchmarks.support.catalogs import VERSIONS_PER_TABLE, write_managed_catalog
 from benchmarks.support.staging import flush_files
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.manifest_table.flip_outcome import FlipCommitted
+from namespace_server.directory.manifest_table.flip import FlipCommitted
 from namespace_server.directory.manifest_table.schema import OnDisk
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import (

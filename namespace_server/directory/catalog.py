@@ -22,8 +22,7 @@ from namespace_server.directory.committing.group_attempt import PendingBatch
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
-from namespace_server.directory.committing.record_expiry import RecordRetention
-from namespace_server.directory.committing.record_maintenance import RecordMaintenance
+from namespace_server.directory.committing.record_maintenance import RecordMaintenance, RecordRetention
 from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import RecordEntry

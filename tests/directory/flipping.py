@@ -8,7 +8,7 @@ from typing import Any
 
 import lance
 
-from namespace_server.directory.manifest_table.flip_outcome import FlipCommitted
+from namespace_server.directory.manifest_table.flip import FlipCommitted
 from namespace_server.directory.manifest_table.row_codec import Row, encode_entry
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes

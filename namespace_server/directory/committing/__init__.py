@@ -9,13 +9,11 @@ staged_manifests      verification of manifests that clients staged
 added_files           verification of the files that transactions add
 table_references      verification of references, where branches or versions are made or deleted
 locations             verification of locations that clients choose
-stored_versions       versions on storage: above a head, or all of a dataset
+stored_versions       versions on storage: above a head, all of a dataset, removed by a cleanup
 allowed_locations     where the files of a table may lie
 promoter              gives committed manifests their canonical names
 manifest_reader       reads the manifest of a row, wherever it lies
 manifest_cache        manifests of table heads, by identity
 removals              removes a file only while it is the expected one
-removed_versions      which versions a client's cleanup removed
-record_maintenance    closes records and removes rows, carried by flips
-record_expiry         which records and tombstones expire
+record_maintenance    closes records, removes rows that are gone or expired; carried by flips
 """

@@ -35,8 +35,8 @@ from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
 from namespace_server.directory.committing.verifier import Verifier
-from namespace_server.directory.manifest_table.flip import Flip
-from namespace_server.directory.manifest_table.flip_outcome import (
+from namespace_server.directory.manifest_table.flip import (
+    Flip,
     FlipCommitted,
     FlipLost,
     FlipOutcome,

@@ -1,22 +1,35 @@
 """Record maintenance: closes records, removes rows that are gone or expired, writes reports; carried by flips.
 
 The work of one flip is bounded, so that the cost of a flip depends on its batches and not on the backlog.
+`find_expired` tells which records and tombstones expire (rules A2 and G15).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import islice, takewhile
+from typing import Final
 
-from namespace_server.directory.model.entries import Changes, RecordEntry, VersionEntry, changes_of
+from namespace_server.directory.model.entries import (
+    REMOVING,
+    TOMBSTONES,
+    Changes,
+    RecordEntry,
+    VersionEntry,
+    changes_of,
+)
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _CLOSINGS_PER_FLIP = 64
 """As many as a flip may open, so that closing keeps up with any number of flips at a small cost for each."""
 _CLOSINGS_WHEN_IDLE = 1_024
 _REMOVALS_PER_FLIP = 256
+MIN_RECORD_AGE: Final = timedelta(minutes=2)
+"""Younger records never expire, however many there are: a flip whose proof was delayed is recognised by them (G7)."""
+_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class RecordMaintenance:
@@ -94,3 +107,35 @@ def _is_there(entry: VersionEntry | RecordEntry, snapshot: CatalogSnapshot) -> b
         return snapshot.record(entry.batch_uuid) is not None
     row = snapshot.version_entry(entry.table_id, entry.branch, entry.version)
     return row is not None and row.identity == entry.identity
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRetention:
+    """How long records are kept after their batch: closed ones for `records`, the newest `limit` of them at most.
+
+    Tombstones are kept for `tombstones`: as long as a manifest that was staged for a removed table may be published
+    (S2, G15).
+    """
+
+    records: timedelta
+    limit: int
+    tombstones: timedelta
+
+
+def find_expired(snapshot: CatalogSnapshot, retention: RecordRetention, now_ms: int) -> list[RecordEntry]:
+    """The closed records and the tombstones that may be removed at `now_ms` (milliseconds since the epoch)."""
+    records = list(snapshot.records())
+    closed = [record for record in records if record.state == "closed"]
+    closed.sort(key=lambda record: (record.timestamp_ms, record.batch_uuid))
+    surplus = len(closed) - retention.limit
+    oldest = now_ms - retention.records // _MILLISECOND
+    settled = now_ms - MIN_RECORD_AGE // _MILLISECOND
+    expired = [
+        record
+        for number, record in enumerate(closed)
+        if record.timestamp_ms < oldest or (number < surplus and record.timestamp_ms < settled)
+    ]
+    oldest = now_ms - retention.tombstones // _MILLISECOND
+    ended = TOMBSTONES - {REMOVING}  # that of a branch goes with its files
+    expired += [record for record in records if record.state in ended and record.timestamp_ms < oldest]
+    return expired

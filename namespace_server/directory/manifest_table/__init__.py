@@ -1,10 +1,9 @@
 """`__manifest` as a Lance dataset.
 
 table                  `ManifestTable`: snapshots in, flips out; compare-and-set on the next version
-flip_outcome           committed, lost, displaced or unknown
 snapshots              the newest snapshot, brought up to date step by step, and earlier ones
 newest_version         proves which version is the newest
-flip                   builds the next version: new fragments, deletions, merged old fragments
+flip                   builds the next version: new fragments, deletions, merged old fragments; its outcomes
 fragment_merge         which old fragments a flip merges
 fragments              where rows lie
 incremental_refresh    brings a snapshot to a later version, reading as little as possible

@@ -1,4 +1,4 @@
-"""Build a flip: from a snapshot and row changes to the bytes of the next version of `__manifest`. No writes."""
+"""Build a flip: from a snapshot and row changes to the bytes of the next version of `__manifest`; and its outcomes."""
 
 from __future__ import annotations
 
@@ -88,6 +88,40 @@ class Flip:
             apply_changes(self.base.state, self.changes, self.serials),
             self.disk,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class FlipCommitted:
+    """The flip is in the catalog; `snapshot` is the catalog after it."""
+
+    snapshot: CatalogSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class FlipLost:
+    """Another flip has that version: this one is not in the catalog and never will be. `winner` is its manifest."""
+
+    winner: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FlipSuperseded:
+    """The flip was written to a slot that a clean-up had freed, below the newest version (G7).
+
+    It is in no history of the catalog, and the files that it staged stay (G9). `newest` is the newest snapshot.
+    """
+
+    newest: CatalogSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class FlipUnknown:
+    """The flip may be in the catalog, or may still come to be. Committing the same flip again may tell (F1)."""
+
+    reason: str
+
+
+FlipOutcome = FlipCommitted | FlipLost | FlipSuperseded | FlipUnknown
 
 
 def prepare_flip(

@@ -12,13 +12,14 @@ from typing import Final
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
 from lance_core.errors import LanceCoreError, StorageError, UnsupportedFeature
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.manifest_table.flip import Flip, prepare_flip
-from namespace_server.directory.manifest_table.flip_outcome import (
+from namespace_server.directory.manifest_table.flip import (
+    Flip,
     FlipCommitted,
     FlipLost,
     FlipOutcome,
     FlipSuperseded,
     FlipUnknown,
+    prepare_flip,
 )
 from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.schema import read_batches

@@ -8,11 +8,13 @@ the namespace error to answer with.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import orjson
-from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
+from lance_namespace.errors import InvalidInputError, TransactionNotFoundError, UnsupportedOperationError
 
 from namespace_server.directory.model.entries import Changes
+from namespace_server.directory.model.notes import change_notes
 from namespace_server.directory.model.operations import (
     AlterBatch,
     AssertTableVersion,
@@ -37,7 +39,7 @@ from namespace_server.directory.model.operations import (
 )
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning import notes, objects, references, table_versions, transactions
+from namespace_server.directory.planning import objects, references, table_versions, transactions
 from namespace_server.directory.planning.plan_builder import (
     Finding,
     Plan,
@@ -136,7 +138,32 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
         case CreateBranch() | DeleteBranch() | ConfirmTag() | DeleteTag():
             return references.plan_reference(builder, index, operation)
         case AlterBatch() | KeepAnswer():
-            return notes.plan_note(builder, operation)
+            return _plan_note(builder, operation)
+
+
+def _plan_note(builder: PlanBuilder, operation: AlterBatch | KeepAnswer) -> OperationResult:
+    """Plan what one operation puts into a record beside its batch: noted properties, or the answer of its call."""
+    return _alter_batch(builder, operation) if isinstance(operation, AlterBatch) else _keep_answer(builder, operation)
+
+
+def _alter_batch(builder: PlanBuilder, operation: AlterBatch) -> OperationResult:
+    """Put the record of a batch with its changed properties. TransactionNotFoundError (10) if it has none any more."""
+    record = builder.work.record(operation.batch_uuid)
+    if record is None or not record.is_batch:
+        raise TransactionNotFoundError(f"batch {operation.batch_uuid} has no record, or none any more")
+    properties = change_notes(record.properties, operation.changes, operation.limits)
+    if properties != dict(record.properties):
+        builder.change_records([replace(record, properties=properties)])
+    return {}
+
+
+def _keep_answer(builder: PlanBuilder, operation: KeepAnswer) -> OperationResult:
+    """Have the answer recorded, with the number of the version that the batch publishes, if it publishes one."""
+    builder.require_record()
+    answer = dict(operation.answer)
+    if builder.published:
+        answer["version"] = builder.published[-1].entry.version
+    return {"answer": answer, **({"location": operation.location} if operation.location is not None else {})}
 
 
 def require_managed(snapshot: CatalogSnapshot) -> None:

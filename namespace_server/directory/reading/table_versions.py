@@ -13,8 +13,7 @@ from typing import Any
 from lance_namespace.errors import TableBranchNotFoundError, TableVersionNotFoundError
 
 from lance_core.versions import list_versions
-from namespace_server.directory.committing.removed_versions import find_removed
-from namespace_server.directory.committing.stored_versions import stored_entries
+from namespace_server.directory.committing.stored_versions import find_removed, stored_entries
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import table_not_found

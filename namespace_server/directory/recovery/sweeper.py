@@ -22,8 +22,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.committer import Committer
 from namespace_server.directory.committing.promoter import Promoter
-from namespace_server.directory.committing.record_expiry import RecordRetention, find_expired
-from namespace_server.directory.committing.record_maintenance import RecordMaintenance
+from namespace_server.directory.committing.record_maintenance import RecordMaintenance, RecordRetention, find_expired
 from namespace_server.directory.committing.removals import finish_removals
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.errors import CatalogDamaged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from namespace_server.directory.committing.record_expiry import RecordRetention, find_expired
+from namespace_server.directory.committing.record_maintenance import RecordRetention, find_expired
 from namespace_server.directory.model.entries import RecordEntry, RecordState, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 

@@ -15,7 +15,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Fault, FaultStore
-from namespace_server.directory.manifest_table.flip_outcome import FlipCommitted, FlipLost, FlipUnknown
+from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipLost, FlipUnknown
 from namespace_server.directory.manifest_table.schema import BATCHES_PROPERTY, CHANGES_PROPERTY
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes, NamespaceEntry, RecordEntry, TableEntry, changes_of

@@ -17,7 +17,7 @@ from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.testing.faults import Fault, FaultStore
-from namespace_server.directory.manifest_table.flip_outcome import FlipCommitted, FlipSuperseded, FlipUnknown
+from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipSuperseded, FlipUnknown
 from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import NamespaceEntry, RecordEntry, changes_of

@@ -342,7 +342,9 @@ class TestExpiry:
         declare(ground)
 
     def test_the_limit_on_records_does_not_count_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("namespace_server.directory.committing.record_expiry.MIN_RECORD_AGE", timedelta(seconds=-1))
+        monkeypatch.setattr(
+            "namespace_server.directory.committing.record_maintenance.MIN_RECORD_AGE", timedelta(seconds=-1)
+        )
         ground = Ground(tmp_path / "root", options=replace(QUIET, record_limit=1))
         ground.make_namespace("g")
         for number in range(3):
