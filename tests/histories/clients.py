@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import httpx
@@ -41,7 +43,8 @@ class Unexpected(Exception):
 class Client:
     """One client. `step` does one transaction or read; the choices are those of the seed.
 
-    A kind that is quicker than others has a `pause` between its steps, at most that many seconds.
+    A kind that is quicker than others has a `pause` between its steps, at most that many seconds. `meeting` is called
+    once in each step: by a transaction of `namespace_client` between its reads and its commit.
     """
 
     pause: ClassVar[float] = 0.0
@@ -53,13 +56,23 @@ class Client:
         self.recorder = recorder
         self.chance = random.Random(f"{seed} {name}")
         self._number = 0
+        self.meeting: Callable[[], object] = lambda: None
+        self._met = False
 
     def step(self) -> None:
         time.sleep(self.chance.uniform(0, self.pause))
         event = self.begin()
+        self._met = False
         self.act(event)
         self.recorder.end(event)
         self.workload.note(event)
+        self.meet()
+
+    def meet(self) -> None:
+        """Wait for the other clients, if there are meetings and none was in this step yet."""
+        if not self._met:
+            self._met = True
+            self.meeting()
 
     def begin(self) -> Event:
         self._number += 1
@@ -77,6 +90,8 @@ class OwnClient(Client):
     """Transactions of `namespace_client` over one to three tables, under snapshot isolation; or reads of all tables."""
 
     serializable = False
+    compacting: ClassVar[float] = 0.05
+    appending: ClassVar[float] = 0.7
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -87,10 +102,9 @@ class OwnClient(Client):
             catalog.close()
 
     def act(self, event: Event) -> None:
-        tables = self.chance.sample(TABLES, self.chance.choice((1, 2, 2, 3)))
         event.serializable = self.serializable
-        event.effects = tuple(self.workload.effects(event.name, self.chance, tables, DEEDS))
-        compacted = self.chance.choice(TABLES) if self.chance.random() < 0.05 and not self.serializable else None
+        event.effects = tuple(self.choose(event.name))
+        compacted = self.chance.choice(TABLES) if self.chance.random() < self.compacting else None
         catalog = self.chance.choice(self._catalogs)
         transaction: MultiTableTransaction | None = None
         try:
@@ -107,21 +121,29 @@ class OwnClient(Client):
         else:
             self._committed(event, transaction, compacted)
 
+    def choose(self, name: str) -> Sequence[Effect]:
+        """The effects of the transaction of this name."""
+        tables = self.chance.sample(TABLES, self.chance.choice((1, 2, 2, 3)))
+        return self.workload.effects(name, self.chance, tables, DEEDS)
+
+    def choose_reads(self, event: Event) -> set[str]:
+        """The tables that the transaction reads as a whole."""
+        return set()
+
     def _change(self, event: Event, tx: MultiTableTransaction, compacted: str | None) -> None:
         event.read_at, event.reads = tx.catalog_version, {}
-        if self.serializable:
-            read = {*event.tables, self.chance.choice(TABLES)}
-            event.reads = {table: tx.table(table).version for table in read}
+        event.reads = {table: tx.table(table).version for table in self.choose_reads(event)}
         for effect in event.effects:
             self._apply(event, tx, effect)
         if compacted is not None:
             tx.compact(compacted)
+        self.meet()
 
     def _apply(self, event: Event, tx: MultiTableTransaction, effect: Effect) -> None:
         where, table = f"key = '{effect.key}'", effect.table
         if effect.deed == "delete":
             tx.delete(table, where)
-        elif effect.deed == "insert" and self.chance.random() < 0.7:
+        elif effect.deed == "insert" and self.chance.random() < self.appending:
             tx.append(table, arrow_rows([(effect.key, event.name, 0)]))
         elif effect.deed == "insert":
             tx.merge(table, arrow_rows([(effect.key, event.name, 0)]), on="key")
@@ -156,22 +178,49 @@ class SerializableClient(OwnClient):
     """The same under serializable isolation: each transaction reads a table more than it writes."""
 
     serializable = True
+    compacting = 0.0
+
+    def choose_reads(self, event: Event) -> set[str]:
+        return {*event.tables, self.chance.choice(TABLES)}
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A request that was answered with success, and the event that it belongs to."""
+
+    event: Event
+    path: str
+    body: object
+    key: str
+    answer: Any
 
 
 class HttpClient(Client):
     """Row routes and batches over plain HTTP. Each request has a key, and is repeated under it."""
 
+    kinds: ClassVar[Sequence[str]] = ("insert", "merge", "update", "delete", "batch", "batch")
+
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._servers = [httpx.Client(base_url=url, timeout=60) for url in self.urls]
+        self._answered: deque[Answered] = deque(maxlen=10)
 
     def close(self) -> None:
         for server in self._servers:
             server.close()
 
     def act(self, event: Event) -> None:
+        self._change(event)
+        for before in self.choose_answered(tuple(self._answered)):
+            self._repeat(before)
+
+    def choose_answered(self, answered: Sequence[Answered]) -> Sequence[Answered]:
+        """Those of the requests that were `answered`, oldest first, which are sent once more in this step."""
+        return [self.chance.choice(answered)] if answered and self.chance.random() < 0.6 else []
+
+    def _change(self, event: Event) -> None:
         table = self.chance.choice(TABLES)
-        kind = self.chance.choice(("insert", "merge", "update", "delete", "batch", "batch"))
+        kind = self.chance.choice(self.kinds)
         if kind == "batch":
             self._batch(event)
             return
@@ -209,7 +258,12 @@ class HttpClient(Client):
                 return
             operations += answer["operations"]
         event.effects = tuple(effects)
-        self._decide(event, "/v1/table/batch-commit", {"operations": operations}, key=f"key of {event.name}")
+        answer = self._decide(event, "/v1/table/batch-commit", {"operations": operations}, key=f"key of {event.name}")
+        if answer is not None:
+            event.versions = {
+                effect.table: result["commit_transaction"]["version"]["version"]
+                for effect, result in zip(effects, answer["results"], strict=True)
+            }
 
     def _rows(self, event: Event, path: str, keys: Sequence[str], key: str | None = None) -> Any:
         body = stream(arrow_rows([(each, event.name, 0) for each in keys]))
@@ -230,8 +284,8 @@ class HttpClient(Client):
             if answer.status_code == 200:
                 event.outcome = "committed"
                 event.catalog_version = int(answer.headers["x-lance-catalog-version"])
-                if key is not None and self.chance.random() < 0.4:
-                    self._repeat(path, body, key)
+                if key is not None:
+                    self._answered.append(Answered(event, path, body, key, answer.json()))
                 return answer.json()
             error = answer.json()
             if (answer.status_code, error["code"]) == (409, 14):
@@ -244,12 +298,22 @@ class HttpClient(Client):
         event.outcome = "unknown" if doubtful else "rejected"
         return None
 
-    def _repeat(self, path: str, body: object, key: str) -> None:
-        """Send what was answered once more, to any server: it must change nothing."""
+    def _repeat(self, before: Answered) -> None:
+        """Send what was answered once more, to any server: it must change nothing, and be answered as before."""
         try:
-            self._send(path, body, key)
+            answer = self._send(before.path, before.body, before.key)
         except httpx.TransportError:
             return
+        if answer.status_code == 200:
+            version = int(answer.headers["x-lance-catalog-version"])
+            if (version, answer.json()) == (before.event.catalog_version, before.answer):
+                return
+            told = f"catalog version {version}, {answer.text}"
+        else:
+            if answer.json()["code"] in {17, 21}:
+                return
+            told = f"{answer.status_code} {answer.text}"
+        before.event.answered_otherwise.append(f"{told}, not {before.event.catalog_version}, {before.answer}")
 
     def _send(self, path: str, body: object, key: str | None) -> httpx.Response:
         server = self.chance.choice(self._servers)
@@ -344,7 +408,9 @@ class Reader(Client):
         if answer.status_code != 200:
             raise Unexpected(f"query: {answer.status_code} {answer.text}")
         event.rows = {table: rows_of(pa.ipc.open_file(answer.content).read_all())}
+        event.reads = {table: int(answer.headers["x-lancedb-version"])}
         event.read_at = int(answer.headers["x-lance-catalog-version"])
+        event.at_heads = True
 
     def _open(self, event: Event, server: int, table: str) -> None:
         asked = Event("", "")
@@ -361,6 +427,7 @@ class StockOutcome:
     TEXTS: ClassVar[Mapping[str, Outcome]] = {
         "commit conflict": "rejected",
         "not built on version": "rejected",
+        "Too many concurrent writers": "rejected",
         "Failed to execute request": "unknown",
         "is unknown": "unknown",
     }

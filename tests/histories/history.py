@@ -51,6 +51,7 @@ class Event:
         outcome: What the client was told; unknown if there was no answer.
         catalog_version: The catalog version that it was told to be in, if it was told one.
         versions: The versions of tables that it was told to have made.
+        answered_otherwise: What repetitions of the request under its key were told, where that is not the first answer.
         read_at: The catalog version of all its reads, if it was told one.
         reads: The versions of the tables that it read.
         rows: The rows that it read, by table.
@@ -67,6 +68,7 @@ class Event:
     outcome: Outcome = "unknown"
     catalog_version: int | None = None
     versions: dict[str, int] = field(default_factory=dict)
+    answered_otherwise: list[str] = field(default_factory=list)
     read_at: int | None = None
     reads: dict[str, int] = field(default_factory=dict)
     rows: dict[str, tuple[Row, ...]] = field(default_factory=dict)

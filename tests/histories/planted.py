@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from lance_namespace.errors import ConcurrentModificationError
 from pyroaring import BitMap
 
 from lance_core.commit import prepare
@@ -16,16 +16,18 @@ from namespace_server.directory import data_methods
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing import committer
 from namespace_server.directory.model.calls import Call
-from namespace_server.directory.model.operations import CommitTransaction
+from namespace_server.directory.model.operations import AssertTableVersion, CommitTransaction
+from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.planning import planner, table_versions
+from namespace_server.directory.planning.plan_builder import Plan, PlanBuilder
 
 
 def lose() -> None:
-    """Every sixth flip is left out, and its batches are answered as if it had been made."""
+    """Every third flip is left out, and its batches are answered as if it had been made."""
     made = committer.Committer._prepare
     flips = iter(range(1, 1_000_000))
-    committer.Committer._prepare = lambda self, attempt: made(self, attempt) if next(flips) % 6 else None
+    committer.Committer._prepare = lambda self, attempt: made(self, attempt) if next(flips) % 3 else None
 
 
 def tear() -> None:
@@ -80,32 +82,56 @@ def revive() -> None:
 
 
 def lag() -> None:
-    """Reads are answered from a snapshot that is up to a second old."""
+    """Reads are answered from the first snapshot."""
     ask = Catalog.snapshot
-    kept: dict[Catalog, tuple[float, Any]] = {}
+    kept: list[Any] = []
 
     def old(self: Catalog, at: int | None = None) -> Any:
         if at is not None:
             return ask(self, at)
-        taken, snapshot = kept.get(self, (0.0, None))
-        if snapshot is None or time.monotonic() - taken > 1:
-            kept[self] = time.monotonic(), ask(self)
-        return kept[self][1]
+        if not kept:
+            kept.append(ask(self))
+        return kept[0]
 
     Catalog.snapshot = old
 
 
 def skew() -> None:
-    """What a batch asserts is not looked at."""
-    table_versions.assert_version = lambda *_: {}
+    """What a batch asserts of tables that it does not change is not looked at."""
+    assert_version = table_versions.assert_version
+
+    def careless(builder: PlanBuilder, index: int, operation: AssertTableVersion) -> OperationResult:
+        changed = {each.id for each in builder.batch.operations if isinstance(each, CommitTransaction)}
+        return assert_version(builder, index, operation) if operation.id in changed else {}
+
+    table_versions.assert_version = careless
+
+
+def misnumber() -> None:
+    """Every answer names the newest catalog version."""
+    Plan.version_to_tell = lambda self, snapshot: snapshot.version
+
+
+def refuse() -> None:
+    """Every third batch is answered as a conflict, although it is committed."""
+    commit = DirectoryNamespace.commit
+    batches = iter(range(1, 1_000_000))
+
+    def denied(self: DirectoryNamespace, calls: Sequence[Call]) -> list[Any]:
+        refused = ConcurrentModificationError("refused")
+        return [answer if next(batches) % 3 else refused for answer in commit(self, calls)]
+
+    DirectoryNamespace.commit = denied
 
 
 DEFECTS: dict[str, Callable[[], None]] = {
     "lost": lose,
     "torn": tear,
+    "visible": refuse,
     "doubled": double,
     "revived": revive,
     "stale": lag,
+    "misanswered": misnumber,
     "skewed": skew,
 }
 """By the kind of anomaly that each leads to."""

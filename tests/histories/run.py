@@ -18,9 +18,10 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from namespace_client import Catalog
@@ -37,7 +38,7 @@ from tests.histories.clients import (
 )
 from tests.histories.faults import Faults
 from tests.histories.history import NAMESPACE, TABLES, Recorder, Walk, arrow_rows, walk
-from tests.histories.servers import ServerFactory
+from tests.histories.servers import Server, ServerFactory
 from tests.histories.workload import FIRST_ROWS, Workload
 from tests.server.servers import REPOSITORY
 
@@ -86,23 +87,67 @@ class Report:
         return "\n".join(lines)
 
 
-def run(
-    seed: str,
-    home: Path,
-    factory: ServerFactory,
-    *,
-    seconds: float,
-    enough: int = 1_000_000,
-    kinds: Sequence[type[Client]] = EVERY,
-    servers: int = 2,
-    faults: bool = True,
-    defect: str | None = None,
-) -> Report:
-    """Run the history of a seed below `home`, and check it; `defect` is planted in the servers.
+def run(seed: str, home: Path, factory: ServerFactory, *, seconds: float, enough: int = 1_000_000) -> Report:
+    """Run the history of a seed below `home`, with clients of every kind and faults of two servers, and check it.
 
     It ends after some seconds, or with `enough` events where the machine is quick.
     Without anomalies the invariants of the root are checked too, and that all its tables can be written.
     """
+    with _clients(seed, home, factory, EVERY, servers=2) as (running, clients, recorder):
+        steps = {client.name: client.step for client in clients}
+        steps["faults"] = Faults(seed, running, recorder).step
+        end = time.monotonic() + seconds
+
+        def act(step: Callable[[], None]) -> None:
+            while time.monotonic() < end and len(recorder.events) < enough:
+                step()
+
+        _at_one_time({name: partial(act, step) for name, step in steps.items()}, recorder, end)
+    report = _check(seed, home, recorder)
+    if report.sound:
+        try:
+            check_quiet(home / "root", step=max(1, len(report.walked.pins) // 4))
+            check_progress(home / "root")
+        except AssertionError as error:
+            recorder.fail(f"invariants of the root: {error}")
+    return report
+
+
+def run_rounds(
+    seed: str, home: Path, factory: ServerFactory, kinds: Sequence[type[Client]], *, rounds: int, defect: str
+) -> Report:
+    """Run a history of clients that meet, on one server with a planted defect, and check it.
+
+    In each round each client makes one step, and none goes on from its meeting before all have come to theirs: all
+    transactions have read before the first one commits.
+    """
+    with _clients(seed, home, factory, kinds, servers=1, defect=defect) as (_, clients, recorder):
+        meeting = threading.Barrier(len(clients), timeout=PATIENCE)
+
+        def act(client: Client) -> None:
+            client.meeting = meeting.wait
+            try:
+                for _ in range(rounds):
+                    client.step()
+            except BaseException:
+                meeting.abort()
+                raise
+
+        _at_one_time({client.name: partial(act, client) for client in clients}, recorder, time.monotonic())
+    return _check(seed, home, recorder)
+
+
+@contextmanager
+def _clients(
+    seed: str,
+    home: Path,
+    factory: ServerFactory,
+    kinds: Sequence[type[Client]],
+    *,
+    servers: int,
+    defect: str | None = None,
+) -> Iterator[tuple[list[Server], list[Client], Recorder]]:
+    """Servers on a new root, and clients of them. They have ended when the block ends."""
     root, recorder, workload = home / "root", Recorder(), Workload()
     locations = _make_tables(root)
     with ExitStack() as stack:
@@ -117,20 +162,12 @@ def run(
             stack.callback(client.close)
             if isinstance(client, PathClient):
                 client.locations = locations
-        steps: list[tuple[str, Callable[[], None]]] = [(client.name, client.step) for client in clients]
-        if faults:
-            steps.append(("faults", Faults(seed, running, recorder).step))
-        end = time.monotonic() + seconds
-        _act(steps, recorder, lambda: time.monotonic() >= end or len(recorder.events) >= enough)
-    walked = walk(root)
-    report = Report(seed, recorder, walked, check(recorder.events, walked))
-    if report.sound:
-        try:
-            check_quiet(root, step=max(1, len(walked.pins) // 4))
-            check_progress(root)
-        except AssertionError as error:
-            recorder.fail(f"invariants of the root: {error}")
-    return report
+        yield running, clients, recorder
+
+
+def _check(seed: str, home: Path, recorder: Recorder) -> Report:
+    walked = walk(home / "root")
+    return Report(seed, recorder, walked, check(recorder.events, walked))
 
 
 def _make_tables(root: Path) -> dict[str, str]:
@@ -142,23 +179,20 @@ def _make_tables(root: Path) -> dict[str, str]:
         return {table_id[-1]: state.uri for table_id, state in catalog.access.pins().tables.items()}
 
 
-def _act(steps: Sequence[tuple[str, Callable[[], None]]], recorder: Recorder, over: Callable[[], bool]) -> None:
-    """Repeat each step in a thread of its own until it is over. What a step raises is a failure of the history."""
+def _at_one_time(works: Mapping[str, Callable[[], None]], recorder: Recorder, end: float) -> None:
+    """Do each work in a thread of its own. What it raises, and work that does not end, is a failure of the history."""
 
-    def repeat(name: str, step: Callable[[], None]) -> None:
+    def attempt(name: str, work: Callable[[], None]) -> None:
         try:
-            while not over():
-                step()
+            work()
         except BaseException:  # noqa: BLE001 - a thread has no other way to tell it
             recorder.fail(f"{name}: {traceback.format_exc()}")
 
-    threads = [threading.Thread(target=repeat, args=step, name=step[0], daemon=True) for step in steps]
+    threads = [threading.Thread(target=attempt, args=each, name=each[0], daemon=True) for each in works.items()]
     for thread in threads:
         thread.start()
-    while not over():
-        time.sleep(0.05)
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(max(0.0, end - time.monotonic()) + PATIENCE)
         if thread.is_alive():
             recorder.fail(f"{thread.name} is still in a step after {PATIENCE} seconds")
 
