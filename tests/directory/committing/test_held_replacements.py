@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from lance_namespace.errors import TableTagNotFoundError
-from tests.directory.usurping import TABLE
 
 from lance_core.format.naming import manifest_name
 from lance_core.storage import renaming
 from tests.directory.committing.test_reused_branches import DEV, append, create, ids, make_again
 from tests.directory.invariants import check_progress
 from tests.directory.tables import Ground, rows
+from tests.directory.taken_names import TABLE
 
 _EXCHANGE = 2
 
@@ -96,7 +96,7 @@ def test_no_note_is_lost_to_another_process(table: Ground, monkeypatch: pytest.M
 
 
 def test_a_repair_that_is_held_puts_nothing_into_a_branch_that_was_made_again(ground: Ground, held: Hold) -> None:
-    """It is about to replace a usurper by the row's manifest; others do so first, and use the number again."""
+    """It is about to replace another writer's file by the row's; others do so first, and use the number again."""
     ground.make_table(*TABLE)
     create(ground)
     ground.batch(append(ground, 100, 101))
@@ -105,7 +105,7 @@ def test_a_repair_that_is_held_puts_nothing_into_a_branch_that_was_made_again(gr
     entry = ground.catalog.snapshot().head(tuple(TABLE), DEV)
     assert entry is not None
     ours = ground.store.get(path)
-    ground.store.put(path, b"a usurper")
+    ground.store.put(path, b"of another writer")
     other = ground.again()
 
     def finish_and_use_again() -> None:
@@ -114,7 +114,7 @@ def test_a_repair_that_is_held_puts_nothing_into_a_branch_that_was_made_again(gr
 
     held(path, finish_and_use_again)
     with pytest.raises(Exception, match=r"nothing to replace|expected e_tag"):
-        ground.catalog.foreign_manifests.repair(entry, ours, b"a usurper")
+        ground.catalog.unmanaged_manifests.repair(entry, ours, b"of another writer")
 
     assert ids(ground.root) == [0, 1, 2, 200]
     check_progress(ground.root)
