@@ -44,7 +44,8 @@ class Client:
     """One client. `step` does one transaction or read; the choices are those of the seed.
 
     A kind that is quicker than others has a `pause` between its steps, at most that many seconds. `meeting` is called
-    once in each step: by a transaction of `namespace_client` between its reads and its commit.
+    once in each step: by a transaction of `namespace_client` between its reads and its commit. `committed` counts the
+    steps that were acknowledged.
     """
 
     pause: ClassVar[float] = 0.0
@@ -55,6 +56,7 @@ class Client:
         self.workload = workload
         self.recorder = recorder
         self.chance = random.Random(f"{seed} {name}")
+        self.committed = 0
         self._number = 0
         self.meeting: Callable[[], object] = lambda: None
         self._met = False
@@ -66,6 +68,7 @@ class Client:
         self.act(event)
         self.recorder.end(event)
         self.workload.note(event)
+        self.committed += event.outcome == "committed"
         self.meet()
 
     def meet(self) -> None:
