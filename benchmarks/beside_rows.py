@@ -171,16 +171,17 @@ def _beside(work: Work, inserts: int, queries: int) -> Iterator[None]:
 
 
 def _high_water(pid: int) -> list[tuple[str, int]]:
-    """The name and the most resident bytes of a server and of its workers."""
-    workers = [int(text) for path in Path(f"/proc/{pid}/task").iterdir() for text in _children(path)]
+    """The name and the most resident bytes of a server, of the process that forks its workers, and of these."""
+    workers = [each for child in _children(pid) for each in (child, *_children(child))]
     return [
         ("server", _peak(pid)),
         *((f"worker {place}", _peak(each)) for place, each in enumerate(sorted(workers), 1)),
     ]
 
 
-def _children(task: Path) -> list[str]:
-    return (task / "children").read_text().split()
+def _children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(text) for task in tasks for text in (task / "children").read_text().split()]
 
 
 def _peak(pid: int) -> int:

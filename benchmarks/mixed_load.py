@@ -206,7 +206,7 @@ def _sampling(server: Server, found: Run, began: float) -> Iterator[None]:
 
     def sample() -> None:
         while not done.wait(SAMPLE_SECONDS):
-            workers = sum(_resident(pid) for pid in _children(server.pid))
+            workers = sum(_resident(pid) for pid in _descendants(server.pid))
             found.memory.append((time.monotonic() - began, {"server": _resident(server.pid), "workers": workers}))
 
     thread = threading.Thread(target=sample)
@@ -218,12 +218,13 @@ def _sampling(server: Server, found: Run, began: float) -> Iterator[None]:
         thread.join()
 
 
-def _children(pid: int) -> list[int]:
-    """The processes that any thread of a process has started."""
+def _descendants(pid: int) -> list[int]:
+    """The processes that a process has started, and those that these have started."""
     found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(FileNotFoundError):
-            found += [int(child) for child in (task / "children").read_text().split()]
+    with suppress(FileNotFoundError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *_descendants(int(child))]
     return found
 
 

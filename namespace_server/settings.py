@@ -210,14 +210,20 @@ class Settings(BaseSettings):
         gt=0,
         le=1000,
         description="Processes that change rows, and so the changes of rows that are done at one time. Up to four "
-        "more do others while these are in long ones.",
+        "more do others while all of these are busy for longer than 50 ms.",
     )
     read_workers: int = Field(
         default=DataLimits().read_workers,
         gt=0,
         le=1000,
         description="Processes that read rows, and so the queries that are answered at one time. Up to four more "
-        "answer others while these are in long ones.",
+        "answer others while all of these are busy for longer than 50 ms.",
+    )
+    preload_workers: bool = Field(
+        default=True,
+        description="Whether what these processes need is loaded when the server starts, in a process of its own. "
+        "That takes a second of processor time and about 80 MB of memory. Otherwise it is loaded when the first of "
+        "them is needed, and that operation waits for it.",
     )
     max_waiting_work: int = Field(
         default=DataLimits().waiting,
@@ -316,6 +322,7 @@ class Settings(BaseSettings):
             data=DataLimits(
                 change_workers=self.change_workers,
                 read_workers=self.read_workers,
+                preload=self.preload_workers,
                 waiting=self.max_waiting_work,
                 body=self.max_rows_bytes,
                 chunk_timeout=self.body_timeout,

@@ -26,6 +26,7 @@ from namespace_server.rest.request.rows import RowsBody
 from namespace_server.workers.change_pool import ChangePool, Rows
 from namespace_server.workers.read_pool import ReadPool
 from namespace_server.workers.spool import SpoolSpace
+from namespace_server.workers.starter import WorkerStarter
 from table_data.batch_operations import Json, TableState
 
 T = TypeVar("T")
@@ -62,9 +63,17 @@ class DataService:
         self._limits = limits
         self._space = SpoolSpace(limits.spool, limits.spool_directory)
         timeout, memory = limits.work_timeout, limits.worker_memory
-        self._changes = ChangePool(limits.change_workers, timeout=timeout, memory=memory, rows=limits.body)
+        self._starter = WorkerStarter()
+        self._changes = ChangePool(
+            self._starter, limits.change_workers, timeout=timeout, memory=memory, rows=limits.body
+        )
         self._reads = ReadPool(
-            limits.read_workers, waiting=limits.waiting, space=self._space, timeout=timeout, memory=memory
+            self._starter,
+            limits.read_workers,
+            waiting=limits.waiting,
+            space=self._space,
+            timeout=timeout,
+            memory=memory,
         )
         self._finding = _BoundedThreads("find-table", _FINDING, _FINDING + limits.waiting)
         self._under_way = _UnderWay()
@@ -127,9 +136,14 @@ class DataService:
                     chunks = _taken(rows.chunks(), connection, self._limits.chunk_timeout)
                     yield RowStream(chunks, planned.catalog_version, planned.table.version)
 
+    def load(self) -> None:
+        """Have loaded what workers need, so that the first request for one does not wait for it."""
+        self._starter.load()
+
     async def close(self) -> None:
         """End the workers and what they are doing; wait for what is being committed."""
         await asyncio.gather(self._reads.close(), self._changes.close())
+        await self._starter.close()
         await self._under_way.close()
         await self._finding.close()
 

@@ -96,6 +96,8 @@ class CatalogService:
             self.access_log.start()
         self._commits.start()
         self.namespace.start()
+        if self.limits.data.preload:
+            self.data.load()
 
     async def close(self) -> None:
         """Finish the changes that were accepted, end work on rows, then release the catalog."""

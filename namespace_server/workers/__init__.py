@@ -3,8 +3,11 @@
 protocol        the messages of a control socket, and their framing
 worker_process  one worker process as the event loop sees it
 worker          what runs in that process
+fork_server     the process that has loaded what workers need, and forks them
+starter         that process as the server sees it
 process_pool    a bounded pool of them
 change_pool     the pool for changes
 read_pool       the pool for reads
-pipes, frames   rows on their way
+pipes, spool    rows on their way, and rows that wait for slow clients
+memory          the memory of a process
 """

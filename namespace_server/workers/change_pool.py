@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from namespace_server.workers.process_pool import ProcessPool
 from namespace_server.workers.protocol import IN_FILE, Message
 from namespace_server.workers.spool import SpoolFile
+from namespace_server.workers.starter import WorkerStarter
 from namespace_server.workers.worker_process import WorkerProcess, WorkTimeout
 from table_data.batch_operations import TableState
 from table_data.errors import ClientError, WorkFailed
@@ -20,8 +21,10 @@ Rows = bytes | SpoolFile
 class ChangePool(ProcessPool):
     """Processes that change."""
 
-    def __init__(self, size: int, *, timeout: float = 3600.0, memory: int = 0, rows: int = 16 << 30) -> None:
-        super().__init__(size, timeout=timeout, memory=memory, rows=rows)
+    def __init__(
+        self, starter: WorkerStarter, size: int, *, timeout: float = 3600.0, memory: int = 0, rows: int = 16 << 30
+    ) -> None:
+        super().__init__(starter, size, timeout=timeout, memory=memory, rows=rows)
         self._numbers = 0
 
     @asynccontextmanager

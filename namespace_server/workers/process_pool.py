@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 from lance_namespace.errors import ServiceUnavailableError
 
+from namespace_server.workers.starter import WorkerStarter
 from namespace_server.workers.worker_process import WorkerProcess
 from table_data.errors import WorkFailed
 
@@ -17,8 +18,10 @@ T = TypeVar("T")
 
 RELIEF: Final = 4
 """Processes that are started beyond the size of a pool while all others are in long jobs."""
-_LONG: Final = 1.0
-"""Seconds in which a job is expected to end while others wait."""
+_LONG: Final = 0.05
+"""Seconds after which a job is a long one, for which the next job does not wait."""
+_SURPLUS: Final = 1.0
+"""Seconds between two looks for processes beyond the size of a pool that are not needed."""
 _LOOK: Final = 1.0
 """Seconds after a job in which a process gives back memory."""
 _LARGE: Final = 1 << 30
@@ -31,11 +34,14 @@ class ProcessPool:
 
     A job has `timeout` seconds for each of its steps, and may take `memory` bytes; 0 is no bound. A process whose job
     did not end as it should is killed, and another takes its place: it can hold nothing that others need. So is one
-    that keeps a third of its memory after a job. Where work waits and no job has ended for a second, up to `RELIEF`
-    more processes are started, which end when they are not needed.
+    that keeps a third of its memory after a job. Where all are in long jobs, one more is started for the next job: up
+    to `RELIEF`, which end when others are free.
     """
 
-    def __init__(self, size: int, *, timeout: float = 3600.0, memory: int = 0, rows: int = 16 << 30) -> None:
+    def __init__(
+        self, starter: WorkerStarter, size: int, *, timeout: float = 3600.0, memory: int = 0, rows: int = 16 << 30
+    ) -> None:
+        self._starter = starter
         self._timeout = timeout
         self._memory = memory
         self._rows = rows
@@ -46,7 +52,8 @@ class ProcessPool:
         self._endings: set[asyncio.Future[None]] = set()
         self._closed = False
         self._relief = 0
-        self._moved = 0.0
+        self._starting = 0
+        self._begun = 0.0
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     async def close(self) -> None:
@@ -69,14 +76,15 @@ class ProcessPool:
 
     async def _hold(self, table: str | None = None) -> WorkerProcess:
         """Wait for a free process and take it; one that has the table open, if there is one. `_release` it after."""
+        if len(self._free) < 2:  # none is free from now on
+            self._look_after("relief", _LONG, self._relieve)
         if self._free:
             having = [at for at, process in enumerate(self._free) if process is not None and table in process.tables]
             started = [at for at, process in enumerate(self._free) if process is not None] if self._relief else []
             process = self._free.pop((having or started or [-1])[-1])
         else:
-            self._look_after("relief", _LONG, self._relieve)
             process = await self._turn(self._turns)
-        self._moved = asyncio.get_running_loop().time()
+        self._begun = asyncio.get_running_loop().time()
         if self._memory:
             self._look_after("watch", _WATCH, self._watch_memory)
         if process is not None and process.is_alive():
@@ -125,13 +133,9 @@ class ProcessPool:
             return
         if _next(self._turns, process):
             return
-        if self._relief and (process is None or not process.open_changes):
-            self._relief -= 1
-            if process is not None:
-                process.kill()
-                self._end(process, is_needed=False)
-            return
         self._free.append(process)
+        if self._relief:
+            self._look_after("surplus", _SURPLUS, self._end_surplus)
         self._look_after("memory", _LOOK, self._retire_large)
 
     def _release(self, process: WorkerProcess) -> None:
@@ -159,7 +163,7 @@ class ProcessPool:
             await self._add()
 
     async def _add(self) -> None:
-        """Start a process now: loading pylance takes a second, which is not to be waited for."""
+        """Start a process now, so that the next job need not wait for it."""
         successor = None
         with suppress(Exception):  # the next job tries to start one, and has the error
             successor = await self._start()
@@ -167,7 +171,13 @@ class ProcessPool:
 
     async def _start(self) -> WorkerProcess:
         self._check_open()
-        process = await asyncio.to_thread(WorkerProcess, self._memory, self._timeout, self._rows)
+        self._starting += 1
+        try:
+            started, end = await self._starter.start(self._memory, self._rows)
+        finally:
+            self._starting -= 1
+        self._begun = asyncio.get_running_loop().time()
+        process = WorkerProcess(started, end, self._memory, self._timeout)
         try:
             self._check_open()
         except ServiceUnavailableError:
@@ -187,16 +197,28 @@ class ProcessPool:
         look()
 
     def _relieve(self) -> None:
-        """Start one more process if work waits, and nothing has moved for long."""
-        loop = asyncio.get_running_loop()
-        if not any(not turn.done() for turn in self._turns):
+        """Start one more process if all are in long jobs."""
+        if self._free:
             return
-        if loop.time() - self._moved >= _LONG and self._relief < RELIEF:
+        is_long = asyncio.get_running_loop().time() - self._begun >= _LONG
+        if is_long and not self._starting and self._relief < RELIEF:
             self._relief += 1
             starting = asyncio.ensure_future(self._add())
             self._endings.add(starting)
             starting.add_done_callback(self._endings.discard)
-        self._look_after("relief", _LONG / 4, self._relieve)
+        self._look_after("relief", _LONG, self._relieve)
+
+    def _end_surplus(self) -> None:
+        """End processes beyond the size of the pool while another is free."""
+        for process in self._free[:-1]:
+            if self._relief and (process is None or not process.open_changes):
+                self._relief -= 1
+                self._free.remove(process)
+                if process is not None:
+                    process.kill()
+                    self._end(process, is_needed=False)
+        if self._relief:
+            self._look_after("surplus", _SURPLUS, self._end_surplus)
 
     def _watch_memory(self) -> None:
         """End the processes whose jobs take too much memory."""

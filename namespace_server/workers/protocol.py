@@ -20,6 +20,9 @@ and gets for each stage, discard and read one of
     ("error", error)              a `ClientError`; also instead of ("done",)
 
 A descriptor comes with one byte of its own. Both ends are of one release and on one machine.
+
+The process that forks workers is sent a `FORK` with the worker's end of such a socket, and answers a `FORKED` with a
+pidfd of the worker.
 """
 
 from __future__ import annotations
@@ -36,6 +39,10 @@ LENGTH: Final = struct.Struct("!Q")
 IN_FILE: Final = -1
 MARK: Final = b"\x01"
 """The byte that a descriptor comes with."""
+FORK: Final = struct.Struct("!QQ")
+"""The bounds of a worker: of its memory, and of the rows in a body; 0 is no bound of memory."""
+FORKED: Final = struct.Struct("!Q")
+"""The number of its process."""
 
 
 def encode(messages: Sequence[Message]) -> bytes:

@@ -13,6 +13,7 @@ from namespace_server.workers.pipes import CHUNK, PipeEnd
 from namespace_server.workers.process_pool import ProcessPool
 from namespace_server.workers.protocol import Message
 from namespace_server.workers.spool import SpooledAnswer, SpoolSpace
+from namespace_server.workers.starter import WorkerStarter
 from namespace_server.workers.worker_process import WorkerProcess
 from table_data.batch_operations import TableState
 from table_data.errors import WorkFailed
@@ -28,9 +29,16 @@ class ReadPool(ProcessPool):
     """
 
     def __init__(
-        self, size: int, *, waiting: int, space: SpoolSpace | None = None, timeout: float = 3600.0, memory: int = 0
+        self,
+        starter: WorkerStarter,
+        size: int,
+        *,
+        waiting: int,
+        space: SpoolSpace | None = None,
+        timeout: float = 3600.0,
+        memory: int = 0,
     ) -> None:
-        super().__init__(size, timeout=timeout, memory=memory)
+        super().__init__(starter, size, timeout=timeout, memory=memory)
         self._limit = waiting
         self._space = space or SpoolSpace(_DISK)
 

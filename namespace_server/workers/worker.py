@@ -1,9 +1,6 @@
-"""A process that does jobs, one at a time: `python -m namespace_server.workers.worker DESCRIPTOR MEMORY ROWS`.
+"""What runs in a process that does jobs, one at a time.
 
-The parent holds the other end of the control socket; `protocol` has the messages.
-
-The worker ends when the parent does, which also ends it when a job takes more than MEMORY bytes; 0 is no bound. A body
-may have ROWS bytes of rows when it is not compressed.
+The server holds the other end of the control socket; `protocol` has the messages. The worker ends when the server does.
 """
 
 from __future__ import annotations
@@ -13,7 +10,6 @@ import os
 import resource
 import select
 import socket
-import sys
 import threading
 from contextlib import suppress
 from functools import partial
@@ -56,7 +52,7 @@ class Worker:
         self._changes: dict[int, ChangeSession] = {}
 
     def run(self) -> None:
-        """Do jobs until the parent closes the socket."""
+        """Do jobs until the server closes the socket."""
         with suppress(EOFError):
             while True:
                 for message in self._channel.receive():
@@ -98,7 +94,7 @@ class Worker:
             else:
                 session.discard()
                 reply = ("discarded",)
-        except Exception as error:  # noqa: BLE001 - the parent needs an answer, and the worker goes on
+        except Exception as error:  # noqa: BLE001 - the server needs an answer, and the worker goes on
             reply = ("error", portable(error))
         self._channel.send(reply)
 
@@ -122,7 +118,7 @@ class Worker:
         self._channel.send(reply, whole)
 
     def _stream(self, rows: pa.RecordBatchReader) -> None:
-        """Write rows to a pipe, of which the parent is told first."""
+        """Write rows to a pipe, of which the server is told first."""
         source, end = open_pipe()
         with source:
             self._channel.send(("rows",), descriptor=source.fileno())
@@ -142,13 +138,13 @@ def _file(rows: pa.Table) -> pa.Buffer:
 
 
 def portable(error: Exception) -> ClientError:
-    """An error that the parent can be sent."""
+    """An error that the server can be sent."""
     if isinstance(error, ClientError):
         return type(error)(str(error))
     return WorkFailed(f"{type(error).__name__}: {error}")
 
 
-def _end_with_parent(end: socket.socket) -> None:
+def _end_with_server(end: socket.socket) -> None:
     """End this process when the other end of the socket is closed, whatever it is doing."""
     poll = select.poll()
     poll.register(end.fileno(), 0)  # a hang-up is always told
@@ -156,16 +152,15 @@ def _end_with_parent(end: socket.socket) -> None:
     os._exit(1)
 
 
-def main() -> None:
-    """Do jobs until the parent ends."""
-    end, memory, rows = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
+def work(end: socket.socket, memory: int, rows: int) -> None:
+    """Do jobs until the server ends.
+
+    The server ends this process when a job takes more than `memory` bytes; 0 is no bound. A body may have `rows` bytes
+    of rows when it is not compressed.
+    """
     widen(end)
     if memory:  # an allocation far beyond the bound fails at once; pylance itself reserves more than it uses
         resource.setrlimit(resource.RLIMIT_DATA, (memory + _RESERVED, memory + _RESERVED))
     os.nice(_NICE)
-    threading.Thread(target=_end_with_parent, args=(end,), daemon=True).start()
+    threading.Thread(target=_end_with_server, args=(end,), daemon=True).start()
     Worker(WorkerChannel(end), memory, rows).run()
-
-
-if __name__ == "__main__":
-    main()

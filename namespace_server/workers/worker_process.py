@@ -9,17 +9,15 @@ import asyncio
 import logging
 import os
 import socket
-import subprocess
-import sys
 from collections import OrderedDict, deque
 from contextlib import suppress
 from typing import Final
 
 from lance_namespace.errors import ServiceUnavailableError
 
-from namespace_server.workers.memory import anonymous_bytes
 from namespace_server.workers.pipes import PipeEnd, widen
 from namespace_server.workers.protocol import LENGTH, MARK, Message, decode, encode
+from namespace_server.workers.starter import StartedProcess
 from table_data.errors import ClientError, OutOfMemory, WorkFailed
 from table_data.open_datasets import OPEN_TABLES
 
@@ -29,9 +27,6 @@ _JOINED: Final = 1 << 16
 """Bytes of a body that are copied in order to be sent by one call."""
 
 
-_COMMAND: Final = (sys.executable, "-P", "-m", "namespace_server.workers.worker")
-
-
 class WorkTimeout(ServiceUnavailableError):
     """A job did not end in time, and its worker was ended. Nothing was changed by it."""
 
@@ -39,23 +34,14 @@ class WorkTimeout(ServiceUnavailableError):
 class WorkerProcess:
     """A process that may take `memory` bytes (0: no bound), and has `timeout` seconds for each step of a job.
 
-    A body may have `rows` bytes of rows.
-
-    Belongs to one event loop. Starting it and waiting for its end block. One job at a time speaks to it.
+    Belongs to one event loop. Waiting for its end blocks. One job at a time speaks to it.
     """
 
-    def __init__(self, memory: int, timeout: float, rows: int) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our module
-                [*_COMMAND, str(theirs.fileno()), str(memory), str(rows)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                process_group=0,  # an interrupt from the terminal is for the server
-            )
-        ours.setblocking(False)
-        widen(ours)
-        self._socket = ours
+    def __init__(self, process: StartedProcess, end: socket.socket, memory: int, timeout: float) -> None:
+        end.setblocking(False)
+        widen(end)
+        self._process = process
+        self._socket = end
         self._timeout = timeout
         self._memory = memory
         self._was_too_large = False
@@ -84,8 +70,8 @@ class WorkerProcess:
 
     @property
     def memory(self) -> int:
-        """The bytes of memory that only this process has."""
-        return anonymous_bytes(self._process.pid)
+        """The bytes of memory that the process has, without those of files."""
+        return self._process.memory
 
     def check_memory(self) -> None:
         """End a process in a job that takes more memory than it may. What waits for its answer is told."""
@@ -95,7 +81,7 @@ class WorkerProcess:
 
     def is_alive(self) -> bool:
         """Whether the process runs."""
-        return not self.is_killed and self._process.poll() is None
+        return not self.is_killed and self._process.is_alive()
 
     async def ask(self, *messages: Message, body: bytes = b"") -> None:
         """Tell the process something, the last of which it answers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import socket
 from collections.abc import Iterator
@@ -13,12 +14,26 @@ import pyarrow as pa
 import pytest
 from lance.namespace import RestAdapter
 
+from namespace_server.workers import process_pool
+from tests.data.pools import STARTER
 from tests.data.queried import Queried, queried
 from tests.data.two_servers import TwoServers, two_servers
 from tests.running import running
 
 _numbers = itertools.count()
 ROWS = pa.table({"a": [1, 2], "s": ["x", "y"]})
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _starter() -> Iterator[None]:
+    yield
+    asyncio.run(STARTER.close())
+
+
+@pytest.fixture
+def no_relief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool has no processes beyond its size, however long a job takes."""
+    monkeypatch.setattr(process_pool, "RELIEF", 0)
 
 
 @pytest.fixture(scope="module")

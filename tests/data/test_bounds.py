@@ -64,7 +64,7 @@ def test_a_body_of_rows(tmp_path: Path) -> None:
 @contextmanager
 def stopped(app: Application) -> Iterator[None]:
     """The workers for changes do nothing in the block."""
-    processes = [process._process.pid for process in app.service.data._changes._started]
+    processes = [process._process.number for process in app.service.data._changes._started]
     for process in processes:
         os.kill(process, signal.SIGSTOP)
     try:
@@ -161,6 +161,7 @@ def test_the_settings_of_them(tmp_path: Path) -> None:
         root=str(tmp_path),
         change_workers=3,
         read_workers=4,
+        preload_workers=False,
         max_waiting_work=5,
         max_rows_bytes=6,
         work_timeout=7,
@@ -173,6 +174,7 @@ def test_the_settings_of_them(tmp_path: Path) -> None:
     expected = DataLimits(
         change_workers=3,
         read_workers=4,
+        preload=False,
         waiting=5,
         body=6,
         work_timeout=7,
@@ -184,4 +186,6 @@ def test_the_settings_of_them(tmp_path: Path) -> None:
     )
     assert given.limits.data == expected
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert Settings(root=str(tmp_path)).limits.data == DataLimits(worker_memory=max(1 << 30, machine * 3 // 4 // 12))
+    assert Settings(root=str(tmp_path)).limits.data == DataLimits(
+        preload=True, worker_memory=max(1 << 30, machine * 3 // 4 // 12)
+    )

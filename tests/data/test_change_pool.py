@@ -23,7 +23,7 @@ from table_data.errors import ColumnNotFound, InvalidCall, WorkFailed
 from table_data.jobs.job import Job
 from tests.data.pools import play_with
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_relief")]
 NOTHING = Job("delete_from_table", {"predicate": "a > 100"})
 INSERT = Job("insert_into_table", {"mode": "append"})
 Scene = Callable[[ChangePool], Awaitable[None]]
@@ -38,7 +38,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> TableState:
 
 
 def play(scene: Scene) -> None:
-    play_with(lambda: ChangePool(1, timeout=60.0), scene)
+    play_with(lambda starter: ChangePool(starter, 1, timeout=60.0), scene)
 
 
 async def works(pool: ChangePool, table: TableState) -> bool:
@@ -53,8 +53,8 @@ def only(pool: ChangePool) -> WorkerProcess:
 
 
 def kill(process: WorkerProcess) -> None:
-    os.kill(process._process.pid, signal.SIGKILL)
-    os.waitid(os.P_PID, process._process.pid, os.WEXITED | os.WNOWAIT)
+    process._process.kill()
+    process.wait()
 
 
 def body_of(*values: int) -> bytes:
@@ -114,7 +114,7 @@ def test_a_process_that_ends_in_its_change_is_told_and_replaced(
 ) -> None:
     async def scene(pool: ChangePool) -> None:
         assert await works(pool, table)
-        stopped = only(pool)._process.pid
+        stopped = only(pool)._process.number
         os.kill(stopped, signal.SIGSTOP)
         staged = asyncio.create_task(works(pool, table))
         await asyncio.sleep(0.1)
@@ -131,7 +131,7 @@ def test_a_change_that_takes_too_long_ends_with_its_process(table: TableState) -
     async def scene(pool: ChangePool) -> None:
         assert await works(pool, table)
         late = only(pool)
-        os.kill(late._process.pid, signal.SIGSTOP)
+        os.kill(late._process.number, signal.SIGSTOP)
         with pytest.raises(WorkTimeout, match=r"within 0\.2 s"):
             async with pool.change(NOTHING) as change:
                 await change.stage(table, limit=0.2)
@@ -145,7 +145,7 @@ def test_a_change_that_is_cancelled_ends_with_its_process(table: TableState) -> 
     async def scene(pool: ChangePool) -> None:
         assert await works(pool, table)
         held = only(pool)
-        os.kill(held._process.pid, signal.SIGSTOP)
+        os.kill(held._process.number, signal.SIGSTOP)
         staged = asyncio.create_task(works(pool, table))
         await asyncio.sleep(0.1)
         staged.cancel()
@@ -313,7 +313,7 @@ def test_a_process_ends_with_its_parent(table: TableState) -> None:
 def test_a_closed_pool_ends_changes_and_refuses_those_that_wait(table: TableState) -> None:
     async def scene(pool: ChangePool) -> None:
         assert await works(pool, table)
-        os.kill(only(pool)._process.pid, signal.SIGSTOP)
+        os.kill(only(pool)._process.number, signal.SIGSTOP)
         busy, waiting = asyncio.create_task(works(pool, table)), asyncio.create_task(works(pool, table))
         await asyncio.sleep(0.1)
         await pool.close()

@@ -82,6 +82,7 @@ def test_the_last_few_stay_open(base: TableState) -> None:
     assert [versions.take(base, options) is not None for options in several] == [False] * 2 + [True] * 8
 
 
+@pytest.mark.usefixtures("no_relief")
 def test_a_process_that_cannot_open_a_version_goes_on(base: TableState) -> None:
     async def scene(pool: ChangePool) -> None:
         async with pool.change(UPDATE) as change:
@@ -92,7 +93,7 @@ def test_a_process_that_cannot_open_a_version_goes_on(base: TableState) -> None:
             assert (await change.stage(base)).result == {"updated_rows": 1}
         assert [process] == list(pool._started)
 
-    play_with(lambda: ChangePool(1, timeout=60.0), scene)
+    play_with(lambda starter: ChangePool(starter, 1, timeout=60.0), scene)
 
 
 def test_changes_that_follow_each_other(http: httpx.Client, table: str) -> None:

@@ -9,17 +9,18 @@ from dataclasses import dataclass
 class DataLimits:
     """Bounds of operations on rows. Sizes in bytes, times in seconds.
 
-    `change_workers` and `read_workers` are the processes that change and that read rows; `waiting` bounds the
-    operations of each kind that wait for one. `body` bounds rows in a request, `query` the body of a query.
-    `chunk_timeout` is the time between two pieces of rows in a request, and for a client to take the next piece of an
-    answer. A request with rows has this time for all of them, and a second more for each `rate` bytes. `spool` bounds
-    the rows that wait for slow clients in temporary files of `spool_directory`, by default the system's.
-    `work_timeout` is the time that a worker may take for one step, `worker_memory` the memory that one may take; 0 is
-    no bound.
+    `change_workers` and `read_workers` are the processes that change and that read rows; `preload` says whether what
+    they need is loaded at the start. `waiting` bounds the operations of each kind that wait for one. `body` bounds rows
+    in a request, `query` the body of a query. `chunk_timeout` is the time between two pieces of rows in a request, and
+    for a client to take the next piece of an answer. A request with rows has this time for all of them, and a second
+    more for each `rate` bytes. `spool` bounds the rows that wait for slow clients in temporary files of
+    `spool_directory`, by default the system's. `work_timeout` is the time that a worker may take for one step,
+    `worker_memory` the memory that one may take; 0 is no bound.
     """
 
     change_workers: int = 2
     read_workers: int = 2
+    preload: bool = False
     waiting: int = 64
     body: int = 16 << 30
     query: int = 16 << 20
