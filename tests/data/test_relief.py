@@ -136,10 +136,12 @@ def test_none_is_started_while_the_first_ones_start(table: TableState, monkeypat
 
     async def scene(pool: ReadPool) -> None:
         counting = asyncio.ensure_future(pool.value(COUNT, table))
-        for _ in range(20):
-            await asyncio.sleep(0.01)
-        assert asked == [STARTER]
-        gate.set()
+        try:
+            for _ in range(20):
+                await asyncio.sleep(0.01)
+            assert asked == [STARTER]
+        finally:
+            gate.set()
         assert await counting == 9
 
     play(scene)
