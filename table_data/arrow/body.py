@@ -44,7 +44,7 @@ class ArrowBody:
         if messages.size >= len(_FILE_MAGIC) and messages.slice(0, len(_FILE_MAGIC)).to_pybytes() == _FILE_MAGIC:
             messages = messages.slice(len(_FILE_MAGIC))
         if self._limits is not None:
-            check_claims(memoryview(messages), self._limits)
+            check_claims(messages, self._limits)
         try:
             stream = pa.ipc.open_stream(pa.BufferReader(messages), options=_OPTIONS)
             _check_schema(stream.schema)

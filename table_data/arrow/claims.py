@@ -1,7 +1,9 @@
 """What the messages of an Arrow IPC stream claim, before memory is taken for it.
 
-A few bytes may stand for billions of values: compressed ones, and values of types that take no bytes. The messages are
-walked by their lengths (Arrow columnar format, encapsulated messages); what is no message is left to Arrow to refuse.
+A few bytes may stand for billions of values: compressed ones, and values of types that take no bytes. Pyarrow finds the
+messages and verifies their metadata, but shows neither rows nor buffers of a batch that is not decoded, and no package
+has the classes of Arrow's schemas: so the few fields are read here (`RecordBatch` in Message.fbs of the Arrow columnar
+format). What is no message is left to Arrow to refuse.
 """
 
 from __future__ import annotations
@@ -10,14 +12,15 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+
 from table_data.errors import InvalidCall
 
 _FREE_ROWS: Final = 1 << 24
 """Values that need no bytes."""
 _VALUES_PER_BYTE: Final = 8
-_CONTINUATION: Final = 0xFFFFFFFF
-_DICTIONARY, _BATCH = 2, 3
-"""Kinds of messages that have values."""
+_BATCH: Final = "record batch"
+_WITH_VALUES: Final = frozenset({_BATCH, "dictionary"})
 _COMPRESSED_HEAD: Final = 8
 
 
@@ -29,23 +32,16 @@ class RowLimits:
     batch: int = 1 << 30
 
 
-def check_claims(data: memoryview, limits: RowLimits) -> None:
+def check_claims(data: pa.Buffer, limits: RowLimits) -> None:
     """Refuse more values, or more bytes of compressed ones, than the bounds allow. Raises `InvalidCall`."""
-    values = size = place = 0
+    values = size = 0
     try:
-        while place + 8 <= len(data):
-            length, start = _u32(data, place), place + 4
-            if length == _CONTINUATION:
-                length, start = _u32(data, place + 4), place + 8
-            body = start + length
-            if not length or body > len(data):
-                return
-            message = _Table(data[start:body])
-            kind, place = message.byte(1), body + message.int64(3)
-            if kind not in {_DICTIONARY, _BATCH} or place < body:
+        for found in pa.ipc.MessageReader.open_stream(data):
+            if found.type not in _WITH_VALUES:
                 continue
-            batch = message.table(2) if kind == _BATCH else message.table(2).table(1)
-            claimed = _bytes_of(batch, data[body:place])
+            message = _Table(memoryview(found.metadata))
+            batch = message.table(2) if found.type == _BATCH else message.table(2).table(1)
+            claimed = _bytes_of(batch, memoryview(found.body))
             if batch.has(3) and claimed > limits.batch:
                 raise InvalidCall(
                     f"request body: expected batches of at most {limits.batch} bytes that are not compressed, "
@@ -60,7 +56,7 @@ def check_claims(data: memoryview, limits: RowLimits) -> None:
                 )
             if values > _FREE_ROWS + _VALUES_PER_BYTE * size:
                 raise InvalidCall(f"request body: expected values that have bytes, found {values} in {size} bytes")
-    except (struct.error, IndexError):
+    except (pa.ArrowException, OSError, struct.error, IndexError):
         return
 
 
@@ -96,11 +92,6 @@ class _Table:
     def has(self, field: int) -> bool:
         """Whether the table has a field."""
         return self._find(field) is not None
-
-    def byte(self, field: int) -> int:
-        """A field of one byte; 0 if it is absent."""
-        place = self._find(field)
-        return 0 if place is None else self._data[place]
 
     def int64(self, field: int) -> int:
         """A field of eight bytes; 0 if it is absent."""
