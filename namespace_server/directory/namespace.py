@@ -334,10 +334,7 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
 
     def declare_table(self, request: models.DeclareTableRequest) -> models.DeclareTableResponse:
         """Reserve a name and a location."""
-        answer = self._write("declare_table", request)
-        if requests.flag(plain(request), "vend_credentials", default=True):
-            answer = self.with_storage_options(answer)
-        return made(models.DeclareTableResponse, answer.body)
+        return made(models.DeclareTableResponse, self._write("declare_table", request).body)
 
     def register_table(self, request: models.RegisterTableRequest) -> models.RegisterTableResponse:
         """Put an existing dataset under a name."""
@@ -425,10 +422,11 @@ class DirectoryNamespace(QueryMethods, SchemaMethods, IndexMethods, ReferenceMet
         return answer
 
     def _write(self, operation: str, request: Any, *, idempotency_key: str | None = None) -> Answer:
-        [answer] = self.commit([self.prepare(operation, plain(request), idempotency_key=idempotency_key)])
+        call = self.prepare(operation, plain(request), idempotency_key=idempotency_key)
+        [answer] = self.commit([call])
         if isinstance(answer, LanceNamespaceError):
             raise answer
-        return answer
+        return self.with_storage_options(answer) if call.vends else answer
 
 
 def _unavailable(operation: str, error: StorageError) -> ServiceUnavailableError:

@@ -19,12 +19,13 @@ from namespace_server.rest.models import BranchQuery, Query
 from namespace_server.rest.request.body import (
     LARGE_BODY,
     ChangeBody,
+    EncodedBody,
     JsonObject,
     check_arrow,
     check_media_type,
     decode_object,
 )
-from namespace_server.rest.request.decoding import decode_body, parse_query
+from namespace_server.rest.request.decoding import decode_body, decode_model, parse_query
 from namespace_server.rest.request.headers import (
     Headers,
     read_id,
@@ -117,14 +118,13 @@ class Exchange:
         bound = self.service.limits.read_body if limit is None else limit
         return await self.service.bodies.read(self.receive, self.headers, bound)
 
-    async def change(self, model: type[BaseModel], *, optional: bool = False) -> ChangeBody:
-        """The body of a change of the catalog, checked against a published model.
-
-        Raises `InvalidInputError` (13), `pydantic.ValidationError`.
-        """
-        data = await self.read_body(self.service.limits.body)
+    async def change(self, *, optional: bool = False) -> EncodedBody:
+        """The body of a change of the catalog. Raises `InvalidInputError` (13)."""
+        limits = self.service.limits
+        data = await self.read_body(limits.body)
         route = read_id(self.segment, read_query(self.scope["query_string"])) if self.segment else None
-        return ChangeBody(await self._decoded(data, model, route, optional=optional), len(data))
+        decode = partial(decode_body, data, limits, values=limits.values, route=route, optional=optional)
+        return EncodedBody(decode, len(data))
 
     async def table_request(
         self,
@@ -176,7 +176,7 @@ class Exchange:
     ) -> JsonObject:
         """The checked body; large ones are decoded outside the event loop."""
         limits = self.service.limits
-        decode = partial(decode_body, data, model, limits, values=limits.values, route=route, optional=optional)
+        decode = partial(decode_model, data, model, limits, values=limits.values, route=route, optional=optional)
         if len(data) < LARGE_BODY:
             return decode()
         with self.service.bodies.hold(len(data)):

@@ -23,7 +23,7 @@ from namespace_server.answer import Answer
 from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.models import Query
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
-from namespace_server.rest.request.decoding import decode_body, parse_query
+from namespace_server.rest.request.decoding import decode_model, parse_query
 from namespace_server.rest.request.headers import read_id, read_version
 from namespace_server.rest.responses import RowsResponse, Success, read_success, success
 from namespace_server.rest.routing import Handler
@@ -77,7 +77,7 @@ class Read:
         request: JsonObject = {}
         if self.model is not None:
             limits = exchange.service.limits
-            request = decode_body(
+            request = decode_model(
                 body, self.model, limits, values=limits.read_values, route=named, optional=self.optional_body
             )
         elif named is not None:
@@ -95,24 +95,23 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A change of the catalog. `model` describes its body; some clients send none where it is `optional`.
+    """A change of the catalog. Some clients send no body where it is `optional`.
 
-    The answer of one that `vends` has storage options for the new table.
+    The catalog reads the body. The answer about a new table has storage options, unless the request says otherwise.
     """
 
-    model: type[BaseModel]
     optional: bool = False
-    vends: bool = False
 
     def handler(self, operation: str, _path: str) -> Handler:
         """The handler of an operation on a path."""
 
         async def answer(exchange: Exchange) -> Response:
             service, caller = exchange.service, exchange.caller
-            change = await exchange.change(self.model, optional=self.optional)
-            with service.bodies.hold(change.size):
-                committed = await service.commit(operation, change, caller)
-            if self.vends and change.request.get("vend_credentials") is not False:
+            body = await exchange.change(optional=self.optional)
+            with service.bodies.hold(body.size):
+                call = await service.prepare(operation, body, caller)
+                committed = await service.commit(call)
+            if call.vends:
                 committed = await service.with_storage_options(committed)
             return success(service, committed)
 
@@ -121,18 +120,16 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that also writes or removes files beside the catalog. `model` describes its body."""
-
-    model: type[BaseModel]
+    """A change that also writes or removes files beside the catalog. The catalog reads its body."""
 
     def handler(self, operation: str, _path: str) -> Handler:
         """The handler of an operation on a path."""
 
         async def answer(exchange: Exchange) -> Response:
             service, caller = exchange.service, exchange.caller
-            change = await exchange.change(self.model)
-            with service.bodies.hold(change.size):
-                return success(service, await service.change(operation, change, caller))
+            body = await exchange.change()
+            with service.bodies.hold(body.size):
+                return success(service, await service.change(operation, body, caller))
 
         return answer
 

@@ -8,15 +8,10 @@ import orjson
 from lance_namespace_urllib3_client.models.alter_columns_entry import AlterColumnsEntry
 from lance_namespace_urllib3_client.models.alter_table_alter_columns_request import AlterTableAlterColumnsRequest
 from lance_namespace_urllib3_client.models.analyze_table_query_plan_request import AnalyzeTableQueryPlanRequest
-from lance_namespace_urllib3_client.models.batch_commit_tables_request import BatchCommitTablesRequest
-from lance_namespace_urllib3_client.models.batch_create_table_versions_request import BatchCreateTableVersionsRequest
-from lance_namespace_urllib3_client.models.commit_table_operation import CommitTableOperation
-from lance_namespace_urllib3_client.models.create_table_version_entry import CreateTableVersionEntry
-from lance_namespace_urllib3_client.models.create_table_version_request import CreateTableVersionRequest
 from lance_namespace_urllib3_client.models.explain_table_query_plan_request import ExplainTableQueryPlanRequest
 from lance_namespace_urllib3_client.models.query_table_request import QueryTableRequest
 from lance_namespace_urllib3_client.models.query_table_request_vector import QueryTableRequestVector
-from pydantic import BaseModel, BeforeValidator, FailFast, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BeforeValidator, FailFast, Field, StrictInt, StrictStr
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on only
 
@@ -159,71 +154,3 @@ class AlterAnyColumnsRequest(AlterTableAlterColumnsRequest):
     """The published request with these entries."""
 
     alterations: Annotated[list[AlterAnyColumnsEntry], FailFast()]  # type: ignore[assignment]
-
-
-class AssertTableVersionRequest(BaseModel):
-    """Holds if `version` is the newest of a table on a branch; changes nothing. 0: the table has none."""
-
-    id: list[StrictStr]
-    version: StrictInt
-    branch: StrictStr | None = None
-    location: StrictStr | None = None
-    manifest_sha256: StrictStr | None = None
-
-
-class SetTablePropertiesRequest(BaseModel):
-    """Replaces the properties that the catalog stores with a table, or changes some of them."""
-
-    id: list[StrictStr]
-    properties: dict[StrictStr, StrictStr] | None = None
-    updates: dict[StrictStr, StrictStr] | None = None
-    removals: list[StrictStr] | None = None
-    location: StrictStr | None = None
-
-
-class CommitTransactionRequest(BaseModel):
-    """A Lance `Transaction` message in base64, committed on a table by the server."""
-
-    id: list[StrictStr]
-    transaction: StrictStr
-    branch: StrictStr | None = None
-    stable_row_ids: StrictBool | None = None
-    data_storage_version: StrictStr | None = None
-    location: StrictStr | None = None
-    manifest_sha256: StrictStr | None = None
-
-
-class CreateAnyTableVersionRequest(CreateTableVersionRequest):
-    """The published request, with detached versions too: they are refused by name, not as bad input.
-
-    Clients send their numbers, which have the highest bit set, as negative ones.
-    """
-
-    version: StrictInt
-
-
-class CreateAnyTableVersionEntry(CreateTableVersionEntry):
-    """As `CreateAnyTableVersionRequest`, in a batch of versions."""
-
-    version: StrictInt
-
-
-class CreateAnyTableVersionsRequest(BatchCreateTableVersionsRequest):
-    """The published batch of versions, with entries for detached ones too."""
-
-    entries: Annotated[list[CreateAnyTableVersionEntry], FailFast()]  # type: ignore[assignment]
-
-
-class CatalogTableOperation(CommitTableOperation):
-    """The published operations of a batch, and ours."""
-
-    create_table_version: CreateAnyTableVersionRequest | None = None
-    commit_transaction: CommitTransactionRequest | None = None
-    assert_table_version: AssertTableVersionRequest | None = None
-    set_table_properties: SetTablePropertiesRequest | None = None
-
-
-class CatalogBatchRequest(BatchCommitTablesRequest):
-    """A batch of operations, all or nothing."""
-
-    operations: Annotated[list[CatalogTableOperation], FailFast()]  # type: ignore[assignment]

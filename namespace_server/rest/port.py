@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Hashable, Sequence
+from typing import Protocol
 
 from lance_namespace.errors import LanceNamespaceError
 
@@ -11,6 +11,7 @@ from namespace_server.answer import Answer
 from namespace_server.data.asked import ChangeRecord
 from namespace_server.data.port import TableCatalog
 from namespace_server.directory.model.calls import Call
+from namespace_server.directory.model.requests import Request
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
@@ -29,7 +30,7 @@ class CatalogPort(Protocol):
     def read(
         self,
         operation: str,
-        request: Mapping[str, Any],
+        request: Request,
         *,
         at: int | None = None,
         snapshot: CatalogSnapshot | None = None,
@@ -45,14 +46,14 @@ class CatalogPort(Protocol):
         """The cached answer under a key, if it is known to be the answer in `snapshot` too."""
         ...
 
-    def takes_long(self, operation: str, request: Mapping[str, Any], at: int | None) -> bool:
+    def takes_long(self, operation: str, request: Request, at: int | None) -> bool:
         """Whether a read may take more than some hundred microseconds."""
         ...
 
     def prepare(
         self,
         operation: str,
-        request: Mapping[str, Any],
+        request: Request,
         *,
         idempotency_key: str | None = None,
         principal: str | None = None,
@@ -60,7 +61,7 @@ class CatalogPort(Protocol):
         """Check the form of a change; no I/O. Raises `InvalidInputError`."""
         ...
 
-    def prepare_change(self, request: Mapping[str, Any], record: ChangeRecord) -> Call:
+    def prepare_change(self, request: Request, record: ChangeRecord) -> Call:
         """Check the form of a batch that an operation on rows made; no I/O. See `Tables.commit`."""
         ...
 
@@ -75,7 +76,7 @@ class CatalogPort(Protocol):
     def change(
         self,
         operation: str,
-        request: Mapping[str, Any],
+        request: Request,
         *,
         principal: str | None = None,
         idempotency_key: str | None = None,

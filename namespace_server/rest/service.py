@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from starlette.types import Scope
 
@@ -20,8 +20,9 @@ from namespace_server.rest.commit_queue import CommitQueue
 from namespace_server.rest.data_service import DataService
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.port import CatalogPort
-from namespace_server.rest.request.body import LARGE_BODY, BodyReader, ChangeBody, JsonObject
+from namespace_server.rest.request.body import LARGE_BODY, BodyReader, EncodedBody, JsonObject
 from namespace_server.rest.request.limits import RequestLimits
+from table_data.batch_operations import Json
 
 T = TypeVar("T")
 
@@ -110,14 +111,14 @@ class CatalogService:
         if self.access_log is not None:
             self.access_log.stop()
 
-    def cached(self, key: Any) -> Answer | None:
+    def cached(self, key: Hashable) -> Answer | None:
         """The cached answer under a key, if it is known to hold at the newest catalog version.
 
         Only for local catalogs, where finding the newest version takes microseconds.
         """
         return self.namespace.cached(key, self._newest_snapshot()) if self.namespace.local else None
 
-    async def read(self, operation: str, request: JsonObject, *, at: int | None = None, key: Any = None) -> Answer:
+    async def read(self, operation: str, request: JsonObject, *, at: int | None = None, key: Hashable = None) -> Answer:
         """Answer a read, as of catalog version `at` or the newest; the answer may be cached under `key`.
 
         Raises the namespace errors of the operation.
@@ -128,19 +129,17 @@ class CatalogService:
         snapshot = self._newest_snapshot() if at is None else None
         return namespace.read(operation, request, at=at, snapshot=snapshot, cache_key=key)
 
-    async def commit(self, operation: str, change: ChangeBody, caller: Caller) -> Answer:
-        """Commit one change; large ones are checked in a thread. Raises the namespace errors of the operation."""
-        prepare = partial(
-            self.namespace.prepare,
-            operation,
-            change.request,
-            idempotency_key=caller.idempotency_key,
-            principal=caller.principal,
-        )
-        return await self._commit(prepare, change.size)
+    async def prepare(self, operation: str, body: EncodedBody, caller: Caller) -> Call:
+        """The call that a body asks for; a large one is read in a thread. Raises `InvalidInputError` and others."""
 
-    async def _commit(self, prepare: Callable[[], Call], size: int) -> Answer:
-        call = await self.in_thread(prepare) if size >= LARGE_BODY else prepare()
+        def prepare() -> Call:
+            key, principal = caller.idempotency_key, caller.principal
+            return self.namespace.prepare(operation, body.decode(), idempotency_key=key, principal=principal)
+
+        return await self.in_thread(prepare) if body.size >= LARGE_BODY else prepare()
+
+    async def commit(self, call: Call) -> Answer:
+        """Commit one call. Raises the namespace errors of the operation."""
         return await self._commits.commit(call)
 
     async def with_storage_options(self, answer: Answer) -> Answer:
@@ -149,21 +148,18 @@ class CatalogService:
             return answer
         return await self.in_thread(partial(self.namespace.with_storage_options, answer))
 
-    async def _commit_rows(self, request: JsonObject, record: ChangeRecord) -> Answer:
+    async def _commit_rows(self, request: Json, record: ChangeRecord) -> Answer:
         """Commit a BatchCommitTables request of an operation on rows; see `Tables.commit`."""
         transactions = (operation.get("commit_transaction", {}) for operation in request["operations"])
         size = sum(len(item.get("transaction", "")) for item in transactions)
-        return await self._commit(partial(self.namespace.prepare_change, request, record), size)
+        prepare = partial(self.namespace.prepare_change, request, record)
+        return await self.commit(await self.in_thread(prepare) if size >= LARGE_BODY else prepare())
 
-    async def change(self, operation: str, change: ChangeBody, caller: Caller) -> Answer:
+    async def change(self, operation: str, body: EncodedBody, caller: Caller) -> Answer:
         """Make a change that takes as long as storage, in a thread. Raises the namespace errors of the operation."""
-        work = partial(
-            self.namespace.change,
-            operation,
-            change.request,
-            principal=caller.principal,
-            idempotency_key=caller.idempotency_key,
-        )
+        request = await self.in_thread(body.decode) if body.size >= LARGE_BODY else body.decode()
+        key, principal = caller.idempotency_key, caller.principal
+        work = partial(self.namespace.change, operation, request, principal=principal, idempotency_key=key)
         return await asyncio.get_running_loop().run_in_executor(self._writers, work)
 
     async def ready(self) -> int:

@@ -28,6 +28,7 @@ class EchoCall:
     idempotency_key: str | None
     principal: str | None
     batch_uuid: str
+    vends: bool = False
 
 
 class EchoCatalog:

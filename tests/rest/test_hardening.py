@@ -177,8 +177,9 @@ class TestSizes:
         assert (refused.status_code, refused.json()["code"]) == (400, 13)
         assert "expected at most" in refused.json()["error"]
 
-    def test_the_first_bad_operation_ends_the_check(self, http: httpx.Client) -> None:
-        refused = http.post("/v1/table/batch-commit", json={"operations": [1] * 10_000})
+    def test_the_first_bad_operation_ends_the_check(self, serve: Any, tmp_path: Path) -> None:
+        server = serve(DirectoryNamespace(root=str(tmp_path)))
+        refused = httpx.post(f"{server.url}/v1/table/batch-commit", json={"operations": [1] * 10_000})
         assert refused.json()["error"] == "operations[0]: expected an object, found 1"
 
     def test_all_bodies_together_are_bounded(self, serve: Any, echo_catalog: EchoCatalog) -> None:

@@ -30,7 +30,15 @@ from namespace_server.directory.model.operations import (
     RequestedOperation,
     SetTableProperties,
 )
-from namespace_server.directory.model.requests import OBJECTS, Request, RequestRules, located, names, objects
+from namespace_server.directory.model.requests import (
+    OBJECTS,
+    Request,
+    RequestRules,
+    check_common,
+    located,
+    names,
+    objects,
+)
 
 _Reader = Callable[[Request, RequestRules], RequestedOperation]
 
@@ -85,6 +93,7 @@ def batch_operations(request: Request, rules: RequestRules) -> tuple[RequestedOp
         if not isinstance(body, OBJECTS):
             raise InvalidInputError(f"operations[{index}].{given[0]}: expected an object, found {shown(body)}")
         try:
+            check_common(body, rules)
             parsed.append(_IN_BATCHES[given[0]](body, rules))
         except (InvalidInputError, UnsupportedOperationError) as error:
             raise located(f"operations[{index}].{given[0]}", error) from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from namespace_server.directory.model.operations import Batch
+from namespace_server.directory.model.operations import Batch, DeclareTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,12 @@ class Call:
 
     operation: str
     batch: Batch
+
+    @property
+    def vends(self) -> bool:
+        """Whether the answer is to have storage options for a new table."""
+        first = self.batch.operations[0]
+        return self.operation == DeclareTable.name and isinstance(first, DeclareTable) and first.vends
 
     @property
     def batch_uuid(self) -> str:

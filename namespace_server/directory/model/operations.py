@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model.limits import Limits
@@ -52,7 +52,7 @@ class DeclareTable:
     """Reserve a name and a location, which is never used by another incarnation of a table (N1).
 
     `chosen` says that the client chose the location. `implicit_namespaces`: namespaces above it that are missing are
-    created too.
+    created too. `vends`: the client wants storage options for it.
     """
 
     name: ClassVar = "declare_table"
@@ -61,6 +61,7 @@ class DeclareTable:
     properties: Mapping[str, str]
     chosen: bool = False
     implicit_namespaces: bool = False
+    vends: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +247,7 @@ class KeepAnswer:
     """
 
     name: str
-    answer: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    answer: Mapping[str, object] = field(default_factory=dict, hash=False)
     location: str | None = None
 
     @property

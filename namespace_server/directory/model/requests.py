@@ -12,7 +12,7 @@ import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar
 from urllib.parse import unquote
 
 from google.protobuf.message import DecodeError
@@ -43,7 +43,7 @@ from namespace_server.directory.model.operations import (
     SetTableProperties,
 )
 
-Request = Mapping[str, Any]
+Request = Mapping[str, object]
 T = TypeVar("T")
 _MAX_DIGITS = len(str(MAX_INT64))
 _MAX_PAGE = 2**31 - 1
@@ -100,7 +100,7 @@ def object_id(request: Request, what: str, field: str = "id") -> ObjectId:
 
 
 def _strings(value: object, what: str) -> tuple[str, ...]:
-    if not _is_list(value) or not all(isinstance(part, str) for part in value):
+    if not _are_strings(value):
         raise InvalidInputError(f"{what}: expected a list of strings, found {shown(value)}")
     return tuple(value)
 
@@ -168,6 +168,19 @@ def string_map(request: Request, field: str, limits: Limits) -> dict[str, str]:
     return dict(value)
 
 
+def check_common(request: Request, rules: RequestRules) -> None:
+    """Check the fields that every operation may have, and that are read of whole requests only."""
+    if request.get("context") is not None:
+        string_map(request, "context", rules.limits)
+    identity = request.get("identity")
+    if identity is None:
+        return
+    if not isinstance(identity, OBJECTS):
+        raise InvalidInputError(f"identity: expected an object, found {shown(identity)}")
+    text(identity, "api_key")
+    text(identity, "auth_token")
+
+
 def strings(request: Request, field: str, limits: Limits) -> frozenset[str]:
     """An optional list of keys of an object of strings; absent is empty."""
     value = request.get(field)
@@ -230,6 +243,7 @@ def declare_table(request: Request, rules: RequestRules) -> DeclareTable:
         string_map(request, "properties", rules.limits),
         chosen=wanted is not None,
         implicit_namespaces=rules.implicit_namespaces,
+        vends=flag(request, "vend_credentials", default=True),
     )
 
 
@@ -440,14 +454,20 @@ def objects(request: Request, field: str) -> Sequence[Request]:
     items = request.get(field)
     if not _is_list(items) or not items:
         raise InvalidInputError(f"{field}: expected a non-empty list, found {shown(items)}")
+    found: list[Request] = []
     for index, item in enumerate(items):
         if not isinstance(item, OBJECTS):
             raise InvalidInputError(f"{field}[{index}]: expected an object, found {shown(item)}")
-    return items
+        found.append(item)
+    return found
 
 
-def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, (list, Sequence)) and not isinstance(value, str)
+
+
+def _are_strings(value: object) -> TypeGuard[Sequence[str]]:
+    return _is_list(value) and all(isinstance(part, str) for part in value)
 
 
 def choice(request: Request, field: str, choices: Mapping[str, T], default: T) -> T:

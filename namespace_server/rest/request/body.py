@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from namespace_server.rest.request.headers import Headers, declared_length
 from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.rest.request.shared_timeout import SharedTimeout
 
-JsonObject = dict[str, Any]
+JsonObject = dict[str, object]
 
 LARGE_BODY = 64 << 10
 """Bodies from this size on are decoded outside the event loop."""
@@ -32,6 +32,18 @@ class ChangeBody:
     """The checked body of a change, with the id of its route, and its length in bytes."""
 
     request: JsonObject
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBody:
+    """The body of a change, as it came, and how it becomes JSON, with the id of its route.
+
+    `decode` raises `InvalidInputError`. The fields are checked by the catalog. A large one is decoded and checked
+    outside the event loop.
+    """
+
+    decode: Callable[[], JsonObject]
     size: int
 
 

@@ -16,18 +16,12 @@ from namespace_server.rest.request.limits import RequestLimits
 
 
 def decode_body(
-    data: bytes,
-    model: type[BaseModel],
-    limits: RequestLimits,
-    *,
-    values: int,
-    route: list[str] | None = None,
-    optional: bool = False,
+    data: bytes, limits: RequestLimits, *, values: int, route: list[str] | None = None, optional: bool = False
 ) -> JsonObject:
-    """A body as plain JSON, with the id of its route if that has one, after `model` has accepted it.
+    """A body as plain JSON, with the id of its route if that has one. Its fields are not checked.
 
     Credentials in it are dropped: they are taken from the headers only. An empty list as `id` is no id: generated
-    clients send one for a list that is not set. Raises `InvalidInputError` and `pydantic.ValidationError`.
+    clients send one for a list that is not set. Raises `InvalidInputError`.
     """
     body = decode_object(data, limits, values=values, optional=optional)
     body.pop("identity", None)
@@ -40,6 +34,20 @@ def decode_body(
             raise InvalidInputError(f"request body names {_shown(named)}, the route names {_shown(route)}")
         if named is None:
             body["id"] = route
+    return body
+
+
+def decode_model(
+    data: bytes,
+    model: type[BaseModel],
+    limits: RequestLimits,
+    *,
+    values: int,
+    route: list[str] | None = None,
+    optional: bool = False,
+) -> JsonObject:
+    """As `decode_body`, after `model` has accepted it. Raises `pydantic.ValidationError`, too."""
+    body = decode_body(data, limits, values=values, route=route, optional=optional)
     model.model_validate(body)
     return body
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from lance_namespace import (
-    CreateNamespaceRequest,
     DescribeNamespaceRequest,
-    DropNamespaceRequest,
     NamespaceExistsRequest,
 )
 
@@ -17,7 +15,7 @@ ROUTES = (
     post("namespace_exists", "/v1/namespace/{id}/exists", Read(NamespaceExistsRequest, silent=True), fast=True),
     post("describe_namespace", "/v1/namespace/{id}/describe", Read(DescribeNamespaceRequest), fast=True),
     get("list_namespaces", "/v1/namespace/{id}/list", Read(query=Paging), fast=True),
-    post("create_namespace", "/v1/namespace/{id}/create", Commit(CreateNamespaceRequest)),
+    post("create_namespace", "/v1/namespace/{id}/create", Commit()),
     # Stock clients send no body.
-    post("drop_namespace", "/v1/namespace/{id}/drop", Commit(DropNamespaceRequest, optional=True)),
+    post("drop_namespace", "/v1/namespace/{id}/drop", Commit(optional=True)),
 )

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from lance_namespace import (
-    CreateTableBranchRequest,
-    CreateTableTagRequest,
-    DeleteTableBranchRequest,
-    DeleteTableTagRequest,
     GetTableTagVersionRequest,
     ListTableBranchesRequest,
     ListTableTagsRequest,
-    UpdateTableTagRequest,
 )
 
 from namespace_server.rest.handlers import Change, Commit, Read
@@ -26,9 +21,9 @@ ROUTES = (
         Read(ListTableBranchesRequest, Paging, optional_body=True),
     ),
     post("get_table_tag_version", "/v1/table/{id}/tags/version", Read(GetTableTagVersionRequest)),
-    post("create_table_tag", "/v1/table/{id}/tags/create", Change(CreateTableTagRequest)),
-    post("update_table_tag", "/v1/table/{id}/tags/update", Change(UpdateTableTagRequest)),
-    post("delete_table_tag", "/v1/table/{id}/tags/delete", Change(DeleteTableTagRequest)),
-    post("create_table_branch", "/v1/table/{id}/branches/create", Commit(CreateTableBranchRequest)),
-    post("delete_table_branch", "/v1/table/{id}/branches/delete", Change(DeleteTableBranchRequest)),
+    post("create_table_tag", "/v1/table/{id}/tags/create", Change()),
+    post("update_table_tag", "/v1/table/{id}/tags/update", Change()),
+    post("delete_table_tag", "/v1/table/{id}/tags/delete", Change()),
+    post("create_table_branch", "/v1/table/{id}/branches/create", Commit()),
+    post("delete_table_branch", "/v1/table/{id}/branches/delete", Change()),
 )

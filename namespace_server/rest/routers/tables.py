@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from lance_namespace import (
-    DeclareTableRequest,
-    DeregisterTableRequest,
     DescribeTableRequest,
-    DropTableRequest,
-    RegisterTableRequest,
-    RenameTableRequest,
     TableExistsRequest,
 )
 
@@ -21,10 +16,10 @@ ROUTES = (
     get("list_tables", "/v1/namespace/{id}/table/list", Read(query=ListTablesQuery), fast=True),
     post("table_exists", "/v1/table/{id}/exists", Read(TableExistsRequest, silent=True), fast=True),
     get("list_all_tables", "/v1/table", Read(query=ListTablesQuery), fast=True),
-    post("declare_table", "/v1/table/{id}/declare", Commit(DeclareTableRequest, vends=True), fast=True),
-    post("register_table", "/v1/table/{id}/register", Commit(RegisterTableRequest)),
-    post("deregister_table", "/v1/table/{id}/deregister", Commit(DeregisterTableRequest)),
-    post("rename_table", "/v1/table/{id}/rename", Commit(RenameTableRequest)),
+    post("declare_table", "/v1/table/{id}/declare", Commit(), fast=True),
+    post("register_table", "/v1/table/{id}/register", Commit()),
+    post("deregister_table", "/v1/table/{id}/deregister", Commit()),
+    post("rename_table", "/v1/table/{id}/rename", Commit()),
     # Stock clients send no body, or `null`.
-    post("drop_table", "/v1/table/{id}/drop", Commit(DropTableRequest, optional=True)),
+    post("drop_table", "/v1/table/{id}/drop", Commit(optional=True)),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_namespace import AlterTransactionRequest, DescribeTransactionRequest
+from lance_namespace import DescribeTransactionRequest
 
 from namespace_server.rest.handlers import Change, Read
 from namespace_server.rest.routing import post
@@ -13,5 +13,5 @@ ROUTES = (
         "/v1/transaction/{id}/describe",
         Read(DescribeTransactionRequest, optional_body=True),
     ),
-    post("alter_transaction", "/v1/transaction/{id}/alter", Change(AlterTransactionRequest)),
+    post("alter_transaction", "/v1/transaction/{id}/alter", Change()),
 )

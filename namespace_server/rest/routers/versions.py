@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from lance_namespace import (
-    BatchDeleteTableVersionsRequest,
     DescribeTableVersionRequest,
     ListTableVersionsRequest,
 )
 
 from namespace_server.rest.handlers import Commit, Read
-from namespace_server.rest.models import CreateAnyTableVersionRequest, ListTableVersionsQuery
+from namespace_server.rest.models import ListTableVersionsQuery
 from namespace_server.rest.routing import post
 
 ROUTES = (
@@ -21,6 +20,6 @@ ROUTES = (
         fast=True,
     ),
     post("describe_table_version", "/v1/table/{id}/version/describe", Read(DescribeTableVersionRequest), fast=True),
-    post("create_table_version", "/v1/table/{id}/version/create", Commit(CreateAnyTableVersionRequest), fast=True),
-    post("batch_delete_table_versions", "/v1/table/{id}/version/delete", Commit(BatchDeleteTableVersionsRequest)),
+    post("create_table_version", "/v1/table/{id}/version/create", Commit(), fast=True),
+    post("batch_delete_table_versions", "/v1/table/{id}/version/delete", Commit()),
 )
