@@ -6,15 +6,35 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from lance_core.errors import NotFound, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.keys import check_key, quote_path
 
 T = TypeVar("T")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 Results: TypeAlias = list[R]
 """An alias of `list`, which the method of that name hides in the class."""
+
+
+class Deferred(Generic[R_co]):
+    """A call to be made as one of several in parallel, by `ObjectStore.gather`, and then its result."""
+
+    __slots__ = ("_call", "_results")
+
+    def __init__(self, call: Callable[[], R_co]) -> None:
+        self._call = call
+        self._results: Results[R_co] = []
+
+    def __call__(self) -> None:
+        """Make the call."""
+        self._results.append(self._call())
+
+    @property
+    def result(self) -> R_co:
+        """What the call returned. It must have been made."""
+        return self._results[-1]
 
 
 class ObjectMeta(NamedTuple):

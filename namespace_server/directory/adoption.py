@@ -46,7 +46,7 @@ def adopt_root(catalog: Catalog, *, strict: bool) -> Adoption:
             rows += versions
         return changes_of(rows)
 
-    flipped = catalog.committer.flip(plan, table_metadata=MANAGED_METADATA, strict=strict)
+    flipped = catalog.committer.commit_changes(plan, table_metadata=MANAGED_METADATA, strict=strict)
     return Adoption(flipped.version, tuple(found), already_managed=already)
 
 

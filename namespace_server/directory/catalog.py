@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Any
 from urllib.parse import unquote
 
 from lance_namespace.errors import LanceNamespaceError, TableVersionNotFoundError
 
 from lance_core.errors import LanceCoreError, ReferenceNotFound
-from lance_core.storage.port import ObjectStore
+from lance_core.storage.port import Deferred, ObjectStore
 from namespace_server.credentials.vending import Vendor
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.committing.committer import CommitLimits, Committer
-from namespace_server.directory.committing.group_attempt import PendingBatch
+from namespace_server.directory.committing.group_planner import PendingBatch
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance, RecordRetention
+from namespace_server.directory.committing.stored_versions import versions_above
 from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ChainKey
-from namespace_server.directory.model.operations import AssertTableVersion, Batch
+from namespace_server.directory.model.operations import AssertTableVersion, Batch, chains_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.chains import chains_of
 from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.sweeper import Sweeper
@@ -152,9 +151,9 @@ class Catalog:
     def is_newest(self, snapshot: CatalogSnapshot, *, vacant: str) -> bool:
         """Whether a snapshot is still the newest, and the key `vacant` is vacant; in one round trip."""
         self.start()
-        looks: list[Callable[[], Any]] = [self.table.refresh, partial(self.is_vacant, vacant)]
-        newest, is_vacant = self.store.gather(looks)
-        return newest is snapshot and is_vacant
+        newest, is_vacant = Deferred(self.table.refresh), Deferred(partial(self.is_vacant, vacant))
+        self.store.gather([newest, is_vacant])
+        return newest.result is snapshot and is_vacant.result
 
     def is_vacant(self, key: str) -> bool:
         """Whether no object has this key."""
@@ -172,11 +171,11 @@ class Catalog:
         """
         self.start()
         known = self.table.current
-        looks: list[Callable[[], Any]] = [self.table.refresh, partial(self.verifier.probe, known, [chain])]
-        snapshot: CatalogSnapshot
-        snapshot, above = self.store.gather(looks)
+        newest, found = Deferred(self.table.refresh), Deferred(partial(versions_above, self.store, known, [chain]))
+        self.store.gather([newest, found])
+        snapshot, above = newest.result, found.result
         if snapshot is not known and _end_of(snapshot, chain) != _end_of(known, chain):
-            above = self.verifier.probe(snapshot, [chain])
+            above = versions_above(self.store, snapshot, [chain])
         if not above or not snapshot.managed:
             return snapshot
         top = above[chain][-1][1].version

@@ -27,7 +27,9 @@ def lose() -> None:
     """Only the first two flips are made, and all batches are answered as if theirs had been."""
     made = committer.Committer._prepare
     flips = iter(range(1, 1_000_000))
-    committer.Committer._prepare = lambda self, attempt: made(self, attempt) if next(flips) <= 2 else None
+    committer.Committer._prepare = lambda self, attempt, changes: (
+        made(self, attempt, changes) if changes is not None or next(flips) <= 2 else None
+    )
 
 
 def tear() -> None:

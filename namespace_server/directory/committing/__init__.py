@@ -1,10 +1,9 @@
 """Commit batches.
 
-committer             group commit: verify, plan, stage, flip, retry a lost flip, promote
-group_attempt         the values of one attempt at a group: batches, verdicts, overlay
+committer             the commit loop: verify; plan, write, flip, after a conflict again; promote
 group_planner         plans each batch of a group on the overlay of those before it
 attempt_context       the planning context of one attempt
-verifier              reads what a batch refers to on storage, before it is planned
+verifier              reads what a batch refers to on storage, before it is planned and beside writing
 staged_manifests      verification of manifests that clients staged
 added_files           verification of the files that transactions add
 table_references      verification of references, where branches or versions are made or deleted

@@ -35,10 +35,10 @@ class AddedFileChecks:
         self._allowed = allowed
         self._contents = contents or store.local
 
-    def look(
+    def verify(
         self, operation: CommitTransaction, location: str, head: ManifestFile | None
     ) -> tuple[Finding, Iterable[str]]:
-        """The files that a transaction adds; on remote stores they are looked at later (`look_later`)."""
+        """The files that a transaction adds; in a bucket they are looked at later (`check_remaining`)."""
         transaction = operation.transaction
         for reason in self._allowed.refused_bases(new_bases(transaction)).values():
             raise InvalidInputError(f"transaction {transaction.uuid} on table {join(operation.id)}: base path {reason}")
@@ -79,8 +79,8 @@ class AddedFileChecks:
             return unreadable(operation.id, error)
         return None
 
-    def look_later(self, operation: Operation, finding: AddedFiles | StagedManifest) -> Finding:
-        """The final form of a finding that storage was not asked about yet; many requests, one round trip.
+    def check_remaining(self, operation: Operation, finding: AddedFiles | StagedManifest) -> Finding:
+        """The finding after storage was asked for the files; many requests, one round trip.
 
         A transaction that we build must not name files that are not there: of a table that was dropped and made again
         since, they would lie at the other location (N1).

@@ -1,10 +1,13 @@
-"""The planning context of one attempt at a group: reads manifests and builds new ones; writes nothing."""
+"""The planning context of one attempt at a group: reads manifests, builds new ones, promotes committed ones."""
 
 from __future__ import annotations
 
 import logging
 import time
 import uuid
+from collections.abc import Sequence
+
+from lance_namespace.errors import ServiceUnavailableError
 
 from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, TableFiles, prepare_commit
 from lance_core.errors import InvalidTransaction, NotFound
@@ -17,14 +20,15 @@ from namespace_server.directory.committing.manifest_cache import CacheKey, Manif
 from namespace_server.directory.committing.manifest_reader import is_whole
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.operations import Batch, chains_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.planning_context import Basis, PlannedVersion
+from namespace_server.directory.planning.planning_context import Basis, MustFollowGroup, PlannedVersion
 
 logger = logging.getLogger(__name__)
 
 
 class AttemptContext:
-    """The `PlanningContext` of one attempt at a group, on `snapshot`. Writes nothing."""
+    """The `PlanningContext` of one attempt at a group, on `snapshot`. Of storage only `promote` writes."""
 
     def __init__(
         self, store: ObjectStore, manifests: ManifestCache, promoter: Promoter, snapshot: CatalogSnapshot
@@ -98,15 +102,26 @@ class AttemptContext:
             raise NotFound(f"version {version} of {table.location}: expected a row in the catalog")
         return self.manifest(entry)
 
+    def promote(self, entries: Sequence[VersionEntry], batch: Batch) -> None:
+        """See `PlanningContext.promote`."""
+        if not all(self._is_committed(entry) for entry in entries):
+            raise MustFollowGroup
+        heads = [head for chain in chains_of(batch.operations) if (head := self._snapshot.head(*chain)) is not None]
+        self._promoter.promote([*entries, *heads], self._snapshot)
+        if not all(self.is_promoted(entry) for entry in entries):
+            raise ServiceUnavailableError(
+                f"batch {batch.uuid}: versions that it builds on or removes cannot be promoted now; repeat it"
+            )
+
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the row is committed and its canonical file is known to be the row's."""
-        return self._promoter.is_promoted(entry, self._snapshot) and self.is_committed(entry)
+        return self._promoter.is_promoted(entry, self._snapshot) and self._is_committed(entry)
 
     def awaits_promotion(self, entry: VersionEntry) -> bool:
         """Whether the row is committed and its canonical file is not known to be the row's."""
-        return not self._promoter.is_promoted(entry, self._snapshot) and self.is_committed(entry)
+        return not self._promoter.is_promoted(entry, self._snapshot) and self._is_committed(entry)
 
-    def is_committed(self, entry: VersionEntry) -> bool:
+    def _is_committed(self, entry: VersionEntry) -> bool:
         """Whether the row is in the catalog already, not only in the overlay of this group."""
         return self._snapshot.version_entry(entry.table_id, entry.branch, entry.version) is not None
 

@@ -1,8 +1,8 @@
-"""The one writer of a catalog in this process: group commit, compare-and-set on `__manifest`, retry of lost flips.
+"""The one writer of a catalog in this process: batches and all other changes go through one commit loop.
 
-The first thread that takes the flip lock leads a group: it takes the batches that queued meanwhile, has them planned,
-stages their files and flips. Then it promotes what the flip published. Several processes on one root are safe: only
-the compare-and-set decides.
+`Committer._commit_changes` is the loop: plan on a snapshot, write, flip; after a conflict again, on the newer snapshot.
+The first thread that takes the flip lock commits a group: the batches that queued meanwhile. Then it promotes what the
+flip published. Several processes on one root are safe: only the compare-and-set on `__manifest` decides.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ import logging
 import random
 import threading
 import time
-import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import StorageError
 from lance_core.format.manifest import Identity
-from lance_core.storage.port import ObjectStore
-from namespace_server.directory.committing.group_attempt import (
+from lance_core.storage.port import Deferred, ObjectStore
+from namespace_server.directory.committing.group_planner import (
     NOTHING_FOUND,
     FoundAbove,
     GroupAttempt,
+    GroupPlanner,
     PendingBatch,
+    Verdict,
 )
-from namespace_server.directory.committing.group_planner import GroupPlanner
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
+from namespace_server.directory.committing.stored_versions import versions_above
 from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.flip import (
     Flip,
@@ -53,10 +53,9 @@ from namespace_server.directory.model.errors import (
     nothing_done,
 )
 from namespace_server.directory.model.object_ids import ChainKey
-from namespace_server.directory.model.operations import Batch, DeleteBranch, DeleteTableVersions
+from namespace_server.directory.model.operations import Batch, chains_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.chains import chains_of
-from namespace_server.directory.planning.plan_builder import AddedFiles, Plan, StagedManifest, VacantLocation
+from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
 
 logger = logging.getLogger(__name__)
@@ -71,16 +70,24 @@ class CommitLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """Storage as it was seen beside staging: the newest snapshot, and what stands above the heads (P5, P9).
+class _OtherChanges:
+    """Changes that are no batch, planned anew on every snapshot. With `table_metadata` a flip is made without any."""
 
-    `refused`: a file that a transaction adds is missing, a location that a client chose is in use, or what names the
-    object of a deletion is not the same as before.
+    plan: Callable[[CatalogSnapshot], Changes]
+    table_metadata: Mapping[str, str] | None = None
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    """What storage held while files were written: the newest snapshot, and versions above the heads (P5, P9).
+
+    `changed`: findings on which a batch was planned do not hold any more; see `Verifier.recheck`.
     """
 
     newest: CatalogSnapshot
     above: FoundAbove
-    refused: bool
+    changed: bool
 
 
 class Committer:
@@ -108,6 +115,7 @@ class Committer:
         self._promoter = promoter
         self._record_maintenance = record_maintenance
         self._limits = limits
+        self._carried = _OtherChanges(record_maintenance.plan)
         self._planner = GroupPlanner(store, manifests, promoter)
         self._queue: deque[PendingBatch] = deque()
         self._queue_lock = threading.Lock()
@@ -144,53 +152,36 @@ class Committer:
         while not all(pending.decided.is_set() for pending in mine):
             with self._flip_lock:
                 group = self._take_group()
-                published = self._lead(group)
-            if not group:  # other threads lead the groups that hold these batches
+                published = self._commit_group(group)
+            if not group:  # other threads commit the groups that hold these batches
                 for pending in mine:
                     pending.decided.wait()
             while self._finish(group, published):
                 group = [pending for pending in group if pending.verdict is None]
                 with self._flip_lock:
-                    published = self._lead(group)
+                    published = self._commit_group(group)
         return mine
 
-    def flip(
+    def commit_changes(
         self,
         plan: Callable[[CatalogSnapshot], Changes],
         *,
         table_metadata: Mapping[str, str] | None = None,
         strict: bool = False,
     ) -> CatalogSnapshot:
-        """Commit changes that are no batch: record maintenance, or the adoption of a root. A lost flip is retried.
+        """Commit changes that are no batch: record maintenance, or the adoption of a root.
 
-        Returns the newest snapshot; without changes and metadata nothing is written. Raises `CommitOutcomeUnknown`,
-        `CatalogBusy`, `StorageError`.
+        `plan` may be called several times, each time with a newer snapshot. Returns the newest snapshot; without
+        changes and metadata nothing is written. Raises `CommitOutcomeUnknown`, `CatalogBusy`, `StorageError`.
         """
-        attempt = str(uuid.uuid4())
         with self._flip_lock:
-            for tries in range(1, self._limits.tries + 1):
-                snapshot = self._table.refresh()
-                changes = plan(snapshot)
-                if not changes and table_metadata is None:
-                    return snapshot
-                attempt = str(uuid.uuid4())
-                flip = self._table.prepare(
-                    snapshot, changes, attempt=attempt, table_metadata=table_metadata, strict=strict
-                )
-                self._table.stage(flip)
-                outcome = self._table.commit(flip)
-                if isinstance(outcome, FlipCommitted):
-                    self._conclude_maintenance(outcome.snapshot)
-                    return outcome.snapshot
-                if isinstance(outcome, FlipUnknown):
-                    raise CommitOutcomeUnknown(attempt, outcome.reason)
-                self._await_next_try(flip, outcome, tries)
-        raise CatalogBusy(attempt, self._limits.tries)
+            _, snapshot = self._commit_changes([], _OtherChanges(plan, table_metadata, strict))
+        return snapshot
 
     def flush_record_maintenance(self) -> None:
-        """Do the record maintenance that waits, in flips of its own. Raises as `flip`."""
+        """Do the record maintenance that waits, in flips of its own. Raises as `commit_changes`."""
         while waiting := self._record_maintenance.waiting:
-            self.flip(self._record_maintenance.plan_alone)
+            self.commit_changes(self._record_maintenance.plan_alone)
             if self._record_maintenance.waiting >= waiting:
                 return
 
@@ -198,166 +189,137 @@ class Committer:
         with self._queue_lock:
             return [self._queue.popleft() for _ in range(min(self._limits.group_size, len(self._queue)))]
 
-    def _lead(self, group: list[PendingBatch]) -> list[Plan]:
-        """Decide a group; returns the plans that this flip committed.
+    def _commit_group(self, group: Sequence[PendingBatch]) -> list[Plan]:
+        """Decide a group; returns the plans that its flip committed and that publish versions.
 
         A batch that has to wait for the promotion of another batch of the group is left without a verdict. After an
         exception only those outcomes are unknown whose commit step had begun.
         """
-        try:
-            return self._flip_with_retries(group)
-        except Exception as error:  # noqa: BLE001 - every batch of the group must be told
-            _log_failure(len(group), error)
-            for pending in group:
-                pending.verdict = pending.verdict or (
-                    CommitOutcomeUnknown(pending.batch.uuid, "the committer failed")
-                    if pending.sent
-                    else nothing_done(pending.batch.uuid, error)
-                )
+        if not group:
             return []
+        try:
+            return self._conclude(*self._commit_changes(group))
+        except CommitOutcomeUnknown as unknown:
+            reason = unknown.reason
+            _reject(group, lambda pending: CommitOutcomeUnknown(pending.batch.uuid, reason))
+        except CatalogBusy:
+            _reject(group, self._answer_when_busy)
+        except Exception as error:  # noqa: BLE001 - every batch of the group needs a verdict
+            _log_failure(len(group), error)
+            _reject(group, partial(_answer_after_failure, error=error))
         except BaseException:
+            _reject(group, lambda pending: CommitOutcomeUnknown(pending.batch.uuid, "the committer stopped"))
             for pending in group:
-                pending.verdict = pending.verdict or CommitOutcomeUnknown(pending.batch.uuid, "the committer stopped")
                 pending.decided.set()
             raise
-
-    def _flip_with_retries(self, group: list[PendingBatch]) -> list[Plan]:
-        """Plan, stage and flip until every batch has a verdict. A lost flip is retried on the newest snapshot.
-
-        Every round counts as a try: also one that finds a newer catalog version, an unmanaged version or a missing file
-        beside staging, and plans again at once. Only after a lost flip it waits before the next try.
-        """
-        undecided = group
-        snapshot, found = self._table.current, NOTHING_FOUND
-        for tries in range(1, self._limits.tries + 1):
-            if not undecided:
-                return []
-            attempt = self._planner.plan(undecided, snapshot, found)
-            flip = self._prepare(attempt)
-            look = self._stage(attempt, flip, undecided)
-            if look.refused:
-                continue
-            if look.newest.version != snapshot.version:
-                snapshot, found = look.newest, NOTHING_FOUND
-                continue
-            if attempt.promoted_head or _identities(look.above) != _identities(found):
-                found = look.above
-                continue
-            attempt.decide_final(undecided)
-            if flip is None:
-                attempt.decide_all(undecided, snapshot)
-                return []
-            outcome = self._send(flip, undecided)
-            if isinstance(outcome, FlipCommitted):
-                return self._conclude(undecided, attempt, outcome.snapshot)
-            undecided = [pending for pending in undecided if pending.verdict is None]
-            if isinstance(outcome, FlipUnknown):
-                for pending in undecided:
-                    pending.verdict = CommitOutcomeUnknown(pending.batch.uuid, outcome.reason)
-                return []
-            self._await_next_try(flip, outcome, tries)
-            snapshot, found = self._table.refresh(), NOTHING_FOUND
-        self._give_up(undecided, snapshot)
         return []
 
-    def _await_next_try(self, flip: Flip, outcome: FlipLost | FlipSuperseded, tries: int) -> None:
-        """Clear up behind a lost flip and wait, at most a quarter of a second, with full jitter.
+    def _commit_changes(
+        self, group: Sequence[PendingBatch], changes: _OtherChanges | None = None
+    ) -> tuple[GroupAttempt, CatalogSnapshot]:
+        """The commit loop: plan, write, flip, until it is committed; after a conflict again, on the newer snapshot.
 
-        Of a displaced flip everything stays (G9).
+        Every round counts as a try, also one that finds a newer catalog version, an unmanaged version or a missing file
+        beside writing; only a lost flip is followed by a wait. Verdicts that hold without the flip are given at once
+        (P7); the other batches are planned again.
+
+        Returns the attempt that is committed, or that needs no flip, and the snapshot in which its verdicts hold.
+        Raises `CommitOutcomeUnknown`, `CatalogBusy`, `StorageError`, `CatalogDamaged`, `CatalogTooNew`.
+        """
+        snapshot, found = self._table.current, NOTHING_FOUND
+        for tries in range(1, self._limits.tries + 1):
+            attempt = self._planner.plan([each for each in group if each.verdict is None], snapshot, found)
+            flip = self._prepare(attempt, changes)
+            observed = self._write(attempt, flip)
+            if observed.newest.version != snapshot.version:
+                snapshot, found = observed.newest, NOTHING_FOUND
+                continue
+            if observed.changed or attempt.promoted_head or _identities(observed.above) != _identities(found):
+                found = observed.above
+                continue
+            _decide(attempt, snapshot, only_final=True)
+            if flip is None:
+                return attempt, snapshot
+            outcome = self._send(flip, attempt)
+            if isinstance(outcome, FlipCommitted):
+                return attempt, outcome.snapshot
+            if isinstance(outcome, FlipUnknown):
+                raise CommitOutcomeUnknown(flip.attempt, outcome.reason)
+            self._await_next_try(flip, outcome, tries)
+            snapshot, found = self._table.refresh(), NOTHING_FOUND
+        raise CatalogBusy(attempt.context.attempt, self._limits.tries)
+
+    def _prepare(self, attempt: GroupAttempt, changes: _OtherChanges | None) -> Flip | None:
+        """The flip of an attempt; None when nothing changes. A flip of batches carries record maintenance along."""
+        if changes is None and not attempt.overlay.steps:
+            return None
+        other = changes or self._carried
+        rows = other.plan(attempt.snapshot).then(*attempt.overlay.steps)
+        if not rows and other.table_metadata is None:
+            return None
+        return self._table.prepare(
+            attempt.snapshot,
+            rows,
+            attempt=attempt.context.attempt,
+            table_metadata=other.table_metadata,
+            strict=other.strict,
+        )
+
+    def _write(self, attempt: GroupAttempt, flip: Flip | None) -> _Observed:
+        """Write what the flip makes reachable and look at storage beside it, in one parallel step (S1, P5)."""
+        rechecked = [(planned.pending.batch, planned.pending.findings) for planned in attempt.batches]
+        newest = Deferred(self._table.refresh)
+        above = Deferred(partial(versions_above, self._store, attempt.snapshot, attempt.chains))
+        changed = Deferred(partial(self._verifier.recheck, rechecked))
+        objects = [item for plan in attempt.plans for item in plan.staged]
+        calls: list[Callable[[], object]] = [newest, above, changed]
+        calls += [partial(self._store.put, *item, durable=False) for item in objects]
+        if flip is not None:
+            calls.append(partial(self._table.stage, flip))
+        self._store.gather(calls)
+        self._store.sync([key for key, _ in objects])
+        return _Observed(newest.result, above.result, changed.result)
+
+    def _send(self, flip: Flip, attempt: GroupAttempt) -> FlipOutcome:
+        """The commit step of a flip. A batch counts as sent unless the flip is in no history or was refused."""
+        _mark(attempt, sent=True)
+        try:
+            outcome = self._table.commit(flip)
+        except StorageError:
+            _mark(attempt, sent=False)
+            raise
+        if isinstance(outcome, FlipLost | FlipSuperseded):
+            _mark(attempt, sent=False)
+        elif isinstance(outcome, FlipCommitted):
+            self._promoter.forget(self._record_maintenance.conclude(outcome.snapshot))
+        return outcome
+
+    def _await_next_try(self, flip: Flip, outcome: FlipLost | FlipSuperseded, tries: int) -> None:
+        """Remove the files of a lost flip and wait, at most a quarter of a second, with full jitter.
+
+        Of a superseded flip everything stays (G9).
         """
         if isinstance(outcome, FlipLost):
             self._table.discard(flip)
         time.sleep(random.uniform(0, min(0.25, 0.002 * 2**tries)))  # noqa: S311
 
-    def _give_up(self, group: Sequence[PendingBatch], snapshot: CatalogSnapshot) -> None:
+    def _answer_when_busy(self, pending: PendingBatch) -> Verdict:
         """Retries are exhausted. "Busy" is no verdict: another copy of a batch may be committed, by its record (F5)."""
-        for pending in group:
-            try:
-                replayed = replay_committed(pending.batch, snapshot, pending.findings)
-            except LanceNamespaceError as error:
-                pending.verdict = error
-            else:
-                pending.verdict = replayed or CatalogBusy(pending.batch.uuid, self._limits.tries)
-            pending.snapshot = snapshot
-
-    def _prepare(self, attempt: GroupAttempt) -> Flip | None:
-        """The flip of an attempt, record maintenance included; None when nothing changes."""
-        if not attempt.overlay.steps:
-            return None
-        changes = self._record_maintenance.plan(attempt.snapshot).then(*attempt.overlay.steps)
-        return self._table.prepare(attempt.snapshot, changes, attempt=attempt.context.attempt)
-
-    def _stage(self, attempt: GroupAttempt, flip: Flip | None, group: Sequence[PendingBatch]) -> _Look:
-        """Write what the flip makes reachable and look at storage beside it, in one parallel step (S1, P5)."""
-        chains = {chain for pending in group for chain in pending.chains}
-        objects = [item for verdict in attempt.verdicts if isinstance(verdict, Plan) for item in verdict.staged]
-        writes: list[Callable[[], object]] = [partial(self._store.put, *item, durable=False) for item in objects]
-        if flip is not None:
-            writes.append(partial(self._table.stage, flip))
-        looks: list[Callable[[], Any]] = [self._table.refresh, partial(self._verifier.probe, attempt.snapshot, chains)]
-        looks += [partial(self._look_later, group), partial(self._look_again, group)]
-        newest, above, refused, changed, *_ = self._store.gather([*looks, *writes])
-        self._store.sync([key for key, _ in objects])
-        return _Look(newest, above, refused or changed)
-
-    def _look_later(self, group: Sequence[PendingBatch]) -> bool:
-        """Ask storage what verification left open; True when a batch turned out to be refused."""
-        unseen = [
-            (pending, index, finding)
-            for pending in group
-            for index, finding in pending.findings.items()
-            if isinstance(finding, AddedFiles | StagedManifest | VacantLocation) and not finding.seen
-        ]
-        looked = self._store.map(
-            lambda item: self._verifier.look_later(item[0].batch.operations[item[1]], item[2]), unseen
-        )
-        for (pending, index, _), finding in zip(unseen, looked, strict=True):
-            pending.findings[index] = finding
-        return any(isinstance(finding, LanceNamespaceError) for finding in looked)
-
-    def _look_again(self, group: Sequence[PendingBatch]) -> bool:
-        """Read the references of what batches delete after they were planned; True where they changed since (B1, B2).
-
-        A flip that deletes follows this look, and no other flip is between them. Who writes a tag or a branch confirms
-        it by a flip: that one is before the look, or comes too late.
-        """
-        deletes = [
-            (pending, index, operation)
-            for pending in group
-            for index, operation in enumerate(pending.batch.operations)
-            if isinstance(operation, DeleteBranch | DeleteTableVersions) and index in pending.findings
-        ]
-        looked = self._store.map(lambda item: self._verifier.look_again(item[2], item[0].findings[item[1]]), deletes)
-        changed = False
-        for (pending, index, _), finding in zip(deletes, looked, strict=True):
-            changed |= finding != pending.findings[index]
-            pending.findings[index] = finding
-        return changed
-
-    def _send(self, flip: Flip, group: Sequence[PendingBatch]) -> FlipOutcome:
-        """The commit step of a flip. A batch counts as sent unless the flip is in no history or was refused."""
-        _mark(group, sent=True)
+        pending.snapshot = self._table.current
         try:
-            outcome = self._table.commit(flip)
-        except StorageError:
-            _mark(group, sent=False)
-            raise
-        if isinstance(outcome, FlipLost | FlipSuperseded):
-            _mark(group, sent=False)
-        return outcome
+            replayed = replay_committed(pending.batch, pending.snapshot, pending.findings)
+        except LanceNamespaceError as error:
+            return error
+        return replayed or CatalogBusy(pending.batch.uuid, self._limits.tries)
 
-    def _conclude(self, group: Sequence[PendingBatch], attempt: GroupAttempt, snapshot: CatalogSnapshot) -> list[Plan]:
-        """The flip is committed: give the verdicts and keep the manifests that it published in memory."""
-        self._conclude_maintenance(snapshot)
-        attempt.decide_all(group, snapshot)
-        plans = attempt.published()
-        for plan in plans:
+    def _conclude(self, attempt: GroupAttempt, snapshot: CatalogSnapshot) -> list[Plan]:
+        """Give the verdicts, which hold in `snapshot`, and keep the manifests that were published in memory."""
+        _decide(attempt, snapshot)
+        published = [plan for plan in attempt.plans if plan.published]
+        for plan in published:
             self._reader.remember(plan.published)
             self._manifests.keep(plan.published)
-        return plans
-
-    def _conclude_maintenance(self, snapshot: CatalogSnapshot) -> None:
-        self._promoter.forget(self._record_maintenance.conclude(snapshot))
+        return published
 
     def _finish(self, group: list[PendingBatch], published: list[Plan]) -> bool:
         """Promote the committed versions, then release the decided batches. True when batches of the group wait."""
@@ -374,9 +336,29 @@ class Committer:
         return any(pending.verdict is None for pending in group)
 
 
-def _mark(group: Sequence[PendingBatch], *, sent: bool) -> None:
+def _decide(attempt: GroupAttempt, snapshot: CatalogSnapshot, *, only_final: bool = False) -> None:
+    """Give the batches of an attempt the verdicts that hold in `snapshot`; one that must wait keeps None."""
+    for pending, verdict, final in attempt.batches:
+        if pending.verdict is None and (final or not only_final):
+            pending.verdict, pending.snapshot = verdict, snapshot
+
+
+def _reject(group: Sequence[PendingBatch], answer: Callable[[PendingBatch], Verdict]) -> None:
+    """Give the batches of a group that are undecided a verdict each."""
     for pending in group:
-        pending.sent = sent
+        if pending.verdict is None:
+            pending.verdict = answer(pending)
+
+
+def _answer_after_failure(pending: PendingBatch, error: Exception) -> LanceNamespaceError:
+    if pending.sent:
+        return CommitOutcomeUnknown(pending.batch.uuid, "the committer failed")
+    return nothing_done(pending.batch.uuid, error)
+
+
+def _mark(attempt: GroupAttempt, *, sent: bool) -> None:
+    for planned in attempt.batches:
+        planned.pending.sent = sent
 
 
 def _log_failure(batches: int, error: Exception) -> None:

@@ -3,30 +3,112 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.attempt_context import AttemptContext
-from namespace_server.directory.committing.group_attempt import FoundAbove, GroupAttempt, PendingBatch, Verdict
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.promoter import Promoter
+from namespace_server.directory.committing.stored_versions import FoundVersion
 from namespace_server.directory.model.entries import changes_of
 from namespace_server.directory.model.object_ids import ChainKey
-from namespace_server.directory.model.operations import AssertTableVersion, Batch
+from namespace_server.directory.model.operations import AssertTableVersion, Batch, KeepAnswer, TableOperation
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.plan_builder import NeedsPromotion, Plan
+from namespace_server.directory.planning.plan_builder import Findings, Plan
 from namespace_server.directory.planning.planner import plan_batch, require_managed
+from namespace_server.directory.planning.planning_context import MustFollowGroup
 from namespace_server.directory.planning.unmanaged_versions import adopt_found
 
 logger = logging.getLogger(__name__)
 
+Verdict = Plan | LanceNamespaceError
+"""What a batch is answered: it is committed as planned, or this error."""
+FoundAbove = Mapping[ChainKey, list[FoundVersion]]
+"""Canonical manifests above the heads of chains, ascending; chains without any are left out (P5)."""
+
+NOTHING_FOUND: FoundAbove = {}
+
+
+@dataclass(slots=True)
+class PendingBatch:
+    """A batch on its way. `verdict` is final once `decided` is set; `snapshot` is where it was decided.
+
+    `sent`: the commit step of a flip with this batch began and did not certainly fail. From then on only the catalog
+    can tell the outcome (F1). Only the committer changes it.
+    """
+
+    batch: Batch
+    findings: Findings
+    chains: frozenset[ChainKey]
+    verdict: Verdict | None = None
+    snapshot: CatalogSnapshot | None = None
+    sent: bool = False
+    decided: threading.Event = field(default_factory=threading.Event)
+
+
+class PlannedBatch(NamedTuple):
+    """A batch of an attempt and its verdict; None if it must wait until the group is committed and promoted.
+
+    `final`: the verdict rests on the committed snapshot alone, so it holds whether the flip is won or lost (P7).
+    """
+
+    pending: PendingBatch
+    verdict: Verdict | None
+    final: bool
+
+
+@dataclass(slots=True)
+class GroupAttempt:
+    """One attempt at a group: the snapshot that it is planned on, its changes, and the verdict of each batch.
+
+    `names` are the names by which the planned batches are found: uuids, idempotency keys, request hashes (P1, A1).
+    `promoted_head`: a head below unmanaged versions was promoted by this attempt. What stands above it now is known
+    only after another look at storage, so the attempt decides nothing.
+    """
+
+    snapshot: CatalogSnapshot
+    context: AttemptContext
+    overlay: Overlay
+    names: set[str] = field(default_factory=set)
+    batches: list[PlannedBatch] = field(default_factory=list)
+    promoted_head: bool = False
+
+    def basis(self, batch: Batch) -> CatalogSnapshot:
+        """The snapshot itself if nothing planned before concerns the batch, else the overlay."""
+        if not self.overlay.steps:
+            return self.snapshot
+        alone = self.names.isdisjoint(_names(batch)) and all(
+            isinstance(operation, KeepAnswer)
+            or (isinstance(operation, TableOperation) and self.overlay.of(operation.id) is self.snapshot)
+            for operation in batch.operations
+        )
+        return self.snapshot if alone else self.overlay.whole
+
+    def accept(self, plan: Plan) -> None:
+        """Make the changes of a plan visible to the batches that follow."""
+        self.overlay.add(plan.changes, plan.tables)
+        self.names.update(_names(plan.batch))
+
+    @property
+    def chains(self) -> set[ChainKey]:
+        """The chains that its batches name."""
+        return {chain for planned in self.batches for chain in planned.pending.chains}
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The plans of the batches that can be carried out."""
+        return [planned.verdict for planned in self.batches if isinstance(planned.verdict, Plan)]
+
 
 class GroupPlanner:
-    """Plans groups of batches; promotes where a plan needs that first."""
+    """Plans groups of batches."""
 
     def __init__(self, store: ObjectStore, manifests: ManifestCache, promoter: Promoter) -> None:
         self._store = store
@@ -36,7 +118,8 @@ class GroupPlanner:
     def plan(self, group: Sequence[PendingBatch], snapshot: CatalogSnapshot, found: FoundAbove) -> GroupAttempt:
         """Plan a group on a snapshot, and adopt the unmanaged versions that were `found` above its heads.
 
-        Raises nothing for a batch that cannot be carried out: its error is its verdict.
+        Committed versions that a batch removes or builds on are promoted. Raises nothing for a batch that cannot be
+        carried out: its error is its verdict.
         """
         context = AttemptContext(self._store, self._manifests, self._promoter, snapshot)
         attempt = GroupAttempt(snapshot, context, Overlay(snapshot))
@@ -48,27 +131,16 @@ class GroupPlanner:
             if isinstance(verdict, Plan) and verdict.changes:
                 attempt.accept(verdict)
                 final = False
-            attempt.verdicts.append(verdict)
-            attempt.final.append(final)
+            attempt.batches.append(PlannedBatch(pending, verdict, final))
         return attempt
 
     def _plan_one(self, attempt: GroupAttempt, pending: PendingBatch, basis: CatalogSnapshot) -> Verdict | None:
         """The verdict of one batch; None if it must wait until another batch of the group is promoted."""
         try:
             require_managed(attempt.snapshot)
-            asked: set[str] = set()
-            while True:  # each operation of the batch may remove other versions
-                try:
-                    return plan_batch(pending.batch, basis, pending.findings, attempt.context)
-                except NeedsPromotion as need:
-                    if not all(attempt.context.is_committed(entry) for entry in need.entries):
-                        return None
-                    wanted = {entry.object_id for entry in need.entries}
-                    if wanted <= asked:
-                        break
-                    asked |= wanted
-                    heads = [head for chain in pending.chains if (head := attempt.snapshot.head(*chain)) is not None]
-                    self._promoter.promote([*need.entries, *heads], attempt.snapshot)
+            return plan_batch(pending.batch, basis, pending.findings, attempt.context)
+        except MustFollowGroup:
+            return None
         except LanceNamespaceError as error:
             return error
         except LanceCoreError as error:
@@ -78,9 +150,6 @@ class GroupPlanner:
             return InternalError(
                 f"batch {pending.batch.uuid}: it cannot be planned ({type(error).__name__}); nothing was done"
             )
-        return ServiceUnavailableError(
-            f"batch {pending.batch.uuid}: versions that it builds on or removes cannot be promoted now; repeat it"
-        )
 
     def _adopt(self, attempt: GroupAttempt, pending: PendingBatch, found: FoundAbove) -> list[ChainKey]:
         """Put rows for the unmanaged versions above the heads that a batch names, rejected or not (P5).
@@ -124,3 +193,8 @@ def _refused_assertion(batch: Batch, unjudged: Collection[ChainKey]) -> LanceNam
             f"batch {batch.uuid}: storage has versions above the asserted head that cannot be judged now; repeat it"
         )
     return None
+
+
+def _names(batch: Batch) -> tuple[str, ...]:
+    names = (batch.uuid, batch.request_hash)
+    return names if batch.idempotency_key is None else (*names, batch.idempotency_key)

@@ -36,12 +36,12 @@ class StagedManifestChecks:
         self._allowed = allowed
         self._stage_max_age = stage_max_age
 
-    def look(
+    def verify(
         self, operation: CreateTableVersion, location: str, known_head: ManifestFile | None
     ) -> tuple[Finding, Iterable[str]]:
         """A staged manifest and all that its transaction adds (S1).
 
-        On remote stores that is looked at beside staging; for what was staged long ago at once (S3).
+        In a bucket these are looked at beside staging; for what was staged long ago at once (S3).
         """
         key = operation.manifest_path
         base = branch_base(location, operation.branch)

@@ -1,13 +1,12 @@
 """Verification: what storage holds for the operations of a batch, read before the batch is planned.
 
 Each kind of operation has its checks: `staged_manifests`, `added_files`, `table_references`, `locations`.
-`stored_versions` finds what others committed above a head (P5). What must be durable before the flip is synced (S1).
-Nothing is written.
+What must be durable before the flip is synced (S1). Nothing is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -22,11 +21,10 @@ from namespace_server.directory.committing.added_files import AddedFileChecks
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.committing.locations import LocationChecks
 from namespace_server.directory.committing.staged_manifests import StagedManifestChecks
-from namespace_server.directory.committing.stored_versions import FoundVersion, versions_above
 from namespace_server.directory.committing.table_references import ReferenceChecks
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import table_not_found, unreadable
-from namespace_server.directory.model.object_ids import ChainKey, ObjectId, join
+from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
     Batch,
     CommitTransaction,
@@ -43,6 +41,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import (
     AddedFiles,
     Finding,
+    Findings,
     StagedManifest,
     TableReferences,
     VacantLocation,
@@ -67,6 +66,15 @@ class _Task(NamedTuple):
     number: int
     operation: _Verified
     location: str
+
+
+class _Recheck(NamedTuple):
+    """A finding to be brought up to date, and the place that it has among the findings of its batch."""
+
+    findings: Findings
+    number: int
+    operation: Operation
+    finding: AddedFiles | StagedManifest | VacantLocation | TableReferences
 
 
 class Verifier:
@@ -97,13 +105,13 @@ class Verifier:
         self._references = ReferenceChecks(store, known, load)
         self._locations = LocationChecks(store, allowed)
 
-    def verify(self, batches: Sequence[Batch], snapshot: CatalogSnapshot) -> list[dict[int, Finding]]:
+    def verify(self, batches: Sequence[Batch], snapshot: CatalogSnapshot) -> list[Findings]:
         """What storage says about each operation of each batch, by index, in parallel.
 
         A problem is a finding, not an exception: a replayed batch needs no staged file (P1). Raises `StorageError`
         when the store cannot be read.
         """
-        findings: list[dict[int, Finding]] = [{} for _ in batches]
+        findings: list[Findings] = [{} for _ in batches]
         tasks: list[_Task] = []
         for number, batch in enumerate(batches):
             declared: dict[ObjectId, str] = {}
@@ -122,19 +130,21 @@ class Verifier:
                     else:
                         tasks.append(_Task(number, index, operation, location))
         durable: list[str] = []
-        for task, (finding, keys) in zip(tasks, self._store.map(partial(self._look, snapshot), tasks), strict=True):
+        for task, (finding, keys) in zip(
+            tasks, self._store.map(partial(self._verify_one, snapshot), tasks), strict=True
+        ):
             findings[task.batch][task.number] = finding
             durable += keys
         self._store.sync(durable)
         return findings
 
-    def _look(self, snapshot: CatalogSnapshot, task: _Task) -> tuple[Finding, Iterable[str]]:
+    def _verify_one(self, snapshot: CatalogSnapshot, task: _Task) -> tuple[Finding, Iterable[str]]:
         """The finding of one operation, and the keys that must be durable before the flip (S1)."""
         try:
             if isinstance(task.operation, CommitTransaction):
                 if task.operation.transaction.HasField("clone") and task.operation.branch is not None:
                     self._references.check_place_of_branch(task.operation, task.location, task.operation.branch)
-                return self._added.look(task.operation, task.location, self._known_head(task.operation, snapshot))
+                return self._added.verify(task.operation, task.location, self._known_head(task.operation, snapshot))
             if isinstance(task.operation, RegisterTable):
                 return self._locations.dataset(task.operation, snapshot), ()
             if isinstance(task.operation, DeclareTable):
@@ -147,7 +157,7 @@ class Verifier:
                 return self._references.needs_of_branch(task.operation, task.location, snapshot), ()
             if isinstance(task.operation, DeleteTableVersions):
                 return self._references.references(task.operation, task.location), ()
-            return self._staged.look(task.operation, task.location, self._known_head(task.operation, snapshot))
+            return self._staged.verify(task.operation, task.location, self._known_head(task.operation, snapshot))
         except LanceNamespaceError as error:
             return error, ()
         except StorageError as error:  # it is this operation's, and must not fail the batches beside it
@@ -155,17 +165,41 @@ class Verifier:
         except CorruptFile as error:
             return InternalError(f"table {join(task.operation.id)}: a file of it is damaged: {error}"), ()
 
-    def probe(self, snapshot: CatalogSnapshot, chains: Iterable[ChainKey]) -> Mapping[ChainKey, list[FoundVersion]]:
-        """Canonical manifests above the head of each chain; see `versions_above`."""
-        return versions_above(self._store, snapshot, chains)
+    def recheck(self, group: Iterable[tuple[Batch, Findings]]) -> bool:
+        """Check, beside staging, what `verify` left open and what others may have changed since; in parallel.
 
-    def look_again(self, operation: DeleteBranch | DeleteTableVersions, finding: Finding) -> Finding:
-        """The finding as the reference files say now: the flip follows, and a later writer sees it (B1, B2).
-
-        What manifests said before stays: those that are committed since are looked at by planning.
+        Brings the findings up to date. True if a batch has to be planned again: a file that it adds is missing, a
+        location that it chose is in use, or the tags and branches of a table that it deletes from are others.
         """
-        if not isinstance(finding, TableReferences):
-            return finding
+        rechecks = [
+            _Recheck(findings, index, batch.operations[index], finding)
+            for batch, findings in group
+            for index, finding in findings.items()
+            if isinstance(finding, TableReferences)
+            or (isinstance(finding, AddedFiles | StagedManifest | VacantLocation) and not finding.seen)
+        ]
+        changed = False
+        for recheck, now in zip(rechecks, self._store.map(self._finding_now, rechecks), strict=True):
+            recheck.findings[recheck.number] = now
+            changed |= isinstance(now, LanceNamespaceError) or (
+                isinstance(recheck.finding, TableReferences) and now != recheck.finding
+            )
+        return changed
+
+    def _finding_now(self, recheck: _Recheck) -> Finding:
+        if isinstance(recheck.finding, TableReferences):
+            return self._recheck_references(recheck.operation, recheck.finding)
+        if isinstance(recheck.finding, VacantLocation):
+            return self._locations.require_vacant(recheck.operation, recheck.finding)
+        return self._added.check_remaining(recheck.operation, recheck.finding)
+
+    def _recheck_references(self, operation: Operation, finding: TableReferences) -> Finding:
+        """The finding as the reference files say now (B1, B2).
+
+        The flip follows, and no other flip is between them: a tag or branch is confirmed by a flip of its own, which is
+        before this look or comes too late. What manifests said before stays: planning reads those committed since.
+        """
+        assert isinstance(operation, DeleteBranch | DeleteTableVersions)
         try:
             now = self._references.references(operation, finding.location)
         except StorageError as error:
@@ -173,12 +207,6 @@ class Verifier:
         except CorruptFile as error:
             return InternalError(f"table {join(operation.id)}: a file of it is damaged: {error}")
         return replace(now, readers=finding.readers, checked=finding.checked)
-
-    def look_later(self, operation: Operation, finding: AddedFiles | StagedManifest | VacantLocation) -> Finding:
-        """The final form of a finding that storage was not asked about yet; many requests, one round trip."""
-        if isinstance(finding, VacantLocation):
-            return self._locations.require_vacant(operation, finding)
-        return self._added.look_later(operation, finding)
 
     def _known_head(self, operation: TableOperation, snapshot: CatalogSnapshot) -> ManifestFile | None:
         entry = snapshot.head(operation.id, operation.branch)

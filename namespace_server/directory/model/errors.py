@@ -124,6 +124,7 @@ class CommitOutcomeUnknown(ServiceUnavailableError):
     def __init__(self, batch_uuid: str, reason: str) -> None:
         super().__init__(f"batch {batch_uuid}: the outcome of its commit is unknown ({reason}); repeat it unchanged")
         self.detail = batch_uuid
+        self.reason = reason
 
 
 class CatalogBusy(ServiceUnavailableError):

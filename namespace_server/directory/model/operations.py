@@ -8,7 +8,7 @@ call that makes it alone, and what the record of a batch says of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Literal
@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.notes import NoteChange
-from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 
 
 class CreateMode(Enum):
@@ -300,6 +300,13 @@ TableOperation = (
     | ConfirmTag
 )
 """The operations that concern a chain of versions, whose storage is probed before planning (P5)."""
+
+
+def chains_of(operations: Iterable[Operation]) -> set[ChainKey]:
+    """The chains that operations name."""
+    named = [operation for operation in operations if isinstance(operation, TableOperation)]
+    begun = {(item.id, item.from_branch) for item in named if isinstance(item, CreateBranch)}
+    return begun | {(item.id, item.branch) for item in named}
 
 
 def operation_names(operations: Sequence[Operation]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from urllib.parse import unquote
 
 from lance_namespace.errors import (
@@ -16,13 +15,11 @@ from lance_core.format.naming import branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import ConflictDetail
-from namespace_server.directory.model.object_ids import ChainKey, join
+from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import (
     AssertTableVersion,
     CommitTransaction,
-    CreateBranch,
     CreateTableVersion,
-    Operation,
     SetTableProperties,
     TableOperation,
 )
@@ -35,13 +32,6 @@ def chain_name(operation: TableOperation) -> str:
     """The chain of an operation as errors name it: `table a$t`, or `branch dev of table a$t`."""
     name = join(operation.id)
     return f"table {name}" if operation.branch is None else f"branch {operation.branch} of table {name}"
-
-
-def chains_of(operations: Iterable[Operation]) -> set[ChainKey]:
-    """The chains that operations name."""
-    named = [operation for operation in operations if isinstance(operation, TableOperation)]
-    begun = {(item.id, item.from_branch) for item in named if isinstance(item, CreateBranch)}
-    return begun | {(item.id, item.branch) for item in named}
 
 
 def table_at_location(

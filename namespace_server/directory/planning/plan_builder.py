@@ -103,6 +103,8 @@ Finding = (
 )
 """The result of verifying one operation on storage: its staged manifest, added files, vacant location, references or
 registered versions; or the error why these cannot be used."""
+Findings = dict[int, Finding]
+"""The findings of a batch, by the index of the operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +130,6 @@ class Plan:
     def version_to_tell(self, snapshot: CatalogSnapshot) -> int:
         """The catalog version to answer with: that which holds the batch, or of the `snapshot` if none is known."""
         return self.catalog_version or snapshot.version
-
-
-class NeedsPromotion(Exception):
-    """The plan removes or builds on rows whose manifests have only their staged name: promote them first (P6, M1)."""
-
-    def __init__(self, entries: Sequence[VersionEntry]) -> None:
-        super().__init__(f"{len(entries)} versions are not promoted yet")
-        self.entries = tuple(entries)
 
 
 def version_result(entry: VersionEntry) -> OperationResult:
@@ -248,19 +242,25 @@ class PlanBuilder:
         return [entry for branch in chains for entry in self.work.versions(table_id, branch, descending=False)]
 
     def require_promoted(self, entries: Sequence[VersionEntry]) -> None:
-        """Raise NeedsPromotion unless every row is promoted, or made by this very batch (P6)."""
+        """Promote the rows that are not promoted yet, before they are removed (P6).
+
+        Raises InvalidInputError (13) for a row that this very batch makes; else as `PlanningContext.promote`.
+        """
         waiting = [entry for entry in entries if not self.context.is_promoted(entry)]
         if not waiting:
             return
         mine = {planned.entry for planned in self.published}
         if any(entry in mine for entry in waiting):
             raise InvalidInputError("a batch cannot remove a version or table that it publishes itself")
-        raise NeedsPromotion(waiting)
+        self.context.promote(waiting, self.batch)
 
     def require_head_promoted(self, head: VersionEntry) -> None:
-        """Raise NeedsPromotion for a committed head that has only its staged name (M1)."""
+        """Promote a committed head that has only its staged name, before a version is built on it (M1).
+
+        Raises as `PlanningContext.promote`.
+        """
         if self.context.awaits_promotion(head):
-            raise NeedsPromotion([head])
+            self.context.promote([head], self.batch)
 
     def require_record(self) -> None:
         """Have the batch recorded, and thereby flipped, even if it changes nothing else."""

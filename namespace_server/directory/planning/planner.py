@@ -1,8 +1,8 @@
 """Plan a batch against one snapshot: in order, each operation on the effects of those before it.
 
-Planning has no effects. Facts about storage come as `Finding`s, which verification made before, or from the
-`PlanningContext` of the attempt, whose answers stay the same for one attempt. A batch that cannot be carried out raises
-the namespace error to answer with.
+Planning changes nothing in the catalog. Facts about storage come as `Finding`s, which verification made before, or from
+the `PlanningContext` of the attempt, which also promotes the committed versions that a batch removes or builds on. A
+batch that cannot be carried out raises the namespace error to answer with.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def plan_batch(
 ) -> Plan:
     """Plan a batch on a snapshot (which may be the overlay of a group).
 
-    Raises a LanceNamespaceError when it cannot be carried out, `NeedsPromotion` when rows must be promoted first.
+    Raises a LanceNamespaceError when it cannot be carried out, `MustFollowGroup` when it has to wait for its group.
     """
     if replayed := replay_committed(batch, snapshot, findings):
         return replayed

@@ -1,7 +1,8 @@
-"""The port through which planning reads manifests and has new ones built; the committer implements it."""
+"""The port through which planning reads manifests and has new ones built; `AttemptContext` implements it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -9,6 +10,7 @@ from lance_core.commit.prepare import PreparedCommit
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.operations import Batch
 
 
 class PlannedVersion(NamedTuple):
@@ -32,8 +34,14 @@ class Basis:
     cloned: VersionEntry | None = None
 
 
+class MustFollowGroup(Exception):
+    """The batch builds on or removes versions that batches before it in its group publish: they have to be committed
+    and promoted before it can be planned (P6, M1).
+    """
+
+
 class PlanningContext(Protocol):
-    """Manifests for the planning of one attempt; the same call has the same answer throughout it.
+    """Manifests for the planning of one attempt; a call has the same answer throughout it, but for promotions.
 
     `attempt` is the uuid of the attempt (N5), `now_ms` its time in milliseconds since the epoch.
     """
@@ -65,11 +73,15 @@ class PlanningContext(Protocol):
     ) -> PreparedCommit:
         """Build the next manifest on the head. Raises `CommitConflict`, `InvalidTransaction`, `NotFound`."""
 
+    def promote(self, entries: Sequence[VersionEntry], batch: Batch) -> None:
+        """Promote rows that a batch removes or builds on, with the heads of its chains and all below (P6, M1).
+
+        Raises `MustFollowGroup` if a row is not committed yet, ServiceUnavailableError (17) if one cannot be promoted
+        now.
+        """
+
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the row is committed and its canonical file is known to be the row's."""
 
     def awaits_promotion(self, entry: VersionEntry) -> bool:
         """Whether the row is committed and its canonical file is not known to be the row's."""
-
-    def is_committed(self, entry: VersionEntry) -> bool:
-        """Whether the row is in the catalog already, not only in the overlay of this group."""

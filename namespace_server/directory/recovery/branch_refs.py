@@ -12,7 +12,7 @@ from lance_core.errors import AlreadyExists, LanceCoreError, NotFound
 from lance_core.format.refs import BranchContents, branch_path, decode_branch, encode_branch
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import list_versions
-from namespace_server.directory.committing.group_attempt import PendingBatch
+from namespace_server.directory.committing.group_planner import PendingBatch
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.removals import remove_if

@@ -103,7 +103,7 @@ class TestOutcomes:
 
         return fail
 
-    @pytest.mark.parametrize("part", ["table.prepare", "table.stage", "verifier.verify", "verifier.probe"])
+    @pytest.mark.parametrize("part", ["table.prepare", "table.stage", "verifier.verify", "verifier.recheck"])
     @pytest.mark.parametrize(
         ("error", "kind", "said"),
         [

@@ -156,6 +156,6 @@ class TestARepeatedBatchIsToldTheCatalogVersionThatHoldsIt:
         record = ground.catalog.snapshot().record_by_key(KEY)
         assert record is not None
         silent = replace(record, catalog_version=0)
-        ground.catalog.committer.flip(lambda _: Changes({silent.object_id: silent}))
+        ground.catalog.committer.commit_changes(lambda _: Changes({silent.object_id: silent}))
 
         assert commit(ground, declare("x")) == [ground.catalog.snapshot().version]
