@@ -17,7 +17,7 @@ from lance_namespace.errors import (
 
 from namespace_server.answer import Answer
 from namespace_server.data.asked import ANONYMOUS, Asked, Caller, RowsDigest
-from namespace_server.data.port import ChangeUnderWay, Tables, Workforce
+from namespace_server.data.port import ChangeRunner, StagedChange, Tables
 from table_data.batch_operations import Json, TableState, VersionIdentity
 from table_data.errors import ClientError, VersionGone
 from table_data.jobs.job import Job, Staged
@@ -39,9 +39,9 @@ class DataOperations(Generic[Rows]):
     over other commits or rejects. A rejected one is prepared again on the newer version if that can help.
     """
 
-    def __init__(self, tables: Tables, workforce: Workforce[Rows]) -> None:
+    def __init__(self, tables: Tables, runner: ChangeRunner[Rows]) -> None:
         self._tables = tables
-        self._workforce = workforce
+        self._runner = runner
 
     async def change(
         self,
@@ -157,10 +157,10 @@ class DataOperations(Generic[Rows]):
     @asynccontextmanager
     async def _begin(
         self, operation: str, request: Json, rows: Rows | None, *, new: bool = False
-    ) -> AsyncIterator[ChangeUnderWay]:
+    ) -> AsyncIterator[StagedChange]:
         job = Job(operation, request, self._tables.storage_options, message_of(request), new)
         with namespace_errors():
-            async with self._workforce.change(job, rows) as change:
+            async with self._runner.change(job, rows) as change:
                 yield change
 
     async def _commit(self, operations: list[Json], asked: Asked, answer: Json) -> tuple[Answer, Json | None]:

@@ -96,7 +96,7 @@ class Tables(Protocol):
         ...
 
 
-class ChangeUnderWay(Protocol):
+class StagedChange(Protocol):
     """A change that is staged on one version after another, until its batch commits."""
 
     async def stage(self, table: TableState, *, limit: float | None = None) -> Staged:
@@ -112,9 +112,9 @@ class ChangeUnderWay(Protocol):
         ...
 
 
-class Workforce(Protocol[Rows_contra]):
-    """Does changes."""
+class ChangeRunner(Protocol[Rows_contra]):
+    """Runs changes."""
 
-    def change(self, job: Job, rows: Rows_contra | None) -> AbstractAsyncContextManager[ChangeUnderWay]:
+    def change(self, job: Job, rows: Rows_contra | None) -> AbstractAsyncContextManager[StagedChange]:
         """Begin a change."""
         ...

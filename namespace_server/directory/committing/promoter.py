@@ -146,17 +146,17 @@ class Promoter:
 
     def _promote_one(self, entry: VersionEntry) -> _Promotion:
         data = self._reader.from_memory(entry)
-        doubtful = False
+        may_be_removed = False
         if data is None:
             if self._is_done(entry):  # another thread has just promoted it
                 return _Promotion(entry, PromotionState.PROMOTED)
             data = self._recover(entry)
             if data is None:
-                return _Promotion(entry, self.look(entry))
+                return _Promotion(entry, self._state_on_storage(entry))
             found = self._versions_of(entry)
             if self._is_gone(entry, data, found):
                 return _Promotion(entry, PromotionState.GONE)
-            doubtful = _is_out_of_place(entry, found)
+            may_be_removed = _is_out_of_place(entry, found)
         try:
             if entry.staged_path is None:
                 self._store.put_if_absent(entry.canonical_path, data, durable=False)
@@ -164,7 +164,7 @@ class Promoter:
                 self._store.publish(entry.staged_path, entry.canonical_path, data, durable=False)
         except AlreadyExists:
             promotion = self._compare(entry, data)
-            return promotion._replace(written=data) if doubtful else promotion
+            return promotion._replace(written=data) if may_be_removed else promotion
         except NotFound:  # the staged name is gone: promoted by another process and perhaps removed since, or taken
             if self._is_gone(entry, data, self._versions_of(entry)) or not has_row(entry, self._table.refresh()):
                 return _Promotion(entry, PromotionState.GONE)
@@ -281,7 +281,7 @@ class Promoter:
             return None
         return data
 
-    def look(self, entry: VersionEntry) -> PromotionState:
+    def _state_on_storage(self, entry: VersionEntry) -> PromotionState:
         """The state of a row that has no usable staged file, from its canonical name and those above it (M5)."""
         theirs = self._store.find(entry.canonical_path)
         if theirs is None:

@@ -80,7 +80,7 @@ class BulkLoader:
         self._names: dict[ObjectId, list[str]] = {}
         self._unusual: list[StoredTable] = []
         self._records: dict[str, StoredRecord] = {}
-        self._strays: dict[str, tuple[int, ...]] = {}
+        self._unrecognised: dict[str, tuple[int, ...]] = {}
         self._holders: dict[str, int] = {}
         self._parsed: list[ParsedVersions] = []
         self._version_ids: list[pa.StringArray] = []
@@ -130,7 +130,7 @@ class BulkLoader:
                     for party in record.participants
                 }
             ),
-            Map(self._strays),
+            Map(self._unrecognised),
             frozenset(path for path in children if path and path not in self._namespaces),
         )
         return self._put_irregular(state)
@@ -229,7 +229,7 @@ class BulkLoader:
             self._records.pop(object_id[len(RECORD_PREFIX) :], None)
 
     def _keep_unrecognised(self, object_id: str, serial: int) -> None:
-        self._strays[object_id] = (*self._strays.get(object_id, ()), serial)
+        self._unrecognised[object_id] = (*self._unrecognised.get(object_id, ()), serial)
 
     def _children(self) -> dict[ObjectId, Children]:
         spaces = _by_parent(self._namespaces)
@@ -256,7 +256,7 @@ class BulkLoader:
         versions, codes = columns.versions[order], codes[order]
         repeated = np.append((versions[1:] == versions[:-1]) & (codes[1:] == codes[:-1]), False)
         if repeated.any():
-            self._stray_rows(object_ids, columns, order[repeated])
+            self._keep_unrecognised_rows(object_ids, columns, order[repeated])
             order, codes = order[~repeated], codes[~repeated]
         starts = np.flatnonzero(np.diff(codes, prepend=-1) != 0)
         stops = np.append(starts[1:], len(order))
@@ -264,7 +264,7 @@ class BulkLoader:
         for start, stop, code in zip(starts.tolist(), stops.tolist(), codes[starts].tolist(), strict=True):
             named = self._find_chain(names[code // len(places)], places[code % len(places)])
             if named is None:
-                self._stray_rows(object_ids, columns, order[start:stop])
+                self._keep_unrecognised_rows(object_ids, columns, order[start:stop])
             else:
                 found.setdefault(named[0], []).append(Chain(named[1], (Segment(block, start, stop),)))
         return found
@@ -283,7 +283,9 @@ class BulkLoader:
             return None
         return table.id, branch
 
-    def _stray_rows(self, object_ids: pa.StringArray, columns: VersionColumns, rows: NDArray[np.int64]) -> None:
+    def _keep_unrecognised_rows(
+        self, object_ids: pa.StringArray, columns: VersionColumns, rows: NDArray[np.int64]
+    ) -> None:
         for object_id, serial in zip(object_ids.take(rows).to_pylist(), columns.serials[rows].tolist(), strict=True):
             self._keep_unrecognised(object_id, serial)
 

@@ -40,7 +40,7 @@ _NOWHERE: Final = ("", None)
 def apply_changes(state: CatalogState, changes: Changes, serials: Mapping[str, int] = NO_SERIALS) -> CatalogState:
     """The state after these changes. `serials` gives the addresses of the rows put, where they are on disk.
 
-    A version row whose table does not exist or has another location becomes a stray (N1).
+    A version row whose table does not exist or has another location becomes an unrecognised one (N1).
     """
     editor = _Editor(state, serials)
     editor.remove(changes.removes)

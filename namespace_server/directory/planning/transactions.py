@@ -77,7 +77,7 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
     if isinstance(finding, AddedFiles) and finding.location != table.location:
         raise InvalidInputError(
             f"transaction {transaction.uuid} on {chain_name(operation)}: its files lie at {finding.location}, the "
-            f"table of that name is at {table.location} now (N1); stage again"
+            f"table of that name is at {table.location} now; stage again"
         )
     if head is not None:
         builder.require_head_promoted(head)
