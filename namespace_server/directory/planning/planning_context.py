@@ -1,4 +1,4 @@
-"""The port through which planning reads manifests and has new ones built; `AttemptContext` implements it."""
+"""The port through which planning reads manifests and has new ones built; the group planner implements it."""
 
 from __future__ import annotations
 
