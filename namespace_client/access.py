@@ -170,10 +170,48 @@ class CatalogAccess:
             ]
             return CatalogPins(int(answer["version"]), {table.id: table for table in tables})
 
+    def versions(self, table_id: TableId, *, branch: str | None = None, at: int | None = None) -> list[Json]:
+        """List the versions of a table or of one of its branches, newest first, as `TableVersion` of the specification.
+
+        Args:
+            table_id: Path of the table.
+            branch: Name of the branch, the main branch if None.
+            at: Catalog version to read, the newest if None.
+
+        Raises:
+            CommitRejected: There is no such table (code 4) or branch (22), or the catalog refused the read.
+            CatalogUnreachable: The catalog did not respond.
+        """
+        request: Json = {"id": list(table_id), "descending": True} | ({} if branch is None else {"branch": branch})
+        return [
+            version
+            for page in self._pages("list_table_versions", request, at)
+            for version in page.get("versions") or ()
+        ]
+
+    def tags(self, table_id: TableId) -> dict[str, Json]:
+        """List the tags of a table by name, each with `version` and `branch`. Raises as `versions` does."""
+        pages = self._pages("list_table_tags", {"id": list(table_id)})
+        return {name: tag for page in pages for name, tag in (page.get("tags") or {}).items()}
+
+    def branches(self, table_id: TableId) -> dict[str, Json]:
+        """List the branches of a table by name, without main. Raises as `versions` does."""
+        pages = self._pages("list_table_branches", {"id": list(table_id)})
+        return {name: branch for page in pages for name, branch in (page.get("branches") or {}).items()}
+
     def ensure_namespace(self, namespace: Sequence[str]) -> None:
         """Create a namespace and its parents if they do not exist."""
         for depth in range(1, len(namespace) + 1):
             self._backend.ask("create_namespace", {"id": list(namespace[:depth]), "mode": "exist_ok"})
+
+    def _pages(self, operation: str, request: Json, at: int | None = None) -> Iterator[Json]:
+        token: str | None = None
+        while True:
+            page = self._backend.ask(operation, request | ({"page_token": token} if token else {}), at=at)
+            yield page
+            token = page.get("page_token")
+            if not token:
+                return
 
     @contextmanager
     def _parsing(self) -> Iterator[None]:

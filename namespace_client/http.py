@@ -155,10 +155,10 @@ class HttpBackend:
         name = object_id(request["id"])
         if operation == "create_namespace":
             return self._client.ask("POST", f"/v1/namespace/{name}/create", request)
-        if operation == "list_table_versions":
+        if operation in _LISTS:
             parameters = {key: request[key] for key in request if key != "id"}
-            return self._client.ask("POST", f"/v1/table/{name}/version/list", parameters=parameters, at=at)
-        return self._client.ask("POST", f"/v1/table/{name}/{_DESCRIBE[operation]}", request, at=at)
+            return self._client.ask("POST", f"/v1/table/{name}/{_LISTS[operation]}", parameters=parameters, at=at)
+        return self._client.ask("POST", f"/v1/table/{name}/{_DESCRIBES[operation]}", request, at=at)
 
     def send(self, request: Json, idempotency_key: str) -> Reply:
         """See `Backend.send`."""
@@ -178,7 +178,12 @@ class HttpBackend:
         return BatchRejected(batch_refused(text, code, failures, response.status))
 
 
-_DESCRIBE: Final[Mapping[str, str]] = {"describe_table": "describe", "describe_table_version": "version/describe"}
+_DESCRIBES: Final[Mapping[str, str]] = {"describe_table": "describe", "describe_table_version": "version/describe"}
+_LISTS: Final[Mapping[str, str]] = {
+    "list_table_versions": "version/list",
+    "list_table_tags": "tags/list",
+    "list_table_branches": "branches/list",
+}
 
 
 class CatalogServer(CatalogAccess):

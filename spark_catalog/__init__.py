@@ -8,6 +8,7 @@ change_feed    `read_changes`: the rows that versions of a table inserted, updat
 tasks          data files, written by Spark tasks
 read           `read_table`, `read_graph`: tables as DataFrames
 tables         one version of a table, as tasks read it
+version_names  numbers, tags, branches, times and catalog versions as names of versions
 spark_session  settings of a Spark session
 requirements   checks of pyspark, Java, the jar and the server
 graph          `Graph`, `Node`, `Edge`: the declaration of a graph

@@ -15,6 +15,7 @@ from spark_catalog.tables.frames import parallelism, scan_frame
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.planned import plan_scan
 from spark_catalog.tables.scans import Scan
+from spark_catalog.version_names import NamedVersions
 from table_data.batch_operations import TableId, TableState
 
 
@@ -86,9 +87,7 @@ def read_table(
     """
     with connected(server) as catalog:
         at = catalog.state().version if catalog_version is None else catalog_version
-        state = catalog.table(tuple(table_id), at=at) if at else None
-    if state is None or state.version is None:
-        raise InvalidWrite(f"{'$'.join(table_id)}: no version of it in catalog version {at}")
+        state = NamedVersions(catalog, tuple(table_id), at).find()
     table = PinnedTable.of(state, storage_options or state.storage_options)
     return read_pinned(spark, table, columns=columns, filter=filter, limit=limit)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 import lance
 
@@ -11,12 +11,16 @@ from lance_core.errors import LanceCoreError
 from lance_core.format.naming import branch_base
 from spark_catalog.source.options import Place, ReadOptions
 from spark_catalog.tables.pinned import PinnedTable
+from spark_catalog.version_names import CommitTime, NamedVersions
 from table_data.errors import InvalidCall
 from table_data.pylance_errors import plain_text
 
 if TYPE_CHECKING:
     from lance_core.tables.references import Reference
     from namespace_client.http import CatalogServer
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def connect(place: Place) -> CatalogServer:
@@ -32,7 +36,8 @@ def resolve(options: ReadOptions) -> PinnedTable:
     """The version that the options name.
 
     Raises:
-        InvalidCall: There is no such table, branch, tag or version.
+        InvalidCall: There is no such table, branch, tag or version. In a catalog also if it is newer than the catalog
+            version.
         CommitRejected: The server refused the request.
         CatalogUnreachable: The server does not respond.
     """
@@ -59,28 +64,13 @@ def _in_catalog(options: ReadOptions) -> PinnedTable:
     place = options.place
     assert place.table is not None
     with connect(place) as access:
-        at = options.catalog_version or access.state().version
-        state = access.table(place.table, at=at, branch=options.branch)
-    if state is None:
-        raise InvalidCall(f"{place.name}: no such table in catalog version {at}")
-    if state.version is None:
-        raise InvalidCall(f"{place.name}: it is declared and has no version in catalog version {at}")
-    storage = place.storage_options or state.storage_options
-    options = replace(options, place=replace(place, storage_options=storage))
-    if options.tag is not None:
-        return _referred(state.uri, options.tag, options)
-    if options.version is not None and options.version > state.version:
-        raise InvalidCall(
-            f"{place.name}: version {options.version}: expected at most {state.version}, its version in catalog "
-            f"version {at}"
-        )
-    if options.timestamp is not None:
-        found = _referred(state.uri, (options.branch, options.timestamp), options)
-        if found.version < state.version:
-            return found
-    elif options.version is not None:
-        state = state.at(options.version)
-    return PinnedTable.of(state, storage)
+        named = NamedVersions(access, place.table, options.catalog_version or access.state().version)
+        if options.tag is not None:
+            state = named.tagged(options.tag)
+        else:
+            time = None if options.timestamp is None else CommitTime((options.timestamp - _EPOCH) // _MICROSECOND)
+            state = named.find(options.version if time is None else time, branch=options.branch)
+    return PinnedTable.of(state, place.storage_options or state.storage_options)
 
 
 def _reference(options: ReadOptions) -> Reference:

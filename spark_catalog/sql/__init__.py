@@ -10,6 +10,6 @@ sessions          the open transaction of a session, and its statements
 tables            tables as Java holds them
 transactions      `SqlTransaction`: statements on one snapshot, taken back one by one
 schemas           schemas of Spark and of Arrow
-catalog_requests  requests to the server for namespaces, lists, tags, branches and history
+catalog_requests  requests to the server for namespaces, lists, names, tags and branches
 errors            exceptions
 """

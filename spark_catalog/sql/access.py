@@ -15,7 +15,7 @@ class Access:
 
     Attributes:
         server: Tables and their versions.
-        requests: Namespaces, lists, tags, branches and history.
+        requests: Namespaces, lists, and changes of names, tags, branches and versions.
         versions: Manifests of published versions, and storage options of tables.
     """
 

@@ -1,10 +1,9 @@
-"""Requests to the catalog server that `CatalogAccess` has no methods for: namespaces, lists, references, history."""
+"""Requests to the catalog server that `CatalogAccess` has no methods for: namespaces, lists, names, references."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CommitRejected
@@ -41,7 +40,7 @@ class ServerRequests:
 
     def namespaces(self, parent: Path) -> list[str]:
         """Names of the child namespaces. Raises `NoSuchNamespace`."""
-        return list(self._pages("GET", f"/v1/namespace/{object_id(parent)}/list", "namespaces"))
+        return self._names(f"/v1/namespace/{object_id(parent)}/list", "namespaces")
 
     def namespace(self, path: Path) -> dict[str, str]:
         """Properties of a namespace. Raises `NoSuchNamespace`."""
@@ -58,7 +57,7 @@ class ServerRequests:
 
     def tables(self, namespace: Path) -> list[str]:
         """Names of the tables of a namespace. Raises `NoSuchNamespace`."""
-        return list(self._pages("GET", f"/v1/namespace/{object_id(namespace)}/table/list", "tables"))
+        return self._names(f"/v1/namespace/{object_id(namespace)}/table/list", "tables")
 
     def drop_table(self, path: Path) -> None:
         """Remove a table from the catalog. Its files stay in storage. Raises `NoSuchTable`."""
@@ -68,25 +67,6 @@ class ServerRequests:
         """Give a table another name. Raises `NoSuchTable`, `TableExists`, `NoSuchNamespace`."""
         body = {"new_namespace_id": list(target[:-1]), "new_table_name": target[-1]}
         self._change(f"/v1/table/{object_id(path)}/rename", body)
-
-    def versions(self, path: Path, *, branch: str | None = None, at: int | None = None) -> list[Json]:
-        """Versions of a table, newest first, each with `version` and `timestamp_millis`."""
-        parameters: dict[str, Any] = {"descending": "true"} | ({"branch": branch} if branch else {})
-        return list(self._pages("POST", f"/v1/table/{object_id(path)}/version/list", "versions", parameters, at=at))
-
-    def tags(self, path: Path) -> dict[str, Json]:
-        """Tags of a table by name, each with `version` and `branch`."""
-        found: dict[str, Json] = {}
-        for page in self._all("POST", f"/v1/table/{object_id(path)}/tags/list"):
-            found |= page.get("tags") or {}
-        return found
-
-    def branches(self, path: Path) -> dict[str, Json]:
-        """Branches of a table by name, without main."""
-        found: dict[str, Json] = {}
-        for page in self._all("POST", f"/v1/table/{object_id(path)}/branches/list"):
-            found |= page.get("branches") or {}
-        return found
 
     def change_reference(self, path: Path, action: str, body: Json) -> None:
         """`action` is `tags/create`, `tags/update`, `tags/delete`, `branches/create` or `branches/delete`."""
@@ -111,42 +91,28 @@ class ServerRequests:
             return {}
         return dict(answer.get("properties") or {})
 
-    def _pages(
-        self,
-        method: Method,
-        path: str,
-        field: str,
-        parameters: Mapping[str, Any] | None = None,
-        *,
-        at: int | None = None,
-    ) -> Iterator[Any]:
-        for page in self._all(method, path, parameters, at=at):
-            yield from page.get(field) or ()
-
-    def _all(
-        self, method: Method, path: str, parameters: Mapping[str, Any] | None = None, *, at: int | None = None
-    ) -> Iterator[Json]:
-        given = dict(parameters or {})
+    def _names(self, path: str, field: str) -> list[str]:
+        names: list[str] = []
+        parameters: dict[str, str] = {}
         while True:
-            page = self._read(method, path, parameters=given, at=at)
-            yield page
+            page = self._read("GET", path, parameters)
+            names += page.get(field) or ()
             if not page.get("page_token"):
-                return
-            given["page_token"] = page["page_token"]
+                return names
+            parameters = {"page_token": page["page_token"]}
 
-    def _read(
-        self, method: Method, path: str, *, parameters: Mapping[str, Any] | None = None, at: int | None = None
-    ) -> Json:
-        with _sql_errors():
-            return self._client.ask(method, path, parameters=parameters, at=at)
+    def _read(self, method: Method, path: str, parameters: Mapping[str, str] | None = None) -> Json:
+        with sql_errors():
+            return self._client.ask(method, path, parameters=parameters)
 
     def _change(self, path: str, body: Json | None = None) -> None:
-        with _sql_errors():
+        with sql_errors():
             self._client.change(path, body)
 
 
 @contextmanager
-def _sql_errors() -> Iterator[None]:
+def sql_errors() -> Iterator[None]:
+    """Raise the class of SQL, with the text of the catalog, for an error of the catalog that has one."""
     try:
         yield
     except CommitRejected as error:

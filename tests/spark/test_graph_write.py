@@ -459,7 +459,7 @@ def test_a_read_table_keeps_its_version_and_columns(social: Social) -> None:
 
 def test_reads_of_missing_tables_and_columns_are_refused(social: Social) -> None:
     social.load()
-    with pytest.raises(InvalidWrite, match="nosuch: no version of it in catalog version"):
+    with pytest.raises(InvalidWrite, match="nosuch: no such table at catalog version"):
         read_table(social.spark, social.catalog, [*social.namespace, "nosuch"])
     with pytest.raises(InvalidWrite, match=r"expected columns among \['id', 'name'\]"):
         read_table(social.spark, social.catalog, [*social.namespace, "person"], columns=["nmae"])

@@ -9,7 +9,7 @@ import base64
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -33,11 +33,18 @@ from spark_catalog.sql.schemas import parse_schema
 from spark_catalog.sql.tables import STABLE_ROW_IDS, Versions, describe, resolve
 from spark_catalog.sql.transactions import SqlTransaction
 from spark_catalog.tables.types import arrow_schema, row_width
+from spark_catalog.version_names import (
+    CatalogVersion,
+    CommitTime,
+    MissingVersion,
+    NamedVersions,
+    VersionName,
+    newest_by,
+    parse_version,
+)
 from table_data.batch_operations import DELIMITER, Json, TableId, TableState
 
 _ALL: Final = ChangePolicy("rows", "rows", "rows", has_images=True)
-_CATALOG: Final = "catalog:"
-_MICROSECONDS: Final = 1000
 _ADDED: Final = (
     StructField(CHANGED_ROW, LongType(), nullable=False),
     StructField(CHANGE_TYPE, StringType(), nullable=False),
@@ -52,20 +59,20 @@ class Bound:
     """One end of a range.
 
     Attributes:
-        kind: "version" for a number, a tag, or `catalog:` and a catalog version; "timestamp" for microseconds since
-            the epoch.
-        value: The version or the timestamp.
+        name: A number, a tag of main, a catalog version, or a time.
         is_inclusive: Whether changes at the bound are part of the range.
     """
 
-    kind: Literal["version", "timestamp"]
-    value: Any
+    name: VersionName
     is_inclusive: bool
 
     @classmethod
     def parse(cls, given: Json | None) -> Bound | None:
         """What Java passes."""
-        return None if given is None else cls(given["kind"], given["value"], given["inclusive"])
+        if given is None:
+            return None
+        value = given["value"]
+        return cls(CommitTime(value) if given["kind"] == "timestamp" else parse_version(value), given["inclusive"])
 
 
 def load(
@@ -169,36 +176,39 @@ class _Range:
 
     def known(self, start: Bound) -> int:
         """The last version before the range, 0 for none."""
-        if start.kind == "timestamp":
-            return self._at_time(start.value, is_before=start.is_inclusive)
-        if start.value.startswith(_CATALOG):
-            return self._of_catalog(start.value, is_before=start.is_inclusive)
-        return self._number(start.value) - start.is_inclusive
+        return self._newest(start.name, is_before=start.is_inclusive)
 
     def last(self, end: Bound) -> int:
         """The last version of the range."""
-        if end.kind == "timestamp":
-            return self._at_time(end.value, is_before=not end.is_inclusive)
-        if end.value.startswith(_CATALOG):
-            return self._of_catalog(end.value, is_before=not end.is_inclusive)
-        return self._number(end.value) - (not end.is_inclusive)
+        return self._newest(end.name, is_before=not end.is_inclusive)
 
-    def _number(self, version: str) -> int:
-        if version.isdigit() and int(version) > 0:
-            return int(version)
-        tag = self.access.requests.tags(self.state.id).get(version)
-        if tag is None or tag.get("branch") not in (None, "main"):
+    def _newest(self, name: VersionName, *, is_before: bool) -> int:
+        """The newest version up to that of a name, with `is_before` before it."""
+        match name:
+            case CommitTime():
+                listed = self.access.server.versions(self.state.id, at=self.head)
+                found = newest_by(listed, name, is_before=is_before)
+                return int(listed[-1]["version"]) - 1 if found is None else found
+            case CatalogVersion():
+                return self._of_catalog(name, is_before=is_before)
+            case _:
+                return self._number(name) - is_before
+
+    def _number(self, name: int | str) -> int:
+        tag = NamedVersions(self.access.server, self.state.id, self.head).tag(name) if isinstance(name, str) else None
+        number = name if isinstance(name, int) else 0 if tag is None or tag.branch is not None else tag.version
+        if number < 1:
             raise InvalidStatement(
-                f"{self.name}: version {version!r}: expected a number from 1, a tag of main, or catalog: and a "
+                f"{self.name}: version {str(name)!r}: expected a number from 1, a tag of main, or catalog: and a "
                 "catalog version"
             )
-        return int(tag["version"])
+        return number
 
-    def _of_catalog(self, version: str, *, is_before: bool) -> int:
-        number = version.removeprefix(_CATALOG)
-        if not number.isdigit() or not 0 < int(number) <= self.head:
-            raise InvalidStatement(f"{self.name}: catalog version {number}: expected a number from 1 to {self.head}")
-        at = int(number) - is_before
+    def _of_catalog(self, name: CatalogVersion, *, is_before: bool) -> int:
+        try:
+            at = NamedVersions(self.access.server, self.state.id, self.head).check_catalog_version(name) - is_before
+        except MissingVersion as error:
+            raise InvalidStatement(str(error)) from error
         found = self.access.server.table(self.state.id, at=at) if at else None
         if found is None or found.version is None:
             return 0
@@ -208,15 +218,6 @@ class _Range:
                 "that was dropped since: its changes are not those of this table"
             )
         return found.version
-
-    def _at_time(self, timestamp: int, *, is_before: bool) -> int:
-        """The newest version that was committed at a time or earlier, with `is_before` earlier only."""
-        listed = self.access.requests.versions(self.state.id, at=self.head)
-        for version in listed:
-            committed = int(version["timestamp_millis"]) * _MICROSECONDS
-            if committed < timestamp or (committed == timestamp and not is_before):
-                return int(version["version"])
-        return int(listed[-1]["version"]) - 1
 
 
 def _state(access: Access, transaction: SqlTransaction | None, path: TableId, head: int) -> TableState | None:

@@ -35,16 +35,16 @@ def load(access: Access, transaction: SqlTransaction | None, table: Json, name: 
     if name == "fragments":
         rows = _fragments(access, transaction, ref)
     elif name == "tags":
-        rows = ([tag, found["version"], found.get("branch")] for tag, found in access.requests.tags(path).items())
+        rows = ([tag, found["version"], found.get("branch")] for tag, found in access.server.tags(path).items())
     elif name == "branches":
         rows = (
             [branch, found.get("parentBranch"), found.get("parentVersion")]
-            for branch, found in access.requests.branches(path).items()
+            for branch, found in access.server.branches(path).items()
         )
     elif transaction is not None and transaction.require(path).new:
         rows = iter(())
     elif name == "versions":
-        rows = ([found["version"], _time(found)] for found in access.requests.versions(path, at=ref["at"]))
+        rows = ([found["version"], _time(found)] for found in access.server.versions(path, at=ref["at"]))
     else:
         rows = _history(access, path, ref["at"])
     schema = StructType([StructField(column, kind) for column, kind in _SCHEMAS[name]])
@@ -52,7 +52,7 @@ def load(access: Access, transaction: SqlTransaction | None, table: Json, name: 
 
 
 def _history(access: Access, path: TableId, at: int) -> Iterator[list[Any]]:
-    for version in access.requests.versions(path, at=at):
+    for version in access.server.versions(path, at=at):
         made = access.requests.transaction(path, int(version["version"]))
         read = made.get("read_version")
         yield [

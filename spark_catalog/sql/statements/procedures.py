@@ -12,9 +12,10 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 from lance_core.compaction import CompactionOptions
 from namespace_client.results import TransactionResult
 from spark_catalog.sql.access import Access
-from spark_catalog.sql.catalog_requests import check_names
+from spark_catalog.sql.catalog_requests import check_names, sql_errors
 from spark_catalog.sql.errors import InvalidStatement
 from spark_catalog.sql.sessions import Session, Sessions
+from spark_catalog.version_names import Tag
 from table_data.batch_operations import Json, TableId
 
 Kind = Literal["string", "long", "boolean"]
@@ -152,9 +153,12 @@ def _cleanup(access: Access, sessions: Sessions, session: Session, values: Json)
     keep, hours = values["retain_last"], values["older_than_hours"]
     if keep < 1 or hours < 0:
         raise InvalidStatement(f"cleanup of {values['table']}: expected retain_last >= 1 and older_than_hours >= 0")
-    listed = access.requests.versions(path)
-    named = {int(tag["version"]) for tag in access.requests.tags(path).values() if tag.get("branch") in (None, "main")}
-    named |= {int(branch["parentVersion"]) for branch in access.requests.branches(path).values()}
+    with sql_errors():
+        listed = access.server.versions(path)
+        tags = [Tag.of(tag) for tag in access.server.tags(path).values()]
+        branches = access.server.branches(path).values()
+    named = {tag.version for tag in tags if tag.branch is None}
+    named |= {int(branch["parentVersion"]) for branch in branches}
     newest = time.time() * 1000 - hours * _HOUR
     old = [int(found["version"]) for found in listed[keep:] if int(found["timestamp_millis"]) <= newest]
     removed = sorted(set(old) - named)
