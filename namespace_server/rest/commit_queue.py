@@ -172,6 +172,6 @@ class CommitQueue:
 
     def _clean_up(self, calls: list[Call]) -> None:
         try:
-            self._catalog.settle(calls)
+            self._catalog.clean_up(calls)
         except Exception:  # noqa: BLE001 - the sweep does it later; the next group must be committed
             _log.exception("the clean-up after %d commits failed", len(calls))

@@ -87,8 +87,8 @@ class CatalogPort(Protocol):
         """
         ...
 
-    def settle(self, calls: Sequence[Call]) -> None:
-        """Clear up behind calls that were committed and answered. Blocking and thread-safe; raises nothing."""
+    def clean_up(self, calls: Sequence[Call]) -> None:
+        """Clean up after calls that were committed and answered. Blocking and thread-safe; raises nothing."""
         ...
 
     def tables(self) -> TableCatalog:

@@ -48,7 +48,7 @@ class Ground:
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
         """A write, answered or raised."""
-        return self.namespace._write(operation, request).body
+        return self.namespace.write(operation, request).body
 
     def read(self, operation: str, **request: Any) -> dict[str, Any]:
         return self.namespace.read(operation, request).body

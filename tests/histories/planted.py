@@ -12,7 +12,7 @@ from pyroaring import BitMap
 
 from lance_core.commit import prepare
 from namespace_server.answer import Answer
-from namespace_server.directory import data_methods
+from namespace_server.directory import catalog_tables
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing import committer
 from namespace_server.directory.model.calls import Call
@@ -58,9 +58,9 @@ def tear() -> None:
 
 def double() -> None:
     """No change is known again: neither by its idempotency key nor by the uuids of its transactions."""
-    for module in (planner, data_methods):
+    for module in (planner, catalog_tables):
         module.replay_committed = lambda *_: None
-    data_methods.CatalogTables.is_answered = lambda *_: False
+    catalog_tables.CatalogTables.is_answered = lambda *_: False
     prepared = DirectoryNamespace.prepare
 
     def anew(self: DirectoryNamespace, *arguments: Any, **options: Any) -> Call:

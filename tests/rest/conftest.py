@@ -159,7 +159,7 @@ class EchoCatalog:
         asked = {"operation": operation, "request": dict(request)}
         return Answer({**asked, "idempotency_key": idempotency_key, "principal": principal}, 8)
 
-    def settle(self, calls: Sequence[EchoCall]) -> None:
+    def clean_up(self, calls: Sequence[EchoCall]) -> None:
         self.settled.append(list(calls))
         raise OSError("no room to clear up in")
 

@@ -74,10 +74,10 @@ class TestOverHttp:
         for number in range(5):
             before = other.read("describe_catalog", {}).catalog_version
             assert [ask(), ask()] == [(200, ["t"], str(before))] * 2
-            other._write("create_namespace", {"id": [f"n{number}"]})
-            other._write("drop_table", {"id": ["a", "t"]})
+            other.write("create_namespace", {"id": [f"n{number}"]})
+            other.write("drop_table", {"id": ["a", "t"]})
             assert [ask(), ask()] == [(404, [], str(before + 2))] * 2
-            other._write("declare_table", {"id": ["a", "t"]})
+            other.write("declare_table", {"id": ["a", "t"]})
         other.close()
 
     def test_the_same_request_has_the_same_cache_key(self, serve: Any) -> None:

@@ -52,7 +52,7 @@ class TestCommitQueue:
 
     def test_who_waits_has_the_answer_before_anything_is_cleared_up(self, echo_catalog: Any) -> None:
         events: list[str] = []
-        echo_catalog.settle = lambda calls: events.extend("cleared up" for _ in calls)
+        echo_catalog.clean_up = lambda calls: events.extend("cleared up" for _ in calls)
 
         async def run() -> None:
             commits = await self._started(echo_catalog)

@@ -62,7 +62,7 @@ def bucket(moto_server: Emulator) -> Iterator[Bucket]:
 
 
 def make_namespace(process: DirectoryNamespace, name: str) -> None:
-    process._write("create_namespace", {"id": [name]})
+    process.write("create_namespace", {"id": [name]})
 
 
 def batch(process: DirectoryNamespace, *operations: dict[str, Any], key: str | None = None) -> dict[str, Any]:

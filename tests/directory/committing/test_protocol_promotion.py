@@ -266,7 +266,7 @@ class TestS1DurableBeforeTheFlip:
         ground.namespace.commit([call])
         assert staged.exists()
 
-        ground.namespace.settle([call])
+        ground.namespace.clean_up([call])
 
         assert staged.exists() == (durability == "fsync")
         assert ground.ids(T) == [0, 1, 2, 3]

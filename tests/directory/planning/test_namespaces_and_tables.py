@@ -286,7 +286,7 @@ class TestSnapshotPins:
             ground.namespace.read("list_tables", {"id": ["g"]}, at=999)
 
     def test_history_tells_which_batch_made_which_version(self, ground: Ground) -> None:
-        answer = ground.namespace._write(
+        answer = ground.namespace.write(
             "batch_commit_tables",
             {"operations": [{"declare_table": {"id": ["g", "d"]}}], "context": {"message": "hello"}},
         ).body

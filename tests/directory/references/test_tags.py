@@ -456,12 +456,12 @@ class TestRaces:
 def test_on_a_store_in_memory() -> None:
     """Without files and without pylance: what the object store port promises is enough."""
     namespace = DirectoryNamespace(catalog=Catalog(MemoryStore(), QUIET))
-    namespace._write("create_namespace", {"id": ["g"]})
+    namespace.write("create_namespace", {"id": ["g"]})
     message = pb.Transaction(read_version=0, uuid=str(uuid.uuid4()))
     message.overwrite.schema.extend(schema_fields(SCHEMA))
     namespace.commit_batch({"operations": [{"declare_table": {"id": T}}, as_operation(T, message)]})
     namespace.change("create_table_tag", {"id": T, "tag": "v", "version": 1})
-    namespace._write("create_table_branch", {"id": T, "name": "dev"})
+    namespace.write("create_table_branch", {"id": T, "name": "dev"})
     namespace.change("create_table_tag", {"id": T, "tag": "d", "version": 1, "branch": "dev"})
     assert list(namespace.read("list_table_tags", {"id": T}).body["tags"]) == ["d", "v"]
     with pytest.raises(InvalidInputError, match="expected no tag on it, found d"):

@@ -1,23 +1,16 @@
-"""The methods of `LanceNamespace` that work on rows, for a catalog that is used in process."""
+"""The tables of a catalog, as operations on rows find them."""
 
 from __future__ import annotations
 
 import uuid
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, Final, TypeVar
-
-import lance_namespace as models
-from lance_namespace import LanceNamespace
+from typing import Final
 
 from lance_core.errors import LanceCoreError
 from lance_core.format.layout import layout_digest
 from namespace_server.answer import Answer
 from namespace_server.data.asked import Caller, ChangeRecord
-from namespace_server.data.inline import InlineChanges, InlineWork
-from namespace_server.data.reads import RowReads
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.batch_requests import request_hash
@@ -30,8 +23,6 @@ from namespace_server.directory.reading.commit_results import kept_answer
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.table_at_version import table_at_version
 from table_data.batch_operations import Json, TableState
-
-R = TypeVar("R")
 
 _SHORT_MANIFEST: Final = 1 << 20
 
@@ -112,77 +103,6 @@ class CatalogTables:
         return Answer(body, replayed.version_to_tell(snapshot))
 
 
-class DataMethods(LanceNamespace):
-    """The methods that work on rows. They need what `DirectoryNamespace` has.
-
-    Rows go in and out as Arrow IPC bytes. Pylance does the work in this process.
-    """
-
-    catalog: Catalog
-    storage_options: Mapping[str, str]
-
-    @abstractmethod
-    def commit_request(self, request: Json, record: ChangeRecord) -> Answer:
-        """Commit a BatchCommitTables request; see `namespace_server.data.port.Tables.commit`."""
-
-    @abstractmethod
-    def with_storage_options(self, answer: Answer) -> Answer:
-        """The answer about a new table, with what the client is handed to reach it."""
-
-    @abstractmethod
-    def tables(self) -> CatalogTables:
-        """The tables for operations on rows."""
-
-    @cached_property
-    def data(self) -> InlineChanges:
-        """The changes of rows, in this process."""
-        return InlineChanges(self.tables(), self.commit_request)
-
-    @cached_property
-    def row_reads(self) -> RowReads:
-        """The reads of rows, in this process."""
-        return RowReads(self.tables(), InlineWork())
-
-    def create_table(self, request: models.CreateTableRequest, request_data: bytes) -> models.CreateTableResponse:
-        """Create a table from rows (an Arrow IPC stream or file): all of it in one flip."""
-        answer = self.data.create_table(plain(request), request_data)
-        return made(models.CreateTableResponse, self.with_storage_options(answer).body)
-
-    def stage_rows(self, request: Json, request_data: bytes) -> Json:
-        """Ours: write rows (an Arrow IPC stream or file) for a batch that commits them.
-
-        `request` has an `id`, a `mode` (`create`, `append`, `overwrite`), and optionally `properties` and a `branch`.
-        The answer has the `operations` for `commit_batch`, `num_rows` and the `location` of the table.
-        """
-        answer: Json = self.data.stage_rows(request, request_data).body
-        return answer
-
-    def insert_into_table(
-        self, request: models.InsertIntoTableRequest, request_data: bytes
-    ) -> models.InsertIntoTableResponse:
-        """Append rows (an Arrow IPC stream or file), or replace all rows (mode `overwrite`)."""
-        return made(
-            models.InsertIntoTableResponse, self.data.change("insert_into_table", plain(request), request_data).body
-        )
-
-    def merge_insert_into_table(
-        self, request: models.MergeInsertIntoTableRequest, request_data: bytes
-    ) -> models.MergeInsertIntoTableResponse:
-        """Merge rows (an Arrow IPC stream or file) by key."""
-        return made(
-            models.MergeInsertIntoTableResponse,
-            self.data.change("merge_insert_into_table", plain(request), request_data).body,
-        )
-
-    def update_table(self, request: models.UpdateTableRequest) -> models.UpdateTableResponse:
-        """Set columns to SQL expressions in the rows that match."""
-        return made(models.UpdateTableResponse, self.data.change("update_table", plain(request)).body)
-
-    def delete_from_table(self, request: models.DeleteFromTableRequest) -> models.DeleteFromTableResponse:
-        """Delete the rows that match."""
-        return made(models.DeleteFromTableResponse, self.data.change("delete_from_table", plain(request)).body)
-
-
 def change_batch(record: ChangeRecord, operations: tuple[Operation, ...], message: str | None = None) -> Batch:
     """The batch of a change under an idempotency key. It is known again by what was asked for, not by its operations.
 
@@ -196,17 +116,3 @@ def change_batch(record: ChangeRecord, operations: tuple[Operation, ...], messag
         principal=record.caller.principal,
         message=message,
     )
-
-
-def plain(request: Any) -> Json:
-    """A request as JSON: a model, or the mapping that pylance's native code passes."""
-    if isinstance(request, Mapping):
-        return dict(request)
-    found: Json = request.to_dict()
-    return found
-
-
-def made(response: type[R], body: Json) -> R:
-    """A response model from its JSON."""
-    found: R = response.from_dict(body)  # type: ignore[attr-defined]
-    return found
