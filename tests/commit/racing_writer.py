@@ -1,15 +1,20 @@
-"""A process that commits to a table concurrently with others; started by `test_race_of_processes.py`.
+"""Processes that commit to one table concurrently; started by `test_race_of_processes.py`.
 
-Its argument is a JSON object. It prints `ready` when its data files are written, waits for a line on standard input,
-and then prints the version and the row of every commit.
+Its argument is a JSON list of orders, one for each process. Everything is imported once, and then forked. The processes
+begin to commit when all have written their data files. It prints the version and the row of every commit of each, as
+a JSON list.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import sys
 import time
+import warnings
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import lance
@@ -26,7 +31,10 @@ from lance_core.transaction.operations import Append, encode_transaction
 PATIENCE = 800.0
 
 
-def main(uri: str, engine: str, first: int, commits: int, options: Mapping[str, str] | None) -> None:
+def commit_rows(
+    uri: str, engine: str, first: int, commits: int, options: Mapping[str, str] | None, all_ready: Barrier
+) -> list[tuple[int, int]]:
+    """The version and the row of each commit of this process."""
     fragments = write_fragments(
         pa.table({"id": pa.array(range(first, first + commits), pa.int64())}),
         uri,
@@ -38,8 +46,7 @@ def main(uri: str, engine: str, first: int, commits: int, options: Mapping[str, 
     assert len(fragments) == commits
     version = 1
     commit = Ours(uri, options) if engine == "ours" else Stock(uri, options)
-    print("ready", flush=True)
-    sys.stdin.readline()
+    all_ready.wait(PATIENCE)
     made: list[tuple[int, int]] = []
     until = time.monotonic() + PATIENCE
     for place, fragment in enumerate(fragments):
@@ -47,7 +54,7 @@ def main(uri: str, engine: str, first: int, commits: int, options: Mapping[str, 
             assert time.monotonic() < until, f"{len(made)} commits in {PATIENCE} s"
         version = found
         made.append((version, first + place))
-    print(json.dumps(made), flush=True)
+    return made
 
 
 class Ours:
@@ -83,5 +90,14 @@ class Stock:
         return int(done.version)
 
 
+def main(orders: list[dict[str, Any]]) -> None:
+    warnings.filterwarnings("ignore", "lance is not fork-safe")  # it is until its first use, which is in the child
+    forking = multiprocessing.get_context("fork")
+    with forking.Manager() as manager, ProcessPoolExecutor(len(orders), forking) as pool:
+        all_ready = manager.Barrier(len(orders))
+        running = [pool.submit(commit_rows, **order, all_ready=all_ready) for order in orders]
+        print(json.dumps([writer.result() for writer in running]), flush=True)
+
+
 if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
+    main(json.loads(sys.argv[1]))

@@ -1,7 +1,7 @@
 """Six processes, three of stock pylance and three of ours, commit to one table, on every kind of store.
 
-500 commits on each. The emulators answer one request at a time, slower with every version to list, and each lost race
-costs half a dozen requests: they take a minute or two.
+500 commits on local disk. The emulators answer one request at a time, slower with every version to list, and each lost
+race costs half a dozen requests: there it is 120 commits, or `LANCE_RACE_COMMITS`; 500 take two minutes on each.
 """
 
 from __future__ import annotations
@@ -23,63 +23,50 @@ from lance_core.transaction.lineage import lineage_break
 from lance_core.versions import list_versions, read_manifest
 from tests.emulators import REPOSITORY, Emulator
 
-COMMITS = 500
+COMMITS_ON_DISK = 500
+COMMITS_ON_EMULATORS = int(os.environ.get("LANCE_RACE_COMMITS", "120"))
 WRITERS = 6
 WRITER = Path(__file__).with_name("racing_writer.py")
 
 
 def race(uri: str, options: Mapping[str, str] | None, commits: int) -> list[list[tuple[int, int]]]:
     """What each writer was told: version and row of each of its commits."""
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "TOKIO_WORKER_THREADS": "1", "LANCE_CPU_THREADS": "1"}
-    processes = []
-    for number in range(WRITERS):
-        share = commits // WRITERS + (number < commits % WRITERS)
-        order = {
+    orders = [
+        {
             "uri": uri,
             "engine": "ours" if number % 2 else "stock",
             "first": 1000 * (number + 1),
-            "commits": share,
+            "commits": commits // WRITERS + (number < commits % WRITERS),
             "options": options,
         }
-        command = [sys.executable, str(WRITER), json.dumps(order)]
-        processes.append(
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        )
-    try:
-        for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        return [[(version, row) for version, row in json.loads(process.communicate()[0])] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
+        for number in range(WRITERS)
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "TOKIO_WORKER_THREADS": "1", "LANCE_CPU_THREADS": "1"}
+    command = [sys.executable, str(WRITER), json.dumps(orders)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=True)
+    return [[(version, row) for version, row in writer] for writer in json.loads(done.stdout)]
 
 
-def check(uri: str, options: Mapping[str, str] | None) -> None:
+def check(uri: str, options: Mapping[str, str] | None, commits: int) -> None:
     dataset = lance.write_dataset(pa.table({"id": pa.array([0], pa.int64())}), uri, storage_options=options)
     assert dataset.version == 1
-    told = race(uri, options, COMMITS)
+    told = race(uri, options, commits)
 
     rows = dict(commit for writer in told for commit in writer)
-    assert sum(map(len, told)) == len(rows) == COMMITS, "a version was promised to two writers"
-    assert sorted(rows) == list(range(2, COMMITS + 2))
+    assert sum(map(len, told)) == len(rows) == commits, "a version was promised to two writers"
+    assert sorted(rows) == list(range(2, commits + 2))
     store = open_store(uri, options)
     try:
         files = store.map(lambda location: read_manifest(store, location), list_versions(store, ""))
     finally:
         store.close()
-    assert [file.version for file in files] == list(range(1, COMMITS + 2))
-    assert len({file.transaction_uuid for file in files}) == COMMITS + 1
+    assert [file.version for file in files] == list(range(1, commits + 2))
+    assert len({file.transaction_uuid for file in files}) == commits + 1
     for before, after in pairwise(files):
         assert lineage_break(before, after) is None
     dataset = lance.dataset(uri, storage_options=options)
     dataset.validate()
-    assert dataset.version == COMMITS + 1
+    assert dataset.version == commits + 1
     found = dataset.to_table(columns=["id"], with_row_address=True).to_pydict()
     assert sorted(found["id"]) == sorted([0, *rows.values()])
     # Fragments are numbered as they were committed: each row is in the version that its writer was told.
@@ -90,14 +77,14 @@ def check(uri: str, options: Mapping[str, str] | None) -> None:
 
 
 def test_on_local_disk(tmp_path: Path) -> None:
-    check(str(tmp_path / "t"), None)
+    check(str(tmp_path / "t"), None, COMMITS_ON_DISK)
 
 
 @pytest.mark.timeout(900)
 def test_on_s3(moto_server: Emulator) -> None:
-    check(f"{moto_server.new_root()}/t", moto_server.storage_options)
+    check(f"{moto_server.new_root()}/t", moto_server.storage_options, COMMITS_ON_EMULATORS)
 
 
 @pytest.mark.timeout(900)
 def test_on_azure(azurite: Emulator) -> None:
-    check(f"{azurite.new_root()}/t", azurite.storage_options)
+    check(f"{azurite.new_root()}/t", azurite.storage_options, COMMITS_ON_EMULATORS)
