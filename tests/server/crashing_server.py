@@ -19,12 +19,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import lance_core.data  # noqa: F401  (before the fork, for it takes longest)
 from lance_core.errors import OutcomeUnknown, StorageError
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.delegation import WrappedStore
 from lance_core.testing.faults import WRITES
-from namespace_server.cli import cli
+from namespace_server.cli import cli, server  # noqa: F401  (what it imports takes longest: before the fork)
 from namespace_server.directory import properties
 
 R = TypeVar("R")

@@ -62,8 +62,10 @@ def _heads(url: str) -> list[int]:
 def test_a_kill_at_any_write(
     scene: Scene, fresh: Callable[[str], Try], nursery: Nursery, tmp_path: Path, after: bool
 ) -> None:
+    """Until the flip nothing happens between two writes but reads: after one is the same as before the next."""
+    first = 0 if after else scene.flip
     killed = 0
-    for number in itertools.count():
+    for number in itertools.count(first):
         attempt = fresh(f"root{number}")
         log = tmp_path / f"log{number}"
         nursery.start(attempt.root, log, (number, after))
@@ -92,7 +94,8 @@ def test_a_kill_at_any_write(
         check_quiet(attempt.root, since=attempt.before)
         attempt.check_applied_once()
         check_progress(attempt.root)
-    assert killed >= len(scene.writes) + 4, "every write of the batch, and the removal of four staged names"
+    expected = len(scene.writes) + 4 - first
+    assert killed >= expected, "every write of the batch, and the removal of four staged names"
 
 
 def _flipped(log: Path, number: int, *, after: bool) -> bool:
