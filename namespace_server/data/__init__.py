@@ -1,10 +1,10 @@
 """Operations on the rows of tables: workers compute them with pylance, the catalog commits them.
 
-port        what is needed of a catalog, and of the processes that do the work
-asked       a change as it was asked for, and what its record holds of that
-operations  a change from request to answer: find the table, do the work, commit it as a batch
-creation    a table made from rows: name, properties and first version in one flip
-uploads     rows that are written before the batch that commits them
-reads       a read from request to answer
-inline      the same work in this process, for a catalog without a server
+port            what is needed of a catalog, and of the processes that do the work
+change_request  a requested change, and what its record holds of that
+operations      a change from request to answer: find the table, do the work, commit it as a batch
+creation        a table made from rows: name, properties and first version in one flip
+uploads         rows that are written before the batch that commits them
+reads           a read from request to answer
+inline          the same work in this process, for a catalog without a server
 """

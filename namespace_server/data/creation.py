@@ -13,7 +13,7 @@ from lance_namespace.errors import (
 )
 
 from namespace_server.answer import Answer
-from namespace_server.data.asked import ANONYMOUS, Asked, Caller, RowsDigest
+from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest, RowsDigest
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import Tables
 from table_data.batch_operations import DELIMITER, Json, TableState
@@ -47,18 +47,18 @@ class TableCreation(Generic[Rows]):
             ConcurrentModificationError: another commit was in the way.
             InvalidInputError: properties for a table that was declared with its own, or an unknown mode.
         """
-        asked = Asked("create_table", request, caller, digest)
-        return await self._operations.once(asked, partial(self._create, asked, rows))
+        requested = ChangeRequest("create_table", request, caller, digest)
+        return await self._operations.once(requested, partial(self._create, requested, rows))
 
-    async def _create(self, asked: Asked, rows: Rows) -> Answer:
-        request = asked.request
+    async def _create(self, requested: ChangeRequest, rows: Rows) -> Answer:
+        request = requested.request
         with namespace_errors():
             mode = mode_of(request, _MODES)
         wanted = {name: value for name, value in request.items() if name in {"id", "properties"}}
         try:
             table, catalog_version = await self._tables.find_table(wanted)
         except TableNotFoundError:
-            return await self._create_new(asked, mode, rows)
+            return await self._create_new(requested, mode, rows)
         name = DELIMITER.join(table.id)
         if table.version is None:
             if request.get("properties"):
@@ -68,23 +68,23 @@ class TableCreation(Generic[Rows]):
         elif mode == "create":
             raise TableAlreadyExistsError(f"Table already exists: {name}")
         elif mode == "exist_ok":
-            return await self._operations.keep_answer(asked, Answer(_existing(table), catalog_version))
+            return await self._operations.keep_answer(requested, Answer(_existing(table), catalog_version))
         answer = _described(table, request)
-        return await self._operations.commit_once(asked, table, rows, with_properties, answer)
+        return await self._operations.commit_once(requested, table, rows, with_properties, answer)
 
-    async def _create_new(self, asked: Asked, mode: str, rows: Rows) -> Answer:
-        request = asked.request
+    async def _create_new(self, requested: ChangeRequest, mode: str, rows: Rows) -> Answer:
+        request = requested.request
         table, _ = await self._tables.new_table(request)
         answer = _described(table, request)
         try:
-            return await self._operations.commit_once(asked, table, rows, with_properties, answer, new=True)
+            return await self._operations.commit_once(requested, table, rows, with_properties, answer, new=True)
         except TableAlreadyExistsError as error:  # created by another client meanwhile
             if mode == "create":
                 raise
             if mode == "overwrite":
                 name = DELIMITER.join(table.id)
                 raise ConcurrentModificationError(f"table {name} was created meanwhile; nothing was done") from error
-            return await self._operations.keep_answer(asked, Answer(*await _found(self._tables, request)))
+            return await self._operations.keep_answer(requested, Answer(*await _found(self._tables, request)))
 
 
 def with_properties(staged: Staged, table: TableState) -> list[Json]:

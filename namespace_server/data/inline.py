@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from namespace_server.answer import Answer
-from namespace_server.data.asked import Caller, ChangeRecord
+from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataOperations
 from namespace_server.data.port import TableCatalog

@@ -16,7 +16,7 @@ from lance_namespace.errors import (
 )
 
 from namespace_server.answer import Answer
-from namespace_server.data.asked import ANONYMOUS, Asked, Caller, RowsDigest
+from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest, RowsDigest
 from namespace_server.data.port import ChangeRunner, StagedChange, Tables
 from table_data.batch_operations import Json, TableState, VersionIdentity
 from table_data.errors import ClientError, VersionGone
@@ -53,35 +53,35 @@ class DataOperations(Generic[Rows]):
         caller: Caller = ANONYMOUS,
     ) -> Answer:
         """Commit a change of a table, on its newest version. Raises the namespace errors of the operation."""
-        asked = Asked(operation, request, caller, digest)
-        return await self.once(asked, partial(self._change, asked, rows))
+        requested = ChangeRequest(operation, request, caller, digest)
+        return await self.once(requested, partial(self._change, requested, rows))
 
-    async def once(self, asked: Asked, work: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def once(self, requested: ChangeRequest, work: Callable[[], Awaitable[Answer]]) -> Answer:
         """Do the work of a change, unless it was committed before under its idempotency key: then answer that.
 
         The flip decides the same again. Looking before the work saves it, and looking after an error finds a request
         under the same key that was under way: what that one did may be what this one stumbled over.
         """
-        if asked.caller.idempotency_key is None:
+        if requested.caller.idempotency_key is None:
             return await work()
-        if (answer := await self._answered(asked)) is not None:
+        if (answer := await self._answered(requested)) is not None:
             return answer
         try:
             return await work()
         except LanceNamespaceError:
-            if (answer := await self._answered(asked)) is not None:
+            if (answer := await self._answered(requested)) is not None:
                 return answer
             raise
 
-    async def _answered(self, asked: Asked) -> Answer | None:
+    async def _answered(self, requested: ChangeRequest) -> Answer | None:
         """The answer of the same request before; its rows are read to their end only if the key is known."""
-        if not await self._tables.is_answered(asked.caller):
+        if not await self._tables.is_answered(requested.caller):
             return None
-        answered = await self._tables.answered(await asked.record())
-        return None if answered is None else _again(asked, answered)
+        answered = await self._tables.answered(await requested.record())
+        return None if answered is None else _again(requested, answered)
 
-    async def _change(self, asked: Asked, rows: Rows | None) -> Answer:
-        operation, request = asked.operation, asked.request
+    async def _change(self, requested: ChangeRequest, rows: Rows | None) -> Answer:
+        operation, request = requested.operation, requested.request
         newest = {name: value for name, value in request.items() if name != "version"}
         layout = operation == _INSERT
         table, catalog_version = await self._tables.find_table(newest, layout=layout)
@@ -98,9 +98,9 @@ class DataOperations(Generic[Rows]):
                     continue
                 if not staged.operations:
                     unchanged = {"version": table.version or 0, **staged.result}
-                    return await self.keep_answer(asked, Answer(unchanged, catalog_version))
+                    return await self.keep_answer(requested, Answer(unchanged, catalog_version))
                 try:
-                    answer, made = await self._commit(list(staged.operations), asked, staged.result)
+                    answer, made = await self._commit(list(staged.operations), requested, staged.result)
                     if made is None:
                         await change.discard()
                     else:
@@ -120,16 +120,16 @@ class DataOperations(Generic[Rows]):
         async with self._begin(operation, request, rows, new=new) as change:
             return await change.stage(table)
 
-    async def keep_answer(self, asked: Asked, answer: Answer) -> Answer:
+    async def keep_answer(self, requested: ChangeRequest, answer: Answer) -> Answer:
         """Record the answer of a change that found nothing to do, if it has an idempotency key."""
-        if asked.caller.idempotency_key is None:
+        if requested.caller.idempotency_key is None:
             return answer
-        kept, _ = await self._commit([], asked, answer.body)
+        kept, _ = await self._commit([], requested, answer.body)
         return kept
 
     async def commit_once(
         self,
-        asked: Asked,
+        requested: ChangeRequest,
         table: TableState,
         rows: Rows,
         compose: Callable[[Staged, TableState], list[Json]],
@@ -142,10 +142,10 @@ class DataOperations(Generic[Rows]):
         It answers `answer`, with the version. A `new` table is declared in the same batch. Raises the namespace errors
         of the operation and of a batch.
         """
-        async with self._begin(asked.operation, asked.request, rows, new=new) as change:
+        async with self._begin(requested.operation, requested.request, rows, new=new) as change:
             staged = await change.stage(table)
             try:
-                committed, made = await self._commit(compose(staged, table), asked, answer)
+                committed, made = await self._commit(compose(staged, table), requested, answer)
                 if made is None:
                     await change.discard()
                 return committed
@@ -163,17 +163,19 @@ class DataOperations(Generic[Rows]):
             async with self._runner.change(job, rows) as change:
                 yield change
 
-    async def _commit(self, operations: list[Json], asked: Asked, answer: Json) -> tuple[Answer, Json | None]:
+    async def _commit(
+        self, operations: list[Json], requested: ChangeRequest, answer: Json
+    ) -> tuple[Answer, Json | None]:
         """The answer to a change, and the version that it was committed as.
 
         None where it changed nothing, or was committed under its idempotency key before: then nothing of these
         operations is.
         """
-        request = batch_request(operations, message_of(asked.request))
-        committed = await self._tables.commit(request, await asked.record(answer))
+        request = batch_request(operations, message_of(requested.request))
+        committed = await self._tables.commit(request, await requested.record(answer))
         body = committed.body
         if "answer" in body:
-            return _again(asked, committed), None
+            return _again(requested, committed), None
         versions = [
             result["commit_transaction"]["version"] for result in body["results"] if "commit_transaction" in result
         ]
@@ -182,9 +184,9 @@ class DataOperations(Generic[Rows]):
         return Answer({"transaction_id": body["transaction_id"], **number, **answer}, committed.catalog_version), made
 
 
-def _again(asked: Asked, kept: Answer) -> Answer:
+def _again(requested: ChangeRequest, kept: Answer) -> Answer:
     """The answer to a change that was committed before."""
-    body = {"transaction_id": kept.body["transaction_id"], **asked.answer(kept.body["answer"])}
+    body = {"transaction_id": kept.body["transaction_id"], **requested.answer(kept.body["answer"])}
     return Answer(body, kept.catalog_version)
 
 

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
 from namespace_server.answer import Answer
-from namespace_server.data.asked import Caller, ChangeRecord
+from namespace_server.data.change_request import Caller, ChangeRecord
 from table_data.batch_operations import Json, TableState
 from table_data.jobs.job import Job, Staged
 

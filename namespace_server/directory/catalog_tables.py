@@ -10,7 +10,7 @@ from typing import Final
 from lance_core.errors import LanceCoreError
 from lance_core.format.layout import layout_digest
 from namespace_server.answer import Answer
-from namespace_server.data.asked import Caller, ChangeRecord
+from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.batch_requests import request_hash

@@ -13,7 +13,7 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 from lance_core.commit.handlers import ManifestStore
 from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError, system_reason
 from namespace_server.answer import Answer
-from namespace_server.data.asked import ChangeRecord
+from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.inline import InlineChanges, InlineWork
 from namespace_server.data.reads import RowReads
 from namespace_server.directory.adoption import Adoption, adopt_root

@@ -14,7 +14,7 @@ from lance_namespace.errors import ThrottlingError
 from starlette.types import Receive
 
 from namespace_server.answer import Answer
-from namespace_server.data.asked import ANONYMOUS, Caller, ChangeRecord, RowsDigest
+from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRecord, RowsDigest
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import TableCatalog

@@ -198,9 +198,9 @@ def render_error(
     headers: list[Header] = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     if not isinstance(answered, UnauthenticatedError | OriginRefused):
         own = getattr(answered, "catalog_version", None)
-        told = own if isinstance(own, int) else catalog_version
-        if told is not None:
-            headers.append((CATALOG_VERSION, b"%d" % told))
+        known = own if isinstance(own, int) else catalog_version
+        if known is not None:
+            headers.append((CATALOG_VERSION, b"%d" % known))
     if isinstance(answered, MethodNotAllowed):
         headers.append((b"allow", answered.allowed.encode()))
     elif isinstance(answered, UnauthenticatedError):

@@ -12,7 +12,7 @@ from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, TypeAdapter
 from starlette.types import Receive, Scope
 
-from namespace_server.data.asked import Caller
+from namespace_server.data.change_request import Caller
 from namespace_server.data.reads import ReadPoint
 from namespace_server.rest.header_names import IDEMPOTENCY_KEY
 from namespace_server.rest.models import BranchQuery, Query

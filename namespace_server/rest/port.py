@@ -8,7 +8,7 @@ from typing import Protocol
 from lance_namespace.errors import LanceNamespaceError
 
 from namespace_server.answer import Answer
-from namespace_server.data.asked import ChangeRecord
+from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.port import TableCatalog
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.requests import Request

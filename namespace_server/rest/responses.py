@@ -23,7 +23,7 @@ _ROWS = (b"content-type", b"application/vnd.apache.arrow.file")
 
 
 class Success(Response):
-    """A success: a JSON body, or none, and then no content type. `catalog_version` is told unless it is None.
+    """A success: a JSON body, or none, and then no content type. `catalog_version` is in a header unless it is None.
 
     What `Response` does for bodies of all kinds takes longer than a cached read.
     """

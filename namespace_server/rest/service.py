@@ -12,7 +12,7 @@ from typing import TypeVar
 from starlette.types import Scope
 
 from namespace_server.answer import Answer
-from namespace_server.data.asked import Caller, ChangeRecord
+from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.rest.access_log import AccessLog

@@ -17,7 +17,7 @@ from lance_namespace import CreateTableRequest, InsertIntoTableRequest
 from lance_namespace.errors import LanceNamespaceError, TableAlreadyExistsError
 
 from namespace_server.answer import Answer
-from namespace_server.data.asked import ChangeRecord
+from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.inline import InlineChanges
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.data.two_servers import TwoServers

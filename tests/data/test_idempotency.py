@@ -13,7 +13,7 @@ import pytest
 from lance_namespace.errors import InvalidInputError
 
 from namespace_server.answer import Answer
-from namespace_server.data.asked import Asked, Caller, ChangeRecord
+from namespace_server.data.change_request import Caller, ChangeRecord, ChangeRequest
 from namespace_server.data.inline import InlineWork
 from namespace_server.data.operations import DataOperations
 from tests.data.arrow import ARROW, files, location, read, stream
@@ -141,11 +141,11 @@ async def _refused() -> Answer:
 
 
 def test_an_error_that_a_repetition_caused_is_answered_as_that_one() -> None:
-    asked = Asked("alter_table_add_columns", {"id": ["t"]}, Caller("ann", "k"))
+    requested = ChangeRequest("alter_table_add_columns", {"id": ["t"]}, Caller("ann", "k"))
 
     def once(*looks: bool) -> Answer:
         operations: DataOperations[bytes] = DataOperations(Answered(list(looks)), InlineWork())  # type: ignore[arg-type]
-        return asyncio.run(operations.once(asked, _refused))
+        return asyncio.run(operations.once(requested, _refused))
 
     assert once(False, True) == Answer({"transaction_id": "t", "version": 2}, 7)
     with pytest.raises(InvalidInputError, match="the column exists"):

@@ -14,7 +14,7 @@ from lance_namespace.errors import LanceNamespaceError, TableNotFoundError
 
 from namespace_server.answer import Answer
 from namespace_server.app import Application, create_app
-from namespace_server.data.asked import Caller, ChangeRecord
+from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.rest.request.limits import RequestLimits

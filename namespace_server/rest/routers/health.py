@@ -25,8 +25,8 @@ class Live:
 
         async def live(exchange: Exchange) -> Response:
             service = exchange.service
-            told = None if service.authenticator.required else service.catalog_version
-            return Success(b'{"status":"live"}', told)
+            version = None if service.authenticator.required else service.catalog_version
+            return Success(b'{"status":"live"}', version)
 
         return live
 

@@ -1,4 +1,4 @@
-"""A change as it was asked for, and what its record holds of that: principal, request and idempotency key."""
+"""A requested change, and what its record holds of that: principal, request and idempotency key."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class ChangeRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A change that a caller asks for; `rows_digest` is that of its rows, if it has rows."""
+class ChangeRequest:
+    """A change that a caller requests; `rows_digest` is that of its rows, if it has rows."""
 
     operation: str
     request: Json
