@@ -23,6 +23,7 @@ from lance_core.format.outline import find_fragments
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.table_files import TableFiles
 from lance_core.transaction.apply import apply_transaction
+from lance_core.transaction.checks import check_operation
 from lance_core.transaction.conflicts.rules import Context, Outcome, judge, shared_fragments
 from lance_core.transaction.features import writes_transaction_files
 from lance_core.transaction.heads import check_head
@@ -144,7 +145,9 @@ def prepare_commit(
             rebased = _rebase(operation, transaction, head, history, files)
             if rebased is not None:
                 transaction = _restate(transaction, rebased, head.version)
+                operation = rebased.operation
                 merged = tuple((file.path(files.base), file.data) for file in rebased.files)
+    check_operation(operation, head, rebased=bool(history.concurrent))
     source = _restored(operation, head, history.load or files.manifest) if first.cloned is None else first.cloned
     first_number = operation.ref_version if isinstance(operation, Clone) else 1
     version = head.version + 1 if head is not None else first_number

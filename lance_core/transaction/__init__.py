@@ -13,6 +13,9 @@ fragments          the fragment list of a manifest being built
 indices            the index list of a manifest being built
 fields             schema fields as a manifest lists them
 features           feature flags of manifests being built
+checks             fields of a transaction that contradict each other or the head
+columns            what data files may, and must, have of a schema
+schema_checks      schemas and metadata of fields that readers must be able to decode
 heads              checks of a manifest before another is built on it
 stamps             row ids and row versions for the fragments of one commit
 row_ids            encodes and decodes row ids and row versions

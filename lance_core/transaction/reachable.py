@@ -48,7 +48,7 @@ def reachable_files(transaction: pb.Transaction, base: str, head: ManifestFile |
     if operation in _ADDS_FRAGMENTS_ONLY:
         return files
     files.update(_deletion_files(_row_changes(transaction), base))
-    files.update(_loose_data_files(transaction, base))
+    files.update(_loose_data_files(transaction, base, head))
     files.update(_index_files(transaction, base))
     if head is not None and operation in _LISTS_OLD_FILES:
         named = fragment_ids(_row_changes(transaction))
@@ -173,10 +173,23 @@ def _deletion_files(fragments: Iterable[pb.DataFragment], base: str) -> Iterator
             yield deletion_file_path(base, fragment.id, message), stated
 
 
-def _loose_data_files(transaction: pb.Transaction, base: str) -> Iterator[tuple[str, StatedFile]]:
-    for file in _loose(transaction):
-        if not file.HasField("base_id"):
-            yield data_path(base, file.path), _loose_file(file)
+def _loose_data_files(
+    transaction: pb.Transaction, base: str, head: ManifestFile | None
+) -> Iterator[tuple[str, StatedFile]]:
+    """Data files of fragments that are named by their ids; those for whole columns have the rows of the fragment."""
+    groups = transaction.data_replacement.replacements
+    before = find_fragments(head.outline, {group.fragment_id for group in groups}) if head and groups else {}
+    for group in groups:
+        fragment = before.get(group.fragment_id)
+        if not group.new_file.HasField("base_id"):
+            stated = StatedFile(
+                group.new_file.file_size_bytes, fragment.physical_rows if fragment else 0, group.new_file
+            )
+            yield data_path(base, group.new_file.path), stated
+    for overlaid in transaction.data_overlay.groups:
+        for overlay in overlaid.overlays:
+            if not overlay.data_file.HasField("base_id"):
+                yield data_path(base, overlay.data_file.path), _loose_file(overlay.data_file)
 
 
 def _loose(transaction: pb.Transaction) -> list[pb.DataFile]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
-from lance_core.errors import CorruptFile, UnsupportedFeature
+from lance_core.errors import CorruptFile, InvalidTransaction, UnsupportedFeature
 from lance_core.proto import lance_table_pb2 as pb
 
 Numbers = npt.NDArray[np.uint64]
@@ -66,6 +66,23 @@ def update_versions(fragment: pb.DataFragment) -> Numbers:
     Raises as `row_ids`.
     """
     return _versions(fragment, fragment.inline_last_updated_at_versions)
+
+
+def check_versions(fragment: pb.DataFragment) -> None:
+    """Raise `InvalidTransaction` unless recorded row versions are one for each row. Runs are not expanded."""
+    for name in ("inline_created_at_versions", "inline_last_updated_at_versions"):
+        encoded = getattr(fragment, name)
+        if not encoded:
+            continue
+        try:
+            runs = pb.RowDatasetVersionSequence.FromString(encoded).runs
+        except DecodeError as error:
+            raise InvalidTransaction(f"fragment {fragment.id}: {name} are not a sequence: {error}") from error
+        rows = sum(_length(run.span) for run in runs)
+        if rows != fragment.physical_rows:
+            raise InvalidTransaction(
+                f"fragment {fragment.id}: {name} are of {rows} rows, expected {fragment.physical_rows}"
+            )
 
 
 def encode_row_id_range(start: int, end: int) -> bytes:
@@ -147,6 +164,12 @@ def _ascending_segment(ids: Numbers) -> pb.U64Segment:
         bitmap = np.packbits(bits, bitorder="little").tobytes()
         return pb.U64Segment(range_with_bitmap=pb.U64Segment.RangeWithBitmap(start=start, end=end, bitmap=bitmap))
     return pb.U64Segment(sorted_array=_encode_array(ids))
+
+
+def _length(segment: pb.U64Segment) -> int:
+    if segment.WhichOneof("segment") == "range":
+        return max(segment.range.end - segment.range.start, 0)
+    return len(_expand(segment))
 
 
 def _expand(segment: pb.U64Segment) -> Numbers:

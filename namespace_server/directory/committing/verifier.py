@@ -7,6 +7,7 @@ What must be durable before the flip is synced (S1). Nothing is written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from lance_namespace.errors import InternalError, LanceNamespaceError
 
-from lance_core.errors import CorruptFile, StorageError
+from lance_core.errors import CorruptFile, LanceCoreError, StorageError
 from lance_core.format.manifest import ManifestFile
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.added_files import AddedFileChecks
@@ -100,6 +101,7 @@ class Verifier:
         allowed = AllowedLocations(store) if allowed is None else allowed
         self._store = store
         self._known = known
+        self._load = load
         self._added = AddedFileChecks(store, allowed, contents=contents)
         self._staged = StagedManifestChecks(store, self._added, allowed, stage_max_age)
         self._references = ReferenceChecks(store, known, load)
@@ -209,5 +211,10 @@ class Verifier:
         return replace(now, readers=finding.readers, checked=finding.checked)
 
     def _known_head(self, operation: TableOperation, snapshot: CatalogSnapshot) -> ManifestFile | None:
+        """The manifest of the head, if it is at hand, or in a local root: planning needs it too."""
         entry = snapshot.head(operation.id, operation.branch)
-        return None if entry is None else self._known(entry)
+        known = None if entry is None else self._known(entry)
+        if known is None and entry is not None and self._store.local:
+            with suppress(LanceCoreError):  # planning tells it
+                return self._load(entry)
+        return known
