@@ -197,15 +197,16 @@ class ProcessPool:
         look()
 
     def _relieve(self) -> None:
-        """Start one more process if all are in long jobs."""
+        """Start one more process, or one for each job that waits, if all are in long jobs."""
         if self._free:
             return
         is_long = asyncio.get_running_loop().time() - self._begun >= _LONG
-        if is_long and not self._starting and self._relief < RELIEF:
-            self._relief += 1
-            starting = asyncio.ensure_future(self._add())
-            self._endings.add(starting)
-            starting.add_done_callback(self._endings.discard)
+        if is_long and not self._starting:
+            for _ in range(min(max(len(self._turns), 1), RELIEF - self._relief)):
+                self._relief += 1
+                starting = asyncio.ensure_future(self._add())
+                self._endings.add(starting)
+                starting.add_done_callback(self._endings.discard)
         self._look_after("relief", _LONG, self._relieve)
 
     def _end_surplus(self) -> None:

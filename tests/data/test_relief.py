@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Awaitable, Callable
 
 import lance
@@ -18,7 +19,7 @@ from namespace_server.workers.starter import StartedProcess, WorkerStarter
 from table_data.batch_operations import TableState
 from table_data.jobs.job import Job
 from tests.data.arrow import stream
-from tests.data.pools import STARTER, play_with, processes_of, until
+from tests.data.pools import play_with, processes_of, until
 
 pytestmark = pytest.mark.slow
 COUNT = Job("count_table_rows", {"predicate": "a > 0"})
@@ -121,27 +122,55 @@ def test_one_that_a_change_needs_does_not_end(table: TableState) -> None:
     play_with(lambda starter: ChangePool(starter, 1), scene)
 
 
-def test_none_is_started_while_the_first_ones_start(table: TableState, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loading pylance is no long job."""
-    asked = []
-    gate = asyncio.Event()
+class Gate:
+    """Starts of workers wait until it is opened."""
 
-    async def start(self: WorkerStarter, memory: int, rows: int) -> tuple[StartedProcess, object]:
-        asked.append(self)
-        await gate.wait()
-        return await started(self, memory, rows)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.waiting = 0
+        self._opened = asyncio.Event()
+        self._start = WorkerStarter.start
+        monkeypatch.setattr(WorkerStarter, "start", lambda starter, memory, rows: self._wait(starter, memory, rows))
 
-    started = WorkerStarter.start
-    monkeypatch.setattr(WorkerStarter, "start", start)
+    async def _wait(self, starter: WorkerStarter, memory: int, rows: int) -> tuple[StartedProcess, socket.socket]:
+        self.waiting += 1
+        await self._opened.wait()
+        return await self._start(starter, memory, rows)
+
+    def open(self) -> None:
+        self._opened.set()
+
+
+def test_one_is_started_for_each_job_that_waits(table: TableState, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_pool, "RELIEF", 0)
 
     async def scene(pool: ReadPool) -> None:
+        async with await held(pool, 1):
+            gate = Gate(monkeypatch)
+            counting = [asyncio.ensure_future(pool.value(COUNT, table)) for _ in range(3)]
+            await until(lambda: len(pool._turns) == 3)
+            monkeypatch.setattr(process_pool, "RELIEF", 4)
+            try:
+                await until(lambda: gate.waiting > 0)
+                assert gate.waiting == 3
+            finally:
+                gate.open()
+            assert await asyncio.gather(*counting) == [9, 9, 9]
+
+    play(scene)
+
+
+def test_none_is_started_while_the_first_ones_start(table: TableState, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading pylance is no long job."""
+
+    async def scene(pool: ReadPool) -> None:
+        gate = Gate(monkeypatch)
         counting = asyncio.ensure_future(pool.value(COUNT, table))
         try:
             for _ in range(20):
                 await asyncio.sleep(0.01)
-            assert asked == [STARTER]
+            assert gate.waiting == 1
         finally:
-            gate.set()
+            gate.open()
         assert await counting == 9
 
     play(scene)
