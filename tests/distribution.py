@@ -1,4 +1,4 @@
-"""How `pytest -n` distributes the tests: by module, those that take long first, all of Spark in one process.
+"""How `pytest -n` distributes the tests: by module, all of Spark in one process and first, then those that take long.
 
 A process runs a module as a whole, because its tests share fixtures. Emulators and databases are started by each
 process for itself.
@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
-
-LONGEST = "tests/commit/test_race_of_processes.py"
-"""Begins first: it takes a fifth of the time of all tests."""
 
 
 class ModuleScheduling(LoadScopeScheduling):
@@ -31,6 +28,4 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ModuleSchedu
 
 def start_order(item: pytest.Item) -> int:
     """A module that begins late and takes long is waited for, while other processes have nothing left to do."""
-    if item.nodeid.startswith(LONGEST):
-        return 0
-    return 1 if item.get_closest_marker("spark") else 2 if item.get_closest_marker("slow") else 3
+    return 0 if item.get_closest_marker("spark") else 1 if item.get_closest_marker("slow") else 2
