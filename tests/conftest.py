@@ -1,5 +1,6 @@
 """Fixtures for all packages, and the markers that tests get from what they use and where they are."""
 
+import os
 import re
 from pathlib import Path
 
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 TESTS = Path(__file__).parent
+os.environ.setdefault("LANCE_NAMESPACE_PRELOAD_WORKERS", "false")  # most of the many servers are asked for no rows
 SERVICES = {"azurite", "cluster", "fake_gcs", "guarded_s3", "moto_server", "unconditional_s3"}
 """Fixtures that start an emulator or a database server."""
 SLOW = {"buckets", "clients", "data", "fuzz", "tck", "histories", "hostile", "machine", "server"}
