@@ -156,7 +156,8 @@ def test_the_memory_of_a_worker(tmp_path: Path) -> None:
         assert following.json().get("version") == 1, following.text
 
 
-def test_the_settings_of_them(tmp_path: Path) -> None:
+def test_the_settings_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LANCE_NAMESPACE_PRELOAD_WORKERS", raising=False)  # tests of other things set it
     given = Settings(
         root=str(tmp_path),
         change_workers=3,
