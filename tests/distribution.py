@@ -1,7 +1,7 @@
-"""How `pytest -n` distributes the tests: by module, all of Spark in one process and first, then those that take long.
+"""How `pytest -n` distributes the tests: by module, those that share a Spark session in one process and first.
 
 A process runs a module as a whole, because its tests share fixtures. Emulators and databases are started by each
-process for itself.
+process for itself. Modules that take long come before others.
 """
 
 from __future__ import annotations
@@ -11,13 +11,19 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+_OWN_SESSIONS = ("tests/spark/clusters/", "tests/spark/test_failing_tasks.py", "tests/spark/test_social_graph.py")
+"""Modules of Spark whose tests start all sessions in processes of their own."""
+
+
+def _shares_a_session(nodeid: str) -> bool:
+    return nodeid.startswith("tests/spark/") and not nodeid.startswith(_OWN_SESSIONS)
+
 
 class ModuleScheduling(LoadScopeScheduling):
     """Assigns whole modules, in the order of the collection."""
 
     def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0]
-        return "tests/spark" if module.startswith("tests/spark/") else module
+        return "tests/spark" if _shares_a_session(nodeid) else nodeid.partition("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -28,4 +34,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ModuleSchedu
 
 def start_order(item: pytest.Item) -> int:
     """A module that begins late and takes long is waited for, while other processes have nothing left to do."""
-    return 0 if item.get_closest_marker("spark") else 1 if item.get_closest_marker("slow") else 2
+    if _shares_a_session(item.nodeid):
+        return 0
+    return 1 if item.get_closest_marker("spark") else 2 if item.get_closest_marker("slow") else 3

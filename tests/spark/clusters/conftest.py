@@ -22,6 +22,8 @@ from spark_catalog.shipping import package_zip
 from tests.server.servers import ServerProcess
 
 SPARK_HOME = Path(pyspark.__file__).parent
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Less to compile for processes of Java that run for a minute."""
 _PATIENCE = 90.0
 
 
@@ -117,15 +119,25 @@ def _found(process: subprocess.Popen[bytes], log: Path, expected: str) -> str:
     raise AssertionError(f"{expected} is not in the log: {log.read_text()[-3000:]}")
 
 
-@pytest.fixture
-def standalone(tmp_path: Path, java: str) -> Iterator[str]:
-    """URL of a standalone cluster with one worker."""
+@dataclass(frozen=True)
+class Standalone:
+    """A standalone cluster with one worker, and the directory in which it keeps the files of applications."""
+
+    url: str
+    work: Path
+
+
+@pytest.fixture(scope="module")
+def standalone(tmp_path_factory: pytest.TempPathFactory, java: str) -> Iterator[Standalone]:
+    home = tmp_path_factory.mktemp("standalone")
     script = str(SPARK_HOME / "bin" / "spark-class")
     deploy = "org.apache.spark.deploy"
     on_loopback = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    quick_start = {"SPARK_DAEMON_JAVA_OPTS": QUICK_START}
     started = r"spark://127\.0\.0\.1:\d+"
-    with spark_process(tmp_path / "master.log", started, script, f"{deploy}.master.Master", *on_loopback) as url:
-        resources = ("--cores", "2", "--memory", "1g", "--work-dir", str(tmp_path / "work"))
+    master = (script, f"{deploy}.master.Master", *on_loopback)
+    with spark_process(home / "master.log", started, *master, **quick_start) as url:
+        resources = ("--cores", "2", "--memory", "1g", "--work-dir", str(home / "work"))
         worker = (script, f"{deploy}.worker.Worker", *on_loopback, *resources, url)
-        with spark_process(tmp_path / "worker.log", "Successfully registered with master", *worker):
-            yield url
+        with spark_process(home / "worker.log", "Successfully registered with master", *worker, **quick_start):
+            yield Standalone(url, home / "work")

@@ -25,6 +25,7 @@ def main() -> None:
     given = dict(setting.partition("=")[::2] for setting in settings)
     send = bool(given.pop("send", ""))
     builder = SparkSession.builder.master(master).config("spark.executor.memory", "512m")
+    builder = builder.config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     builder = configure(builder, shuffle_partitions=2, driver_memory="512m", quick_start=True)
     for name, value in given.items():
         builder = builder.config(name, value)

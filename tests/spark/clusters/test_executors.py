@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.server.servers import REPOSITORY, ServerProcess
-from tests.spark.clusters.conftest import Environment
+from tests.spark.clusters.conftest import Environment, Standalone
 
 DRIVER = Path(__file__).with_name("driver.py")
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("java", "jar")]
@@ -54,32 +54,32 @@ def test_a_session_sends_the_package_to_a_local_cluster(
 
 
 def test_a_session_sends_the_package_to_a_standalone_cluster(
-    tmp_path: Path, server: ServerProcess, standalone: str, bare_environment: Environment
+    tmp_path: Path, server: ServerProcess, standalone: Standalone, bare_environment: Environment
 ) -> None:
-    ended = drive(tmp_path / "here", standalone, server, bare_environment.python, "send=yes")
+    ended = drive(tmp_path / "here", standalone.url, server, bare_environment.python, "send=yes")
     places = set(found(ended)["places"])
     assert all(place.endswith("/lance-spark-catalog.zip/spark_catalog/__init__.py") for place in places)
 
 
 def test_an_archive_brings_environment_and_package(
-    tmp_path: Path, server: ServerProcess, standalone: str, packed_environment: Path
+    tmp_path: Path, server: ServerProcess, standalone: Standalone, packed_environment: Path
 ) -> None:
     """The driver has the environment below its directory, too: Spark plans scans of data sources with it."""
     here = tmp_path / "here"
     with tarfile.open(packed_environment) as archive:
         archive.extractall(here / "environment", filter="fully_trusted")
     settings = f"spark.archives={packed_environment}#environment"
-    ended = drive(here, standalone, server, "./environment/bin/python", settings)
+    ended = drive(here, standalone.url, server, "./environment/bin/python", settings)
     for place in found(ended)["places"]:
         python, package = place.split()
-        assert str(tmp_path / "work") in python
+        assert str(standalone.work) in python
         assert package.startswith(python.removesuffix("bin/python"))
 
 
 def test_executors_without_the_package_are_named(
-    tmp_path: Path, server: ServerProcess, standalone: str, bare_environment: Environment
+    tmp_path: Path, server: ServerProcess, standalone: Standalone, bare_environment: Environment
 ) -> None:
-    ended = drive(tmp_path / "here", standalone, server, bare_environment.python)
+    ended = drive(tmp_path / "here", standalone.url, server, bare_environment.python)
     assert ended.returncode != 0
     assert "StagingFailed: 1 staging job(s) failed" in ended.stderr
     assert "ModuleNotFoundError: No module named 'spark_catalog'" in ended.stderr

@@ -17,12 +17,9 @@ import pytest
 from namespace_client.http import CatalogServer
 from tests.orphans import check_and_remove
 from tests.server.servers import REPOSITORY, ServerProcess
-from tests.spark.clusters.conftest import SPARK_HOME, spark_process
+from tests.spark.clusters.conftest import QUICK_START, SPARK_HOME, spark_process
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("java")]
-
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Less to compile for processes of Java that run for a minute."""
 
 SCRIPT = textwrap.dedent(
     """

@@ -121,7 +121,8 @@ def drive(order: dict[str, Any], log: int) -> None:
         for number, rows in order["epochs"].items():
             epoch(session.createDataFrame(rows, "id long, name string").coalesce(1), int(number))
     else:
-        builder = configure(SparkSession.builder.master("local[2]"), shuffle_partitions=2, driver_memory="512m")
+        builder = SparkSession.builder.master("local[2]")
+        builder = configure(builder, shuffle_partitions=2, driver_memory="512m", quick_start=True)
         session = start(builder, log_level="OFF")
         reader = session.readStream.schema("id long, name string").option("maxFilesPerTrigger", 1)
         query = reader.json(order["source"]).writeStream.foreachBatch(epoch)
