@@ -62,15 +62,15 @@ def over(root: str, limits: DataLimits) -> Iterator[str]:
 
 
 def workers() -> list[int]:
-    """The worker processes of this one."""
-    found = []
+    """The worker processes of this one, which are children of the process that forks them."""
+    parents: dict[int, int] = {}
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):
-            ours = f"PPid:\t{os.getpid()}\n" in status.read_text()
+            [parent] = re.findall(r"PPid:\t(\d+)\n", status.read_text())
             # The arguments of a process need not be text.
-            if ours and b"namespace_server.workers.worker" in (status.parent / "cmdline").read_bytes():
-                found.append(int(status.parent.name))
-    return found
+            if b"namespace_server.workers.fork_server" in (status.parent / "cmdline").read_bytes():
+                parents[int(status.parent.name)] = int(parent)
+    return [process for process, parent in parents.items() if parents.get(parent) == os.getpid()]
 
 
 def peak(process: int | str) -> int:

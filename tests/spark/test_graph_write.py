@@ -363,7 +363,7 @@ def test_a_write_that_was_never_sent_has_no_unknown_outcome(social: Social, prox
     files = social.files()
     with CatalogServer(proxy.url, retries=0) as server, pytest.raises(ServerUnreachable), social.write(server) as tx:
         tx.append("person", social.people(4))
-        server._backend._client.get_httpx_client().base_url = "http://127.0.0.1:9"  # the discard port: no listener
+        server._backend._client._client.base_url = "http://127.0.0.1:9"  # the discard port: no listener
     assert social.files() == files
 
 
