@@ -11,7 +11,6 @@ tables/         tables as users see them: open, history, branches, tags, clones
 compaction/     rewrites fragments into fewer, larger ones
 cleanup/        garbage collection of old versions and unneeded files
 inspection/     describes the content of any file of a table
-testing/        stores that fail on purpose, for tests
 errors          all exceptions of this package
 
 A package imports only packages above it in this list, and `errors`.

@@ -21,10 +21,10 @@ from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.tables.dataset import Dataset
-from lance_core.testing.manifests import MemoryManifestStore
 from lance_core.transaction.operations import Append, UpdateConfig, encode_transaction
 from lance_core.transaction.operations import MapUpdate as Changes
 from tests.cleanup.tables import EAGER, NOW, age, assert_whole, clean, contents, files, grow, listed
+from tests.storage.manifests import MemoryManifestStore
 from tests.storage.test_services import Emulator
 from tests.transaction.tables import Table, make_table, rows
 

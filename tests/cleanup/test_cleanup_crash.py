@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lance_core.errors import OutcomeUnknown
-from lance_core.testing.faults import Crashed, Fault, FaultStore
 from tests.cleanup.tables import NOW, assert_whole, clean, contents, files, grow
+from tests.storage.faults import Crashed, Fault, FaultStore
 from tests.transaction.tables import Table
 
 

@@ -17,10 +17,10 @@ from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.tables.branches import Branches
 from lance_core.tables.tags import Tags
-from lance_core.testing.faults import FaultStore
 from tests.cleanup.tables import NOW, clean, contents, listed
 from tests.cleanup.test_cleanup import stage
 from tests.cleanup.test_cleanup_crash import Rewindable
+from tests.storage.faults import FaultStore
 from tests.transaction.tables import Table, rows
 
 OLD = 4

@@ -18,7 +18,7 @@ from lance_core.errors import CommitUnknown, RetryableConflict
 from lance_core.format.naming import manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import FaultStore
+from tests.storage.faults import FaultStore
 
 
 def append(uri: str, value: int) -> pb.Transaction:

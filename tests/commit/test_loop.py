@@ -20,8 +20,8 @@ from lance_core.errors import (
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
-from lance_core.testing.faults import Crashed, Fault, FaultStore, Write
 from lance_core.transaction.operations import Append, MapUpdate, UpdateConfig, encode_transaction
+from tests.storage.faults import Crashed, Fault, FaultStore, Write
 from tests.transaction.tables import Table, delete_rows, make_table, rows
 
 

@@ -18,8 +18,8 @@ from lance_core.errors import CommitUnknown, ReferenceNotFound, RetryableConflic
 from lance_core.format.naming import manifest_path
 from lance_core.storage.local import LocalStore
 from lance_core.tables.dataset import Dataset
-from lance_core.testing.faults import Fault, FaultStore
 from lance_core.transaction.operations import Delete, MapUpdate, Operation, UpdateConfig, encode_transaction
+from tests.storage.faults import Fault, FaultStore
 
 REMOVES_A_FRAGMENT = Delete((), (1,), "a >= 10")
 SETS_A_KEY = UpdateConfig(MapUpdate({"k": "v"}))

@@ -7,7 +7,7 @@ import pytest
 from lance_core.commit.slot import SlotLost, SlotOutcome, SlotUnknown, SlotWon, claim_slot
 from lance_core.errors import NotFound, StorageError
 from lance_core.storage.memory import MemoryStore
-from lance_core.testing.faults import Fault, FaultStore
+from tests.storage.faults import Fault, FaultStore
 
 SLOT = "t/_versions/5.manifest"
 

@@ -13,8 +13,8 @@ from lance_core.commit.staged import StagedCommit, StagedState, stage_commit
 from lance_core.data import schema_fields
 from lance_core.errors import CommitUnknown, InvalidTransaction, RetryableConflict
 from lance_core.storage.port import ObjectStore
-from lance_core.testing.faults import Fault, FaultStore
 from lance_core.transaction.operations import Append, Operation, Overwrite, encode_transaction
+from tests.storage.faults import Fault, FaultStore
 from tests.transaction.tables import SCHEMA, Table, delete_rows, make_table, rows
 
 

@@ -16,8 +16,8 @@ from lance_core.errors import (
     RetryableConflict,
 )
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import Fault, FaultStore
 from lance_core.transaction.operations import Append, MapUpdate, Restore, UpdateConfig, encode_transaction
+from tests.storage.faults import Fault, FaultStore
 from tests.transaction.tables import Table, delete_rows, make_table, rows
 
 

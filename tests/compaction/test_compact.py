@@ -35,11 +35,11 @@ from lance_core.errors import (
 from lance_core.storage.memory import MemoryStore
 from lance_core.table_files import TableFiles
 from lance_core.tables.dataset import Dataset
-from lance_core.testing.faults import Crashed, Fault, FaultStore
-from lance_core.testing.manifests import MemoryManifestStore
 from lance_core.transaction.indices import covered_fragments
 from lance_core.transaction.operations import Append, Overwrite, ReserveFragments, encode_transaction
 from tests.commit.flavours import FLAVOURS, IDS, Flavour, IndexKind, make
+from tests.storage.faults import Crashed, Fault, FaultStore
+from tests.storage.manifests import MemoryManifestStore
 from tests.storage.test_services import Emulator
 from tests.transaction.tables import SCHEMA, Table, make_table, rows
 

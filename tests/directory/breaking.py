@@ -5,8 +5,8 @@ from __future__ import annotations
 import lance
 import pytest
 
-from lance_core.testing.faults import FaultStore, Write
 from tests.directory.tables import Ground
+from tests.storage.faults import FaultStore, Write
 
 T = ["g", "t"]
 

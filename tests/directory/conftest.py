@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import FaultStore
 from tests.directory.tables import Ground
+from tests.storage.faults import FaultStore
 
 
 @pytest.fixture

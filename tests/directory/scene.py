@@ -21,11 +21,11 @@ from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import FaultStore, Write
 from lance_core.transaction.operations import Clone, encode_transaction
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.invariants import check_quiet, check_same
 from tests.directory.tables import Ground, as_operation, rows
+from tests.storage.faults import FaultStore, Write
 
 KEY = "one batch"
 PERSON, KNOWS, OLD, MADE = (["g", name] for name in ("person", "knows", "old", "made"))

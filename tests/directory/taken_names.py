@@ -8,8 +8,8 @@ import lance
 import pytest
 
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import Crashed, Fault, FaultStore
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import Crashed, Fault, FaultStore
 
 TABLE = ["g", "person"]
 Meddle = Callable[[Ground], None]

@@ -21,15 +21,15 @@ from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
-from lance_core.testing.faults import Crashed, Fault, FaultStore, Write
-from lance_core.testing.limited import PlainStore
-from lance_core.testing.manifests import FaultyManifestStore, MemoryManifestStore
 from namespace_server.directory.model.errors import CommitOutcomeUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.store.manifests import open_manifest_store
 from tests.directory.invariants import check_always, check_progress, check_quiet
 from tests.directory.scene import Scene, Try, make_scene
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import Crashed, Fault, FaultStore, Write
+from tests.storage.limited import PlainStore
+from tests.storage.manifests import FaultyManifestStore, MemoryManifestStore
 
 CRASHES = [Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
 

@@ -11,9 +11,6 @@ import pytest
 from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
-from lance_core.testing.faults import FaultStore
-from lance_core.testing.limited import PlainStore
-from lance_core.testing.manifests import MemoryManifestStore
 from tests.directory import tables
 from tests.directory.committing import test_protocol, test_protocol_promotion, test_restore
 from tests.directory.committing.test_protocol import *  # noqa: F403
@@ -22,6 +19,9 @@ from tests.directory.committing.test_restore import *  # noqa: F403
 from tests.directory.recovery import test_repair
 from tests.directory.recovery.test_repair import *  # noqa: F403
 from tests.directory.tables import Ground
+from tests.storage.faults import FaultStore
+from tests.storage.limited import PlainStore
+from tests.storage.manifests import MemoryManifestStore
 
 pytestmark = pytest.mark.slow
 

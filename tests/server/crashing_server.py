@@ -22,9 +22,9 @@ from typing import Any, TypeVar
 from lance_core.errors import OutcomeUnknown, StorageError
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.delegation import WrappedStore
-from lance_core.testing.faults import WRITES
 from namespace_server.cli import cli, server  # noqa: F401  (what it imports takes longest: before the fork)
 from namespace_server.directory import properties
+from tests.storage.faults import WRITES
 
 R = TypeVar("R")
 

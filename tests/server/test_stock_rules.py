@@ -22,11 +22,11 @@ from lance_namespace.errors import TableBranchNotFoundError
 
 from lance_core.format.refs import branch_path, decode_branch
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import Fault, FaultStore, Write
 from tests.directory.tables import Capture, Ground
 from tests.server.proxy import Call, Proxy, stand_before
 from tests.server.servers import REPOSITORY, ServerProcess, path_of, send
 from tests.server.stock import Stock, ids, rows, tree
+from tests.storage.faults import Fault, FaultStore, Write
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
-from lance_core.testing.faults import WRITES, Crashed, Fault, FaultStore, Write
 from tests.storage.contract import StoreContract, racers
+from tests.storage.faults import WRITES, Crashed, Fault, FaultStore, Write
 
 __all__ = ["racers"]
 

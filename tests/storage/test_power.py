@@ -8,8 +8,8 @@ import pytest
 
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
-from lance_core.testing.power import PowerStore
 from tests.storage.contract import StoreContract, keys, racers
+from tests.storage.power import PowerStore
 
 __all__ = ["racers"]
 

@@ -11,8 +11,8 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
-from lance_core.storage.wrappers.latency import LatencyStore
 from tests.storage.contract import StoreContract, racers
+from tests.storage.latency import LatencyStore
 
 __all__ = ["racers"]
 

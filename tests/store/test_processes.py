@@ -16,14 +16,14 @@ import lance_core
 from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.dataset import Dataset
-from lance_core.testing.limited import PlainStore
 from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
 from namespace_server.store.manifests import SqlManifestStore, open_manifest_store
+from tests.server.servers import REPOSITORY
+from tests.storage.limited import PlainStore
 from tests.store.writer import STEPS
 from tests.transaction.tables import Table, make_table, rows
 
-WRITER = Path(__file__).with_name("writer.py")
 RACE = 100
 LAST = 1 + 2 * (RACE + 1)
 
@@ -46,9 +46,8 @@ def over(table: Table, manifests: SqlManifestStore) -> ObjectStore:
 
 def start(*arguments: object) -> subprocess.Popen[str]:
     """A writer that waits for a line before it begins."""
-    process = subprocess.Popen(
-        [sys.executable, WRITER, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "tests.store.writer", *map(str, arguments)]
+    process = subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     while (line := process.stdout.readline()) != "ready\n":
         assert line, "it ended"

@@ -1,4 +1,7 @@
-"""A process that commits over a database: `writer.py ROOT DATABASE NAME COMMITS [STEP]`; STEP is its last one."""
+"""A process that commits over a database; STEP is its last one.
+
+Run as `python -m tests.store.writer ROOT DATABASE NAME COMMITS [STEP]`.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from lance_core.commit.loop import commit_transaction
 from lance_core.errors import AlreadyExists
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.delegation import WrappedStore
-from lance_core.testing.limited import PlainStore
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
 from lance_core.versions import find_latest
 from namespace_server.store.engine import open_engine, parse_url
 from namespace_server.store.manifests import SqlManifestStore
+from tests.storage.limited import PlainStore
 
 STEPS = ("staged", "committed", "finalised", "updated")
 

@@ -11,10 +11,10 @@ import pytest
 from lance.fragment import write_fragments
 
 from lance_core.storage.local import LocalStore
-from lance_core.storage.wrappers.latency import LatencyStore
 from lance_core.table_files import TableFiles
 from lance_core.versions import read_version
 from table_data.staging import rows
+from tests.storage.latency import LatencyStore
 
 
 class NotedStore(LatencyStore):

@@ -28,7 +28,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.tables.branches import DELETING, Branches
 from lance_core.tables.dataset import Dataset, Reference
-from lance_core.testing.faults import Crashed, Fault, FaultStore
+from tests.storage.faults import Crashed, Fault, FaultStore
 
 MAIN = [1, 2, 3, 4, 5]
 

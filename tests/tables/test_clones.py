@@ -19,11 +19,11 @@ from lance_core.storage.memory import MemoryStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.wrappers.counting import CountingStore
 from lance_core.tables.dataset import Dataset, Reference
-from lance_core.testing.faults import Crashed, Fault, FaultStore
-from lance_core.testing.power import PowerStore
 from lance_core.transaction.operations import Append, MapUpdate, UpdateConfig, encode_transaction
 from tests.commit.flavours import Flavour, commit
 from tests.emulators import Emulator
+from tests.storage.faults import Crashed, Fault, FaultStore
+from tests.storage.power import PowerStore
 from tests.transaction.tables import Table, delete_rows, make_table, rows
 from tests.transaction.test_apply import comparable
 

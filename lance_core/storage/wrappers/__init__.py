@@ -2,5 +2,4 @@
 
 delegation    `WrappedStore`, the base class: passes every call to the inner store
 counting      counts requests and round trips
-latency       delays every request
 """

@@ -14,11 +14,11 @@ from lance_core.errors import StorageError
 from lance_core.format.naming import manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.dataset import Dataset
-from lance_core.testing.faults import Crashed, Fault, FaultStore, Write
-from lance_core.testing.limited import PlainStore
-from lance_core.testing.manifests import FaultyManifestStore, MemoryManifestStore
 from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
+from tests.storage.faults import Crashed, Fault, FaultStore, Write
+from tests.storage.limited import PlainStore
+from tests.storage.manifests import FaultyManifestStore, MemoryManifestStore
 from tests.transaction.tables import Table
 
 

@@ -15,11 +15,11 @@ from lance_core.commit.handlers import (
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
-from lance_core.testing.limited import OverwritingStore, PlainStore
-from lance_core.testing.manifests import FaultyManifestStore, MemoryManifestStore
 from tests.commit.handlers.locks import VersionLocks
 from tests.commit.handlers.manifest_contract import ManifestContract
 from tests.storage.contract import StoreContract, racers
+from tests.storage.limited import OverwritingStore, PlainStore
+from tests.storage.manifests import FaultyManifestStore, MemoryManifestStore
 
 __all__ = ["racers"]
 

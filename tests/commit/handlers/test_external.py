@@ -16,11 +16,11 @@ from lance_core.errors import AlreadyExists, CommitUnknown, ManifestNotSynchroni
 from lance_core.format.naming import manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.dataset import Dataset
-from lance_core.testing.faults import Crashed, Fault
-from lance_core.testing.manifests import MemoryManifestStore
 from lance_core.transaction.operations import Append, MapUpdate, UpdateConfig, encode_transaction
 from lance_core.versions import find_latest, list_versions, read_version
 from tests.commit.handlers.place import DEATHS, Place, die, refuse_final
+from tests.storage.faults import Crashed, Fault
+from tests.storage.manifests import MemoryManifestStore
 from tests.transaction.tables import rows
 
 # the steps

@@ -17,10 +17,10 @@ from lance_core.errors import AlreadyExists, NotFound, StorageError
 from lance_core.format.naming import manifest_path
 from lance_core.storage.local import LocalStore
 from lance_core.tables.dataset import Dataset
-from lance_core.testing.faults import Crashed, Fault
-from lance_core.testing.limited import PlainStore
 from lance_core.transaction.operations import Clone, MapUpdate, UpdateConfig, encode_transaction
 from tests.commit.handlers.place import DEATHS, Place, Process, die
+from tests.storage.faults import Crashed, Fault
+from tests.storage.limited import PlainStore
 from tests.transaction.tables import make_table, rows
 
 # what was there before, and what others do

@@ -17,10 +17,10 @@ from lance_core.format.naming import manifest_path
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.dataset import Dataset
-from lance_core.testing.faults import Fault, FaultStore
-from lance_core.testing.limited import OverwritingStore
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
 from tests.commit.handlers.locks import VersionLocks
+from tests.storage.faults import Fault, FaultStore
+from tests.storage.limited import OverwritingStore
 from tests.transaction.tables import Table, make_table
 
 SLOT = manifest_path("t", 5)

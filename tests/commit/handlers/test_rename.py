@@ -11,8 +11,8 @@ from lance_core.commit.handlers import RenameIfAbsent
 from lance_core.errors import AlreadyExists, OutcomeUnknown
 from lance_core.format.naming import manifest_path
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import Crashed, Fault, FaultStore
 from lance_core.transaction.operations import MapUpdate, UpdateConfig, encode_transaction
+from tests.storage.faults import Crashed, Fault, FaultStore
 from tests.transaction.tables import make_table
 
 SLOT = manifest_path("t", 5)

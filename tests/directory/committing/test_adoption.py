@@ -12,11 +12,11 @@ from lance_core.errors import StorageError
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import FaultStore
 from namespace_server.directory.committing.committer import CommitLimits
 from namespace_server.directory.model.errors import BatchConflict, CatalogBusy
 from tests.directory.tables import Ground, rows
 from tests.directory.taken_names import TABLE
+from tests.storage.faults import FaultStore
 
 
 @pytest.fixture

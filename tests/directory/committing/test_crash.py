@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
-from lance_core.testing.faults import Crashed, Fault, Write
 from namespace_server.directory.model.errors import CommitOutcomeUnknown
 from tests.directory.invariants import check_always, check_progress, check_quiet
 from tests.directory.scene import KNOWS, MADE, PERSON, Scene, Try, make_scene
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import Crashed, Fault, Write
 
 CRASHES = [Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
 SILENCES = [Fault.LOST_ANSWER, Fault.LOST_REQUEST, Fault.DELAYED]

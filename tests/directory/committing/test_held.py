@@ -20,10 +20,10 @@ import pytest
 from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import WRITES, Crashed, Fault, FaultStore
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, rows
 from tests.directory.taken_names import TABLE, append_above, take_name
+from tests.storage.faults import WRITES, Crashed, Fault, FaultStore
 
 PERSON, KNOWS = TABLE, ["g", "knows"]
 KEY = "held"

@@ -12,13 +12,13 @@ import pytest
 
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
-from lance_core.testing.faults import Crashed, Fault, FaultStore
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing.promoter import is_row
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.tables import QUIET, Ground, rows
 from tests.directory.taken_names import TABLE, append_above, take_name
 from tests.emulators import Emulator
+from tests.storage.faults import Crashed, Fault, FaultStore
 
 
 class OpenMoves(FaultStore):

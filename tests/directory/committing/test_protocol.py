@@ -12,10 +12,10 @@ from lance_namespace.errors import (
     InvalidInputError,
 )
 
-from lance_core.testing.faults import Crashed, Fault, FaultStore
 from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
 from tests.directory.breaking import T, is_flip, is_promotion, once, stage_by_uri
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import Crashed, Fault, FaultStore
 
 
 class TestF1OnlyAnOccupiedSlotIsAnAnswer:

@@ -16,9 +16,9 @@ from lance_namespace.errors import (
 )
 
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import Crashed, Fault, FaultStore
 from tests.directory.breaking import T, is_flip, is_promotion, once, stage_fork
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import Crashed, Fault, FaultStore
 
 
 class TestM1PromotionGoesUpward:

@@ -20,13 +20,13 @@ from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
-from lance_core.testing.faults import Crashed, Fault, FaultStore
 from namespace_server.directory.committing import promoter as promoter_module
 from namespace_server.directory.committing.removals import remove_if
 from tests.directory.committing.test_held import Run, held_everywhere
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, as_operation, rows
 from tests.directory.taken_names import TABLE
+from tests.storage.faults import Crashed, Fault, FaultStore
 
 DEV = "dev"
 

@@ -11,11 +11,11 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import FaultStore
 from namespace_server.directory.model.errors import CatalogDamaged, CommitOutcomeUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.damage import DAMAGE, MANY, damaged
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import FaultStore
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from lance_core.format.manifest import parse_manifest_file
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.wrappers.counting import CountingStore
-from lance_core.testing.faults import Fault, FaultStore
 from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipLost, FlipUnknown
 from namespace_server.directory.manifest_table.schema import BATCHES_PROPERTY, CHANGES_PROPERTY
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Changes, NamespaceEntry, RecordEntry, TableEntry, changes_of
 from tests.directory.flipping import assert_on_disk, flip, open_manifest, rows_on_disk
 from tests.directory.reference import ReferenceCatalog, assert_snapshot_is, put
+from tests.storage.faults import Fault, FaultStore
 
 SPACE = put([NamespaceEntry(("a",), {"owner": "me"})])
 

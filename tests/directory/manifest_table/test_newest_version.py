@@ -16,7 +16,6 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
-from lance_core.testing.faults import Fault, FaultStore
 from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipSuperseded, FlipUnknown
 from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.table import ManifestTable
@@ -25,6 +24,7 @@ from namespace_server.directory.model.root_layout import HIGH_WATER_MARKS, NEWES
 from tests.directory.flipping import flip
 from tests.directory.reference import put
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import Fault, FaultStore
 
 
 def name(version: int) -> str:

@@ -25,8 +25,6 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
-from lance_core.testing.faults import Crashed, Fault, FaultStore
-from lance_core.testing.manifests import MemoryManifestStore
 from lance_core.versions import find_latest, read_manifest
 from namespace_server.directory.model.errors import BatchConflict, CommitOutcomeUnknown
 from namespace_server.directory.namespace import DirectoryNamespace
@@ -35,6 +33,8 @@ from tests.directory.scene import Scene, Try, make_scene
 from tests.directory.tables import Ground, rows
 from tests.emulators import Emulator
 from tests.orphans import check_exact, contents, expected, list_orphans, name_of, needs, remove, versions
+from tests.storage.faults import Crashed, Fault, FaultStore
+from tests.storage.manifests import MemoryManifestStore
 
 T, U = ["g", "t"], ["g", "u"]
 STAGED = "_staging/00000000-0000-4000-8000-000000000001.00000000-0000-4000-8000-000000000002.0-4"

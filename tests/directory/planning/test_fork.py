@@ -20,10 +20,10 @@ from lance_core.format.refs import branch_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.tables.dataset import Dataset
-from lance_core.testing.faults import Crashed, Fault, FaultStore
 from lance_core.transaction.operations import Clone, encode_transaction
 from tests.directory.invariants import check_quiet
 from tests.directory.tables import Ground, as_operation, rows
+from tests.storage.faults import Crashed, Fault, FaultStore
 
 T = ["g", "t"]
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
-from lance_core.testing.faults import FaultStore, Write
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.reading.response_cache import Answer
 from tests.directory.breaking import is_flip
 from tests.directory.tables import Ground
+from tests.storage.faults import FaultStore, Write
 
 KEY = "monday"
 

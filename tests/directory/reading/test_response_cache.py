@@ -18,13 +18,13 @@ from lance_namespace.errors import LanceNamespaceError, TableNotFoundError, Tabl
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
-from lance_core.testing.faults import Fault, FaultStore
 from namespace_server.answer import Answer
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.reading.response_cache import CachedResponse, ResponseCache
 from tests.directory.breaking import T, is_promotion, stage_fork
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import Fault, FaultStore
 
 pytestmark = pytest.mark.slow
 

@@ -16,10 +16,10 @@ import pytest
 
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import Crashed, Fault, FaultStore
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, rows
 from tests.directory.taken_names import TABLE, append_above, delete_above, take_name
+from tests.storage.faults import Crashed, Fault, FaultStore
 
 
 def _reports(ground: Ground) -> list[dict[str, object]]:

@@ -9,9 +9,9 @@ import pytest
 
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import FaultStore
 from tests.directory.invariants import check_quiet
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import FaultStore
 
 PERSON, KNOWS = ["g", "person"], ["g", "knows"]
 

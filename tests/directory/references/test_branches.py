@@ -26,12 +26,12 @@ from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.format.refs import branch_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import Crashed, Fault, FaultStore
-from lance_core.testing.limited import PlainStore
-from lance_core.testing.manifests import MemoryManifestStore
 from namespace_server.directory.model.entries import REMOVING
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, as_operation, rows
+from tests.storage.faults import Crashed, Fault, FaultStore
+from tests.storage.limited import PlainStore
+from tests.storage.manifests import MemoryManifestStore
 
 T = ["g", "t"]
 

@@ -15,8 +15,8 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
 from lance_core.errors import OutcomeUnknown, StorageError
 from lance_core.storage.local import LocalStore
-from lance_core.testing.faults import WRITES, FaultStore
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import WRITES, FaultStore
 
 T = ["g", "t"]
 

@@ -34,13 +34,13 @@ from lance_core.format.refs import tag_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
-from lance_core.testing.faults import FaultStore
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.references import tags as tag_module
 from namespace_server.directory.references.change_context import ChangeContext
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import QUIET, SCHEMA, Ground, as_operation, rows
+from tests.storage.faults import FaultStore
 
 T = ["g", "t"]
 

@@ -30,6 +30,6 @@ class LatencyStore(WrappedStore):
         self._overlap.close()
         super().close()
 
-    def _call(self, verb: str, path: str, request: Callable[[], R]) -> R:  # noqa: ARG002
+    def _call(self, verb: str, path: str, request: Callable[[], R]) -> R:
         time.sleep(self._seconds)
         return request()

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from lance_core.commit.handlers.manifest_store import ManifestRow, ManifestStore
 from lance_core.errors import OutcomeUnknown, StorageError
-from lance_core.testing.faults import Crashed, Fault
+from tests.storage.faults import Crashed, Fault
 
 R = TypeVar("R")
 

@@ -17,16 +17,16 @@ class PlainStore(WrappedStore):
         self.content_e_tags = False
         self.unsynced = inner.unsynced
 
-    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:  # noqa: ARG002
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
         self._refuse("put_if_absent", path)
 
-    def replace(self, path: str, data: bytes, *, if_match: str) -> str | None:  # noqa: ARG002
+    def replace(self, path: str, data: bytes, *, if_match: str) -> str | None:
         self._refuse("replace", path)
 
-    def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:  # noqa: ARG002
+    def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:
         self._refuse("publish", target)
 
-    def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:  # noqa: ARG002
+    def rename_if_absent(self, source: str, target: str, *, durable: bool = True) -> None:
         self._refuse("rename_if_absent", target)
 
     def _refuse(self, verb: str, path: str) -> NoReturn:
@@ -44,5 +44,5 @@ class OverwritingStore(WrappedStore):
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> str | None:
         return self.put(path, data, durable=durable)
 
-    def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:  # noqa: ARG002
+    def publish(self, staged: str, target: str, data: bytes, *, durable: bool = True) -> str | None:
         return self.put(target, data, durable=durable)
