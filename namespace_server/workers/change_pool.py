@@ -51,7 +51,7 @@ class ChangePool(ProcessPool):
     async def release(self, process: WorkerProcess) -> None:
         """Give a process back."""
         try:
-            if process.keeps_bodies and process.is_alive() and not process.owes_answer:
+            if process.keeps_bodies and process.is_alive() and not process.awaits_reply:
                 with suppress(WorkFailed):  # it ends just now
                     await process.tell(process.endings())
         finally:

@@ -140,7 +140,7 @@ class ProcessPool:
 
     def _release(self, process: WorkerProcess) -> None:
         """Give a process back. One that owes an answer is ended."""
-        if process.owes_answer:
+        if process.awaits_reply:
             process.kill()
         if process.is_killed:
             self._end(process)

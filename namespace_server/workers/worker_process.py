@@ -46,7 +46,7 @@ class WorkerProcess:
         self._memory = memory
         self._was_too_large = False
         self._was_interrupted = False
-        self.owes_answer = False
+        self.awaits_reply = False
         self.is_killed = False
         self.tables: OrderedDict[str, None] = OrderedDict()
         """Tables that the process has open, as far as is known here."""
@@ -75,7 +75,7 @@ class WorkerProcess:
 
     def check_memory(self) -> None:
         """End a process in a job that takes more memory than it may. What waits for its answer is told."""
-        if self.owes_answer and self._memory and self.memory > self._memory:
+        if self.awaits_reply and self._memory and self.memory > self._memory:
             self._was_too_large = True
             self._process.kill()
 
@@ -85,7 +85,7 @@ class WorkerProcess:
 
     async def ask(self, *messages: Message, body: bytes = b"") -> None:
         """Tell the process something, the last of which it answers."""
-        self.owes_answer = True
+        self.awaits_reply = True
         await self.tell(*messages, body=body)
 
     async def tell(self, *messages: Message, body: bytes = b"") -> None:
@@ -137,7 +137,7 @@ class WorkerProcess:
             raise self._late(limit) from None
         except OSError as error:
             raise self._lost() from error
-        self.owes_answer = reply[0] == "rows"
+        self.awaits_reply = reply[0] == "rows"
         if reply[0] == "error":
             raise reply[1]
         return reply
@@ -161,14 +161,14 @@ class WorkerProcess:
     def interrupt(self) -> None:
         """Have the process end soon, whatever it does. What waits for its answer finds its end, so the socket stays."""
         self._was_interrupted = True
-        if self.owes_answer:
+        if self.awaits_reply:
             self._process.kill()
         else:
             self.kill()
 
     def kill(self) -> None:
         """End the process, and close what it is spoken to through. May be called more than once."""
-        self.owes_answer = False
+        self.awaits_reply = False
         self.is_killed = True
         self._process.kill()
         with suppress(OSError):

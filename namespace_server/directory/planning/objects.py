@@ -131,9 +131,9 @@ def register_table(builder: PlanBuilder, index: int, operation: RegisterTable) -
 
 
 def remove_table(builder: PlanBuilder, operation: DeregisterTable | DropTable) -> OperationResult:
-    """Drop and deregister differ in what may happen to the files later; deregister promotes first (P6).
+    """Drop or deregister: both remove the rows and write a tombstone, and no file; deregister promotes first (P6).
 
-    Both write a tombstone: `register_table` takes the location of a deregistered table again, nothing else does (G15).
+    `register_table` takes the location of a deregistered table again, nothing else does (G15).
     """
     table = builder.table(operation.id)
     if isinstance(operation, DeregisterTable):

@@ -244,7 +244,7 @@ _ALL = (
     ),
     Procedure(
         "cleanup",
-        "Remove old versions of main. Those with a tag or a branch stay. The server removes their files later.",
+        "Remove old versions of main from the catalog. Those with a tag or a branch stay, and all files do.",
         (
             _TABLE,
             Parameter("older_than_hours", "long", "only versions of at least this age", "168"),
