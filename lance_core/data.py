@@ -17,7 +17,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 from lance.file import LanceFileReader, LanceFileSession
-from lance.fragment import FragmentMetadata, write_fragments
+from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionTask, RewriteResult
 from lance.schema import LanceSchema
 
@@ -140,37 +140,6 @@ def open_published(uri: str, version: int, storage_options: Mapping[str, str] | 
     return lance.dataset(
         uri, version=version, storage_options=None if storage_options is None else dict(storage_options)
     )
-
-
-def stage_fragments(
-    data: Any,
-    uri: str,
-    *,
-    mode: str,
-    storage_options: Mapping[str, str] | None = None,
-    data_storage_version: str | None = None,
-) -> list[pb.DataFragment]:
-    """Write data files below `uri` without committing them. The files are not synced.
-
-    Args:
-        data: Anything that pylance writes: a table, a reader, batches.
-        uri: The root of the table or branch.
-        mode: `create` or `overwrite` for field ids from 0, as `schema_fields` assigns them; `append` for the field ids
-            of the existing table.
-        storage_options: Options of the store, by Lance's own keys.
-        data_storage_version: The data file version; by default pylance's choice.
-
-    Returns:
-        The new fragments, for a transaction.
-    """
-    fragments = write_fragments(
-        data,
-        uri,
-        mode=mode,
-        storage_options=None if storage_options is None else dict(storage_options),
-        data_storage_version=data_storage_version,
-    )
-    return [fragment_message(fragment) for fragment in fragments]
 
 
 def plan_compaction(dataset: lance.LanceDataset, options: Mapping[str, Any]) -> list[str]:

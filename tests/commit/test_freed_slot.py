@@ -13,11 +13,11 @@ import pytest
 
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.staged import stage_commit
-from lance_core.data import stage_fragments
 from lance_core.errors import CommitUnknown, RetryableConflict
 from lance_core.format.naming import manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
+from tests.staged_fragments import stage_fragments
 from tests.storage.faults import FaultStore
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import lance
 
-from lance_core.data import schema_fields, stage_fragments
+from lance_core.data import schema_fields
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
@@ -25,6 +25,7 @@ from lance_core.transaction.operations import Clone, encode_transaction
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.invariants import check_quiet, check_same
 from tests.directory.tables import Ground, as_operation, rows
+from tests.staged_fragments import stage_fragments
 from tests.storage.faults import FaultStore, Write
 
 KEY = "one batch"

@@ -13,12 +13,13 @@ import lance
 import pyarrow as pa
 from lance_namespace import LanceNamespace
 
-from lance_core.data import schema_fields, stage_fragments
+from lance_core.data import schema_fields
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.catalog import Catalog, CatalogOptions
 from namespace_server.directory.namespace import DirectoryNamespace
+from tests.staged_fragments import stage_fragments
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 QUIET = CatalogOptions(sweep_interval=timedelta(0))

@@ -3,8 +3,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lance_core.data import schema_fields, stage_fragments
+from lance_core.data import schema_fields
 from lance_core.format.schema import data_file_message
+from tests.staged_fragments import stage_fragments
 
 PACKED = {"lance-encoding:packed": "true"}
 COLUMNS = {

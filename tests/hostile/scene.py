@@ -11,7 +11,6 @@ from typing import TypeVar
 import lance
 
 from lance_core.commit.loop import Committed, commit_transaction
-from lance_core.data import stage_fragments
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
@@ -30,6 +29,7 @@ from lance_core.transaction.operations import (
     UpdateMemWalState,
     encode_transaction,
 )
+from tests.staged_fragments import stage_fragments
 from tests.transaction.tables import Table, borrow, delete_rows, make_table, merge_rows, rows, stage_column
 
 T = TypeVar("T")

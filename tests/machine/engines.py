@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance.optimize import Compaction, CompactionOptions
 
 from lance_core.commit.loop import commit_transaction
-from lance_core.data import schema_fields, stage_fragments
+from lance_core.data import schema_fields
 from lance_core.errors import IncompatibleTransaction, RetryableConflict
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import (
@@ -26,6 +26,7 @@ from lance_core.transaction.operations import (
     encode_transaction,
 )
 from tests.machine.model import COMMITTED, INCOMPATIBLE, RETRYABLE
+from tests.staged_fragments import stage_fragments
 from tests.transaction.tables import Table, borrow, delete_rows, merge_rows
 
 Finish = Callable[[], str]

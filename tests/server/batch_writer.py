@@ -23,12 +23,12 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from lance_core.commit.prepare import History, TableFiles, prepare_commit
-from lance_core.data import stage_fragments
 from lance_core.errors import NotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
+from tests.staged_fragments import stage_fragments
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 PATIENCE = 200

@@ -21,7 +21,6 @@ from lance_core.data import (
     open_staged,
     read_rows,
     schema_fields,
-    stage_fragments,
 )
 from lance_core.errors import UnsupportedFeature
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
@@ -30,6 +29,7 @@ from lance_core.format.schema import data_file_message
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.tables.dataset import Dataset
 from tests.emulators import REPOSITORY
+from tests.staged_fragments import stage_fragments
 
 SCHEMA = pa.schema(
     [

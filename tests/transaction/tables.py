@@ -13,12 +13,13 @@ import pyarrow as pa
 from lance.file import LanceFileWriter
 from lance.fragment import DataFile
 
-from lance_core.data import fragment_message, stage_fragments
+from lance_core.data import fragment_message
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import parse_manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.operations import Delete, Operation, Update, decode_operation
+from tests.staged_fragments import stage_fragments
 
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.float64()), ("s", pa.string())])
 

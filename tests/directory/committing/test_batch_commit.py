@@ -62,9 +62,10 @@ def test_a_mixed_batch_is_one_flip_with_results_in_order(ground: Ground) -> None
 def _first_version(ground: Ground, table_id: list[str], location: object) -> dict[str, object]:
     import uuid
 
-    from lance_core.data import schema_fields, stage_fragments
+    from lance_core.data import schema_fields
     from lance_core.proto import lance_table_pb2 as pb
     from tests.directory.tables import as_operation
+    from tests.staged_fragments import stage_fragments
 
     data = rows(0, 2)
     message = pb.Transaction(uuid=str(uuid.uuid4()))

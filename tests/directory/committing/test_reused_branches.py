@@ -13,7 +13,6 @@ import lance
 import pytest
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
-from lance_core.data import stage_fragments
 from lance_core.errors import PreconditionFailed
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_name
@@ -26,6 +25,7 @@ from tests.directory.committing.test_held import Run, held_everywhere
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, as_operation, rows
 from tests.directory.taken_names import TABLE
+from tests.staged_fragments import stage_fragments
 from tests.storage.faults import Crashed, Fault, FaultStore
 
 DEV = "dev"

@@ -14,7 +14,7 @@ import lance
 import pytest
 from lance_namespace.errors import InvalidInputError, TableNotFoundError
 
-from lance_core.data import schema_fields, stage_fragments
+from lance_core.data import schema_fields
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
@@ -23,6 +23,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import plan_builder
 from tests.directory.invariants import check_quiet, check_same, load_version
 from tests.directory.tables import QUIET, Ground, as_operation, rows
+from tests.staged_fragments import stage_fragments
 
 T = ["g", "t"]
 PLACE = "0a1b2c3d_g$t"
