@@ -17,7 +17,7 @@ _CAPACITY = 100_000
 _LOGGER = "namespace_server.access"
 
 
-class Access(NamedTuple):
+class LoggedRequest(NamedTuple):
     """One answered request.
 
     `route` is the path template, or the path where no route matched; `seconds` is the duration, `ended` the time of
@@ -48,7 +48,7 @@ class AccessLog:
     def __init__(self, form: Literal["text", "json"] = "text", stream: TextIO | None = None) -> None:
         self._format = _json if form == "json" else _text
         self._stream = stream
-        self._entries: deque[Access] = deque()
+        self._entries: deque[LoggedRequest] = deque()
         self._dropped = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
@@ -63,7 +63,7 @@ class AccessLog:
         if self._thread.is_alive():
             self._thread.join()
 
-    def add(self, access: Access) -> None:
+    def add(self, access: LoggedRequest) -> None:
         """Queue one line."""
         if len(self._entries) >= _CAPACITY:
             self._dropped += 1
@@ -79,13 +79,13 @@ class AccessLog:
         entries = [self._entries.popleft() for _ in range(len(self._entries))]
         if self._dropped:
             dropped, self._dropped = self._dropped, 0
-            entries.append(Access(time.time(), "", f"{dropped} requests not logged", 0, 0.0, None, None, ""))
+            entries.append(LoggedRequest(time.time(), "", f"{dropped} requests not logged", 0, 0.0, None, None, ""))
         stream = self._stream or sys.stderr
         stream.write("".join(map(self._format, entries)))
         stream.flush()
 
 
-def _text(access: Access) -> str:
+def _text(access: LoggedRequest) -> str:
     ended = _local_second(int(access.ended))
     principal = "" if access.principal is None else f" principal={_shown(access.principal)}"
     version = "" if access.catalog_version is None else f" catalog_version={access.catalog_version}"
@@ -101,7 +101,7 @@ def _local_second(second: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
 
 
-def _json(access: Access) -> str:
+def _json(access: LoggedRequest) -> str:
     line = {
         "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(access.ended))}.{int(access.ended % 1 * 1000):03d}Z",
         "level": "info",

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from lance_namespace.errors import InvalidInputError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from namespace_server.rest.access_log import Access
+from namespace_server.rest.access_log import LoggedRequest
 from namespace_server.rest.errors import SHOWN_METHOD, HeadTooLarge, OriginRefused, render_error
 from namespace_server.rest.header_names import CATALOG_VERSION
 from namespace_server.rest.request.headers import Headers
@@ -62,10 +62,10 @@ class RequestContext:
         return b"%b-%x" % (self._prefix, next(self._numbers))
 
 
-def _access(scope: Scope, began: float, request_id: bytes) -> Access:
+def _access(scope: Scope, began: float, request_id: bytes) -> LoggedRequest:
     start = scope.get("response_start", {})
     version = dict(start.get("headers", ())).get(CATALOG_VERSION)
-    return Access(
+    return LoggedRequest(
         time.time(),
         scope["method"][:SHOWN_METHOD],
         scope.get("route_path") or scope["raw_path"][:200].decode("latin-1"),

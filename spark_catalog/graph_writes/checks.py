@@ -59,7 +59,7 @@ class TableView:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class GraphCheck:
     """One check: the rule in words, and the tables and columns that it reads."""
 
     table: str
@@ -67,7 +67,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class UniqueKeys(Check):
+class UniqueKeys(GraphCheck):
     """No two new rows have the same key."""
 
     rows: VersionRows
@@ -83,7 +83,7 @@ class UniqueKeys(Check):
 
 
 @dataclass(frozen=True, slots=True)
-class NewKeys(Check):
+class NewKeys(GraphCheck):
     """No new row has the key of a row that stays."""
 
     rows: VersionRows
@@ -107,7 +107,7 @@ class NewKeys(Check):
 
 
 @dataclass(frozen=True, slots=True)
-class EndPoints(Check):
+class EndPoints(GraphCheck):
     """All end points of edges are keys of nodes."""
 
     edges: VersionRows
@@ -208,7 +208,7 @@ def check_unique(spark: SparkSession, name: str, rows: VersionRows, key: Columns
 def check_unique_rows(name: str, rows: pa.Table, key: Columns) -> None:
     """Check that no two rows of an Arrow table have the same key. Raises `GraphCheckFailed`."""
     if has_repeats(rows.select(list(key)).columns) is not False:
-        _refuse_table(Check(name, _unique_rule(key)), _repeated(rows.select(list(key)), key))
+        _refuse_table(GraphCheck(name, _unique_rule(key)), _repeated(rows.select(list(key)), key))
 
 
 def integer_keys(rows: VersionRows, columns: Columns) -> IntegerKeys | None:
@@ -262,13 +262,13 @@ def _repeated(rows: pa.Table, key: Columns) -> pa.Table:
     return counted.filter(pc.greater(counted["count_all"], 1)).select(list(key))
 
 
-def _refuse_table(check: Check, wrong: pa.Table) -> None:
+def _refuse_table(check: GraphCheck, wrong: pa.Table) -> None:
     if wrong.num_rows:
         samples = [tuple(row.values()) for row in wrong.slice(0, SAMPLES).to_pylist()]
         raise GraphCheckFailed(check.table, check.rule, wrong.num_rows, list(map(_shown, samples)))
 
 
-def _refuse_frame(check: Check, wrong: DataFrame) -> None:
+def _refuse_frame(check: GraphCheck, wrong: DataFrame) -> None:
     samples = wrong.limit(SAMPLES).collect()
     if samples:
         count = len(samples) if len(samples) < SAMPLES else wrong.count()

@@ -20,10 +20,10 @@ _WORKERS = 8
 
 def serve(requests: IO[str], responses: IO[str]) -> None:
     """Answer requests until there are no more."""
-    from spark_catalog.sql.service import CatalogService
+    from spark_catalog.sql.service import SqlService
 
     settings = json.loads(requests.readline())
-    service = CatalogService(
+    service = SqlService(
         settings["uri"],
         token=settings.get("token"),
         isolation=settings["isolation"],

@@ -11,7 +11,7 @@ from namespace_client.staged_transaction import Isolation
 from spark_catalog.sql.access import Access
 from spark_catalog.sql.catalog_requests import ServerRequests, check_names
 from spark_catalog.sql.errors import InvalidStatement, NoSuchNamespace, NoSuchTable, TransactionLost, Unsupported
-from spark_catalog.sql.sessions import Session, Sessions, discard
+from spark_catalog.sql.sessions import Sessions, SqlSession, discard
 from spark_catalog.sql.statements import (
     alterations,
     changelogs,
@@ -29,7 +29,7 @@ from table_data.batch_operations import DELIMITER, Json, TableId
 Operation = Callable[..., Any]
 
 
-class CatalogService:
+class SqlService:
     """The catalog of one server, for all sessions of a driver. Thread-safe.
 
     Args:
@@ -76,11 +76,11 @@ class CatalogService:
 
     # -- namespaces
 
-    def list_namespaces(self, _session: Session, _statement: str | None, namespace: list[str]) -> list[str]:
+    def list_namespaces(self, _session: SqlSession, _statement: str | None, namespace: list[str]) -> list[str]:
         """Names of the child namespaces."""
         return self.access.requests.namespaces(tuple(namespace))
 
-    def namespace_exists(self, _session: Session, _statement: str | None, namespace: list[str]) -> bool:
+    def namespace_exists(self, _session: SqlSession, _statement: str | None, namespace: list[str]) -> bool:
         """Whether the namespace exists."""
         try:
             self.access.requests.namespace(tuple(namespace))
@@ -88,12 +88,12 @@ class CatalogService:
             return False
         return True
 
-    def describe_namespace(self, _session: Session, _statement: str | None, namespace: list[str]) -> dict[str, str]:
+    def describe_namespace(self, _session: SqlSession, _statement: str | None, namespace: list[str]) -> dict[str, str]:
         """Properties of a namespace."""
         return self.access.requests.namespace(tuple(namespace))
 
     def create_namespace(
-        self, session: Session, _statement: str | None, namespace: list[str], properties: Mapping[str, str]
+        self, session: SqlSession, _statement: str | None, namespace: list[str], properties: Mapping[str, str]
     ) -> None:
         """Create a namespace."""
         self.sessions.refuse_inside(session, f"CREATE NAMESPACE {'.'.join(namespace)}")
@@ -102,7 +102,7 @@ class CatalogService:
             raise Unsupported(f"CREATE NAMESPACE {'.'.join(namespace)}: LOCATION: a namespace has no location")
         self.access.requests.create_namespace(tuple(namespace), kept)
 
-    def drop_namespace(self, session: Session, _statement: str | None, namespace: list[str], cascade: bool) -> bool:
+    def drop_namespace(self, session: SqlSession, _statement: str | None, namespace: list[str], cascade: bool) -> bool:
         """Drop a namespace."""
         self.sessions.refuse_inside(session, f"DROP NAMESPACE {'.'.join(namespace)}")
         self.access.requests.drop_namespace(tuple(namespace), cascade=cascade)
@@ -110,7 +110,7 @@ class CatalogService:
 
     # -- tables
 
-    def list_tables(self, session: Session, statement: str | None, namespace: list[str]) -> list[str]:
+    def list_tables(self, session: SqlSession, statement: str | None, namespace: list[str]) -> list[str]:
         """Names of the tables of a namespace, with those that the open transaction creates."""
         names = set(self.access.requests.tables(tuple(namespace)))
         transaction = transaction_of(session, statement)
@@ -118,7 +118,7 @@ class CatalogService:
             names |= set(transaction.new_names(tuple(namespace)))
         return sorted(names)
 
-    def table_exists(self, session: Session, statement: str | None, table: list[str]) -> bool:
+    def table_exists(self, session: SqlSession, statement: str | None, table: list[str]) -> bool:
         """Whether the table exists."""
         if len(table) < 2:
             return False
@@ -132,7 +132,7 @@ class CatalogService:
 
     def load_table(
         self,
-        session: Session,
+        session: SqlSession,
         statement: str | None,
         table: list[str],
         catalog_version: int | None = None,
@@ -169,7 +169,7 @@ class CatalogService:
         file = self.access.versions.manifest(state)
         return describe(state, file, at=head, steps=0, properties=state.properties)
 
-    def drop_table(self, session: Session, _statement: str | None, table: list[str], purge: bool = False) -> bool:
+    def drop_table(self, session: SqlSession, _statement: str | None, table: list[str], purge: bool = False) -> bool:
         """Drop a table. Its files stay in storage."""
         name = ".".join(table)
         self.sessions.refuse_inside(session, f"DROP TABLE {name}{' PURGE' if purge else ''}")
@@ -179,38 +179,38 @@ class CatalogService:
             return False
         return True
 
-    def rename_table(self, session: Session, _statement: str | None, table: list[str], target: list[str]) -> None:
+    def rename_table(self, session: SqlSession, _statement: str | None, table: list[str], target: list[str]) -> None:
         """Rename a table."""
         self.sessions.refuse_inside(session, f"ALTER TABLE {'.'.join(table)} RENAME")
         self.access.requests.rename_table(tuple(table), tuple(target))
 
     # -- statements and what they stage
 
-    def begin_statement(self, session: Session, _statement: str | None, query: str) -> Json:
+    def begin_statement(self, session: SqlSession, _statement: str | None, query: str) -> Json:
         """Begin the transaction of a writing query."""
         del query
         begun = self.sessions.begin_statement(session)
         return {"statement": begun.id, "catalog_version": begun.transaction.catalog_version}
 
-    def commit_statement(self, session: Session, statement: str) -> Json | None:
+    def commit_statement(self, session: SqlSession, statement: str) -> Json | None:
         """Commit the transaction of a writing query."""
         if statement in session.finished:  # by the table that CREATE or REPLACE made
             return None
         result = self.sessions.commit_statement(session, self.sessions.statement(session, statement))
         return None if result is None else {"catalog_version": result.catalog_version}
 
-    def abort_statement(self, session: Session, statement: str) -> None:
+    def abort_statement(self, session: SqlSession, statement: str) -> None:
         """Take back what a writing query has staged."""
         found = session.statements.get(statement)
         if found is not None:
             self.sessions.abort_statement(session, found)
 
-    def plan_scan(self, session: Session, statement: str | None, ref: Json, **arguments: Any) -> Json:
+    def plan_scan(self, session: SqlSession, statement: str | None, ref: Json, **arguments: Any) -> Json:
         """Function, partitions and size of a scan."""
         transaction = self._note_read(session, statement, ref)
         return scanning.plan_scan(self.access.versions, transaction, ref=ref, **arguments)
 
-    def count_rows(self, session: Session, statement: str | None, table: list[str], ref: Json) -> int:
+    def count_rows(self, session: SqlSession, statement: str | None, table: list[str], ref: Json) -> int:
         """Number of rows of a version."""
         del table
         transaction = self._note_read(session, statement, ref)
@@ -218,7 +218,7 @@ class CatalogService:
 
     def load_changes(
         self,
-        session: Session,
+        session: SqlSession,
         statement: str | None,
         table: list[str],
         start: Json | None,
@@ -233,14 +233,16 @@ class CatalogService:
         bounds = map(changelogs.Bound.parse, (start, end))
         return changelogs.load(self.access, transaction, tuple(table), head, *bounds)
 
-    def plan_changes(self, session: Session, statement: str | None, table: list[str], ref: Json, schema: Json) -> Json:
+    def plan_changes(
+        self, session: SqlSession, statement: str | None, table: list[str], ref: Json, schema: Json
+    ) -> Json:
         """Function, partitions and size of a scan of changes. One up to the newest version reads the table."""
         del table
         if ref["is_open"]:
             self._note_read(session, statement, {**ref, "version": ref["to"]})
         return changelogs.plan(self.access.versions, ref, schema)
 
-    def _note_read(self, session: Session, statement: str | None, ref: Json) -> SqlTransaction | None:
+    def _note_read(self, session: SqlSession, statement: str | None, ref: Json) -> SqlTransaction | None:
         """Record a read. Spark registers the scans of some writing queries only, so all that are planned count."""
         transaction = transaction_of(session, statement)
         if ref["branch"] is not None:
@@ -252,16 +254,16 @@ class CatalogService:
             transaction.note_read(table, int(ref["version"]))
         return transaction
 
-    def plan_write(self, session: Session, statement: str | None, **arguments: Any) -> Json:
+    def plan_write(self, session: SqlSession, statement: str | None, **arguments: Any) -> Json:
         """Function of the tasks of a write."""
         return writing.plan_write(self.access.versions, transaction_of(session, statement), **arguments)
 
-    def stage_rows(self, session: Session, statement: str | None, ref: Json, **arguments: Any) -> None:
+    def stage_rows(self, session: SqlSession, statement: str | None, ref: Json, **arguments: Any) -> None:
         """Stage what the tasks of a write reported."""
         with self.sessions.writing(session, statement, at=ref["at"] or None) as running:
             writing.stage_rows(running, self._storage_options(ref), ref=ref, **arguments)
 
-    def discard_rows(self, session: Session, statement: str | None, ref: Json, **arguments: Any) -> None:
+    def discard_rows(self, session: SqlSession, statement: str | None, ref: Json, **arguments: Any) -> None:
         """Delete what the tasks of an aborted write reported."""
         del session, statement
         discard(writing.reported_files(ref, arguments["reports"], self._storage_options(ref)))
@@ -269,20 +271,20 @@ class CatalogService:
     def _storage_options(self, ref: Json) -> Mapping[str, str]:
         return self.access.versions.storage_options(tuple(ref["table"]), ref["uri"])
 
-    def delete(self, session: Session, statement: str | None, table: list[str], ref: Json, where: str) -> None:
+    def delete(self, session: SqlSession, statement: str | None, table: list[str], ref: Json, where: str) -> None:
         """Delete the rows that match a filter of Lance."""
         del ref
         with self.sessions.writing(session, statement) as running:
             writing.delete(running, tuple(table), where)
 
-    def create_table(self, session: Session, statement: str | None, table: list[str], **arguments: Any) -> None:
+    def create_table(self, session: SqlSession, statement: str | None, table: list[str], **arguments: Any) -> None:
         """Create a table without rows."""
         self._require_parent(tuple(table))
         with self.sessions.writing(session, statement) as running:
             creation.create_table(running, tuple(table), **arguments)
 
     def stage_table(
-        self, session: Session, statement: str | None, table: list[str], mode: str, **arguments: Any
+        self, session: SqlSession, statement: str | None, table: list[str], mode: str, **arguments: Any
     ) -> Json:
         """Begin CREATE or REPLACE with rows. The answer is the table that the rows are written to."""
         self._require_parent(tuple(table))
@@ -301,24 +303,24 @@ class CatalogService:
         """Without this check the catalog would refuse the batch, after the rows were written."""
         self.access.requests.namespace(table[:-1])
 
-    def alter_table(self, session: Session, statement: str | None, table: list[str], changes: list[Json]) -> None:
+    def alter_table(self, session: SqlSession, statement: str | None, table: list[str], changes: list[Json]) -> None:
         """Change columns, properties and comments, in one batch."""
         with self.sessions.writing(session, statement) as running:
             alterations.alter(running, tuple(table), changes)
 
     # -- procedures
 
-    def procedures(self, _session: Session, _statement: str | None) -> list[Json]:
+    def procedures(self, _session: SqlSession, _statement: str | None) -> list[Json]:
         """Descriptions of all procedures."""
         return procedures.descriptions()
 
-    def call_procedure(self, session: Session, _statement: str | None, procedure: str, values: Json) -> Json:
+    def call_procedure(self, session: SqlSession, _statement: str | None, procedure: str, values: Json) -> Json:
         """Run a procedure."""
         return procedures.call(self.access, self.sessions, session, procedure, values)
 
 
 _OPERATIONS: Mapping[str, Operation] = {
     name: method
-    for name, method in inspect.getmembers(CatalogService, inspect.isfunction)
+    for name, method in inspect.getmembers(SqlService, inspect.isfunction)
     if not name.startswith("_") and name not in {"call", "close", "in_transaction"}
 }

@@ -42,7 +42,7 @@ class Statement:
 
 
 @dataclass(slots=True)
-class Session:
+class SqlSession:
     """One Spark session. `lock` is held by every call that reads or changes its transaction."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -78,17 +78,17 @@ class Sessions:
         self._server = server
         self._isolation = isolation
         self._options = dict(storage_options)
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, SqlSession] = {}
         self._lock = threading.Lock()
 
-    def get(self, session: str) -> Session:
+    def get(self, session: str) -> SqlSession:
         """The session of this name, made on first use."""
         with self._lock:
-            return self._sessions.setdefault(session, Session())
+            return self._sessions.setdefault(session, SqlSession())
 
     # -- statements
 
-    def begin_statement(self, session: Session, *, at: int | None = None) -> Statement:
+    def begin_statement(self, session: SqlSession, *, at: int | None = None) -> Statement:
         """Begin a statement, in the open transaction if there is one, else on catalog version `at` or the newest."""
         with session.lock:
             if session.open is not None:
@@ -101,14 +101,14 @@ class Sessions:
             session.statements[statement.id] = statement
             return statement
 
-    def statement(self, session: Session, name: str) -> Statement:
+    def statement(self, session: SqlSession, name: str) -> Statement:
         """A statement that runs. Raises `InvalidStatement` if it is over."""
         found = session.statements.get(name)
         if found is None:
             raise InvalidStatement("this statement is over: its transaction was ended, or its Python process was")
         return found
 
-    def commit_statement(self, session: Session, statement: Statement) -> TransactionResult | None:
+    def commit_statement(self, session: SqlSession, statement: Statement) -> TransactionResult | None:
         """Commit the batch of a statement; None if it is part of a transaction of several statements.
 
         After a rejection the files of the statement are deleted. After `CommitUnknown` all of them are kept.
@@ -125,7 +125,7 @@ class Sessions:
                 discard(statement.transaction.files)
                 raise
 
-    def begin_alone(self, session: Session, *, at: int | None = None) -> Statement:
+    def begin_alone(self, session: SqlSession, *, at: int | None = None) -> Statement:
         """Begin a statement that Spark made no transaction for. It is taken to have read all that was read before it.
 
         Spark 4.1 makes none at all, and later versions make none for `FROM … INSERT … INSERT …`.
@@ -136,7 +136,7 @@ class Sessions:
             session.read.clear()
             return statement
 
-    def abort_statement(self, session: Session, statement: Statement) -> None:
+    def abort_statement(self, session: SqlSession, statement: Statement) -> None:
         """Take back what a statement has staged, and delete its files."""
         with session.lock:
             if statement.id not in session.statements:
@@ -148,7 +148,7 @@ class Sessions:
                 discard(statement.transaction.files)
 
     @contextmanager
-    def writing(self, session: Session, statement: str | None, *, at: int | None = None) -> Iterator[Statement]:
+    def writing(self, session: SqlSession, statement: str | None, *, at: int | None = None) -> Iterator[Statement]:
         """The statement of a call. A call without one is a statement of its own, which the block commits."""
         if statement is not None:
             yield self.statement(session, statement)
@@ -163,7 +163,7 @@ class Sessions:
 
     # -- transactions of several statements
 
-    def begin(self, session: Session, isolation: Isolation, message: str | None) -> SqlTransaction:
+    def begin(self, session: SqlSession, isolation: Isolation, message: str | None) -> SqlTransaction:
         """Begin a transaction of several statements. Raises `InvalidStatement` if one is open."""
         with session.lock:
             if session.open is not None:
@@ -173,7 +173,7 @@ class Sessions:
             session.count = 0
             return session.open
 
-    def commit(self, session: Session) -> TransactionResult:
+    def commit(self, session: SqlSession) -> TransactionResult:
         """Commit the open transaction. After `CommitUnknown` it stays open, and a second call sends it again.
 
         Raises:
@@ -196,7 +196,7 @@ class Sessions:
             self._end(session)
             return result
 
-    def rollback(self, session: Session) -> None:
+    def rollback(self, session: SqlSession) -> None:
         """End the open transaction without a commit. Files of an unknown outcome are kept."""
         with session.lock:
             transaction = self._require_open(session)
@@ -204,21 +204,21 @@ class Sessions:
                 discard(transaction.files)
             self._end(session)
 
-    def refuse_inside(self, session: Session, what: str) -> None:
+    def refuse_inside(self, session: SqlSession, what: str) -> None:
         """Raise `Unsupported` if a transaction of several statements is open."""
         if session.open is not None:
             raise Unsupported(f"{what}: cannot be part of a transaction; commit it or roll it back first")
 
-    def _require_open(self, session: Session) -> SqlTransaction:
+    def _require_open(self, session: SqlSession) -> SqlTransaction:
         if session.open is None:
             raise InvalidStatement("no transaction is open in this session: CALL system.begin() begins one")
         return session.open
 
-    def _finish(self, session: Session, statement: Statement) -> None:
+    def _finish(self, session: SqlSession, statement: Statement) -> None:
         session.statements.pop(statement.id, None)
         session.finished.append(statement.id)
 
-    def _end(self, session: Session) -> None:
+    def _end(self, session: SqlSession) -> None:
         session.open = None
         session.is_unknown = False
         session.statements.clear()

@@ -13,7 +13,7 @@ from lance_core.format.naming import branch_base
 from lance_core.transaction.features import has_stable_row_ids
 from spark_catalog.sql.errors import InvalidStatement, Unsupported
 from spark_catalog.sql.schemas import shown_schema
-from spark_catalog.sql.sessions import Session
+from spark_catalog.sql.sessions import SqlSession
 from spark_catalog.sql.transactions import SqlTransaction
 from spark_catalog.tables.pinned import PinnedTable
 from spark_catalog.tables.row_counts import rows_of
@@ -184,7 +184,7 @@ def checked_properties(name: str, given: Mapping[str, str]) -> tuple[dict[str, s
     return properties, stable == "true"
 
 
-def transaction_of(session: Session, statement: str | None) -> SqlTransaction | None:
+def transaction_of(session: SqlSession, statement: str | None) -> SqlTransaction | None:
     """The transaction of a statement, else the open one of the session, else None.
 
     Raises `InvalidStatement` if its outcome is unknown.

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from table_data.errors import InvalidCall
 from table_data.queries.full_text import Matches
-from table_data.queries.scans import SCORES, Scan
+from table_data.queries.scans import SCORES, QueryScan
 
 if TYPE_CHECKING:
     import lance
@@ -28,7 +28,7 @@ _RANK_OFFSET: Final = 60
 _ROW_ID: Final = "_rowid"
 
 
-def searches_of(scan: Scan, rows: int) -> dict[str, Scan]:
+def searches_of(scan: QueryScan, rows: int) -> dict[str, QueryScan]:
     """The searches, each for its first `rows`, with row ids."""
     if scan.nearest is not None and isinstance(scan.nearest["q"][0], list):
         raise InvalidCall("multi_vector: expected single_vector where full_text_query is given, found several")
@@ -36,7 +36,7 @@ def searches_of(scan: Scan, rows: int) -> dict[str, Scan]:
     if isinstance(columns, list):
         columns = [name for name in columns if name not in SCORES | {_ROW_ID}]
     base = replace(scan, columns=columns, with_row_id=True)
-    found: dict[str, Scan] = {}
+    found: dict[str, QueryScan] = {}
     if scan.nearest is not None:
         found["vector search"] = base.first(rows, text=None)
     texts = scan.text.queries if isinstance(scan.text, Matches) else (scan.text,)
@@ -46,7 +46,7 @@ def searches_of(scan: Scan, rows: int) -> dict[str, Scan]:
     return found
 
 
-def rows_wanted(dataset: lance.LanceDataset, scan: Scan) -> int:
+def rows_wanted(dataset: lance.LanceDataset, scan: QueryScan) -> int:
     """How many rows each search is to find. Raises `InvalidCall` if they are too many."""
     wanted = (scan.limit or 0) + scan.offset
     if wanted > MAX_ROWS:
@@ -56,7 +56,7 @@ def rows_wanted(dataset: lance.LanceDataset, scan: Scan) -> int:
     return wanted
 
 
-def fused(dataset: lance.LanceDataset, scan: Scan) -> pa.Table:
+def fused(dataset: lance.LanceDataset, scan: QueryScan) -> pa.Table:
     """The merged rows, best first. Raises `InvalidCall` and what pylance raises."""
     wanted = rows_wanted(dataset, scan)
     found = {name: search.scanner(dataset).to_table() for name, search in searches_of(scan, wanted).items()}
@@ -118,7 +118,7 @@ def _values(lists: list[pa.Table], name: str) -> dict[int, float] | None:
     }
 
 
-def plan_of(dataset: lance.LanceDataset, scan: Scan, text: Callable[[lance.LanceScanner], str]) -> str:
+def plan_of(dataset: lance.LanceDataset, scan: QueryScan, text: Callable[[lance.LanceScanner], str]) -> str:
     """The plans of all searches, one after another, each under its name."""
     searches = searches_of(scan, rows_wanted(dataset, scan))
     return "\n".join(f"{name}:\n{text(search.scanner(dataset)).rstrip()}\n" for name, search in searches.items())

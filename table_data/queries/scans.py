@@ -34,7 +34,7 @@ SCORES: Final = frozenset({"_distance", "_score", "_relevance_score"})
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class QueryScan:
     """A query of one table version. `limit` None is no bound; `nearest` holds the options of a vector search.
 
     `text` is what pylance takes as a full-text query, or `Matches`, which it cannot do as one query.
@@ -92,7 +92,7 @@ class Scan:
             return self.columns
         return [*self.columns, score] if isinstance(self.columns, list) else {**self.columns, score: score}
 
-    def first(self, rows: int, **changes: Any) -> Scan:
+    def first(self, rows: int, **changes: Any) -> QueryScan:
         """The same query for its first rows, with other changes."""
         nearest = changes.pop("nearest", self.nearest)
         if nearest is not None:
@@ -100,7 +100,7 @@ class Scan:
         return replace(self, limit=rows, offset=0, nearest=nearest, **changes)
 
 
-def scan_of(dataset: lance.LanceDataset, request: Json) -> Scan:
+def scan_of(dataset: lance.LanceDataset, request: Json) -> QueryScan:
     """The scan for a request. Raises `InvalidCall`."""
     k, offset = _integer(request, "k") or 0, _integer(request, "offset") or 0
     text = full_text_query(dataset, request.get("full_text_query") or {})
@@ -111,7 +111,7 @@ def scan_of(dataset: lance.LanceDataset, request: Json) -> Scan:
         if offset:
             raise InvalidCall(f"offset: expected 0 where several vectors are searched for, found {offset}")
         limit = None  # there are `k` rows for each vector
-    return Scan(
+    return QueryScan(
         columns=_columns(request.get("columns") or {}),
         filter=request.get("filter") or None,
         prefilter=bool(request.get("prefilter")),

@@ -22,7 +22,7 @@ from table_data.staging.alterations import Alteration, stage_alterations, stage_
 from table_data.staging.columns import stage_columns
 from table_data.staging.handles import ReadOnlyTable, open_local, open_version
 from table_data.staging.indices import default_index_name, stage_index, stage_index_removal
-from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMerge, stage_merge
+from table_data.staging.merge import MAX_CLAIMED_KEYS, StagedMergeInsert, stage_merge
 from table_data.staging.row_sets import RowSet
 from table_data.staging.rows import data_format, reader_of, stage_delete, stage_rows, stage_table, stage_update
 
@@ -31,7 +31,7 @@ __all__ = [
     "Alteration",
     "ReadOnlyTable",
     "RowSet",
-    "StagedMerge",
+    "StagedMergeInsert",
     "data_format",
     "default_index_name",
     "open_local",

@@ -30,7 +30,7 @@ _NULL = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
-class StagedMerge:
+class StagedMergeInsert:
     """The operation of a merge, its row counts, and the reason (`guard`) if its keys are not claimed one by one."""
 
     operation: Update | Delete
@@ -40,7 +40,9 @@ class StagedMerge:
     guard: str | None
 
 
-def stage_merge(dataset: lance.LanceDataset, manifest: AnyManifest, data: Any, clauses: MergeClauses) -> StagedMerge:
+def stage_merge(
+    dataset: lance.LanceDataset, manifest: AnyManifest, data: Any, clauses: MergeClauses
+) -> StagedMergeInsert:
     """Merge rows into the table by key (`merge_insert`), without committing.
 
     Raises `InvalidCall` if a key column is missing in the table or in the rows.
@@ -73,7 +75,7 @@ def stage_merge(dataset: lance.LanceDataset, manifest: AnyManifest, data: Any, c
     operation = transaction.operation
     if isinstance(operation, lance.LanceOperation.Delete):
         gone = delete_operation(operation.updated_fragments, operation.deleted_fragment_ids, operation.predicate)
-        return StagedMerge(gone, inserted, updated, deleted, None)
+        return StagedMergeInsert(gone, inserted, updated, deleted, None)
     claim, guard = None, None
     if clauses.inserts and inserted:
         if len(hashes) > MAX_CLAIMED_KEYS:
@@ -82,7 +84,7 @@ def stage_merge(dataset: lance.LanceDataset, manifest: AnyManifest, data: Any, c
             fields = {field.name: field.id for field in manifest.fields if field.parent_id == -1}
             claim = pb.Transaction.KeyExistenceFilter(field_ids=[fields[name] for name in on])
             claim.exact.key_hashes.extend(sorted(hashes))
-    return StagedMerge(update_operation(operation, claim), inserted, updated, deleted, guard)
+    return StagedMergeInsert(update_operation(operation, claim), inserted, updated, deleted, guard)
 
 
 def _merge_builder(dataset: lance.LanceDataset, clauses: MergeClauses) -> Any:

@@ -175,7 +175,7 @@ def test_end_points_are_looked_up_in_tasks_without_a_join(social: Social, monkey
     joined: list[str] = []
     refuse = checks._refuse_frame
 
-    def watched(check: checks.Check, wrong: DataFrame) -> None:
+    def watched(check: checks.GraphCheck, wrong: DataFrame) -> None:
         joined.append(check.table)
         refuse(check, wrong)
 

@@ -14,7 +14,7 @@ from namespace_client.results import TransactionResult
 from spark_catalog.sql.access import Access
 from spark_catalog.sql.catalog_requests import check_names, sql_errors
 from spark_catalog.sql.errors import InvalidStatement
-from spark_catalog.sql.sessions import Session, Sessions
+from spark_catalog.sql.sessions import Sessions, SqlSession
 from spark_catalog.version_names import Tag
 from table_data.batch_operations import Json, TableId
 
@@ -43,7 +43,7 @@ class Procedure:
     description: str
     parameters: tuple[Parameter, ...]
     columns: tuple[tuple[str, Kind], ...]
-    run: Callable[[Access, Sessions, Session, Json], Sequence[Row]]
+    run: Callable[[Access, Sessions, SqlSession, Json], Sequence[Row]]
     changes_rows: bool = False
     """Whether the rows of the table may be others afterwards."""
 
@@ -63,7 +63,7 @@ def descriptions() -> list[Json]:
     ]
 
 
-def call(access: Access, sessions: Sessions, session: Session, name: str, values: Json) -> Json:
+def call(access: Access, sessions: Sessions, session: SqlSession, name: str, values: Json) -> Json:
     """Run a procedure. Raises `InvalidStatement` for an unknown one."""
     procedure = _PROCEDURES.get(name)
     if procedure is None:
@@ -99,7 +99,7 @@ def table_path(text: str) -> TableId:
 # -- transactions
 
 
-def _begin(_access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
+def _begin(_access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
     isolation = values["isolation"]
     if isolation not in ("snapshot", "serializable"):
         raise InvalidStatement(f"isolation {isolation!r}: expected snapshot or serializable")
@@ -107,7 +107,7 @@ def _begin(_access: Access, sessions: Sessions, session: Session, values: Json) 
     return [[begun.catalog_version, isolation]]
 
 
-def _commit(_access: Access, sessions: Sessions, session: Session, _values: Json) -> Sequence[Row]:
+def _commit(_access: Access, sessions: Sessions, session: SqlSession, _values: Json) -> Sequence[Row]:
     result: TransactionResult = sessions.commit(session)
     if not result.tables:
         return [[result.transaction_id, result.catalog_version, None, None, False]]
@@ -117,7 +117,7 @@ def _commit(_access: Access, sessions: Sessions, session: Session, _values: Json
     ]
 
 
-def _rollback(_access: Access, sessions: Sessions, session: Session, _values: Json) -> Sequence[Row]:
+def _rollback(_access: Access, sessions: Sessions, session: SqlSession, _values: Json) -> Sequence[Row]:
     sessions.rollback(session)
     return []
 
@@ -125,7 +125,7 @@ def _rollback(_access: Access, sessions: Sessions, session: Session, _values: Js
 # -- tables
 
 
-def _compact(_access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
+def _compact(_access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
     path = table_path(values["table"])
     options = None
     if values["target_rows_per_fragment"] is not None:
@@ -137,7 +137,7 @@ def _compact(_access: Access, sessions: Sessions, session: Session, values: Json
     return [[done.removed_fragments, done.added_fragments] if done is not None else [0, 0]]
 
 
-def _rollback_to_version(_access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
+def _rollback_to_version(_access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
     path = table_path(values["table"])
     with sessions.writing(session, None) as statement:
         changes = statement.transaction.require(path)
@@ -146,7 +146,7 @@ def _rollback_to_version(_access: Access, sessions: Sessions, session: Session, 
     return [[before, values["version"]]]
 
 
-def _cleanup(access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
+def _cleanup(access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
     """Versions with a tag, and those that a branch begins at, stay."""
     path = table_path(values["table"])
     sessions.refuse_inside(session, "cleanup")
@@ -167,7 +167,7 @@ def _cleanup(access: Access, sessions: Sessions, session: Session, values: Json)
     return [[len(removed)]]
 
 
-def _create_tag(access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
+def _create_tag(access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
     path = table_path(values["table"])
     sessions.refuse_inside(session, "create_tag")
     version = values["version"]
@@ -179,13 +179,13 @@ def _create_tag(access: Access, sessions: Sessions, session: Session, values: Js
     return [[values["tag"], version]]
 
 
-def _drop_tag(access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
+def _drop_tag(access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
     sessions.refuse_inside(session, "drop_tag")
     access.requests.change_reference(table_path(values["table"]), "tags/delete", {"tag": values["tag"]})
     return []
 
 
-def _create_branch(access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
+def _create_branch(access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
     sessions.refuse_inside(session, "create_branch")
     body: Json = {"name": values["branch"]}
     if values["version"] is not None:
@@ -194,7 +194,7 @@ def _create_branch(access: Access, sessions: Sessions, session: Session, values:
     return [[values["branch"]]]
 
 
-def _drop_branch(access: Access, sessions: Sessions, session: Session, values: Json) -> Sequence[Row]:
+def _drop_branch(access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
     sessions.refuse_inside(session, "drop_branch")
     access.requests.change_reference(table_path(values["table"]), "branches/delete", {"name": values["branch"]})
     return []
