@@ -162,10 +162,10 @@ class Catalog:
     def reconciled_snapshot(self, chain: ChainKey) -> CatalogSnapshot:
         """The newest snapshot, after adopting the unmanaged versions above the head of a chain (P5).
 
-        A writer opens the head that it is told and looks at storage for later versions. Where it cannot rebase over
-        those it gives up and sends nothing that could adopt them: an append after an overwrite, for ever (invariant
-        12). One round trip where there is nothing to adopt. What cannot be adopted, because it was not built on the
-        head or because nothing can be written, is not part of the answer.
+        A writer opens the head that the answer names and looks at storage for later versions. Where it cannot rebase
+        over those it gives up and sends nothing that could adopt them: an append after an overwrite, for ever
+        (invariant 12). One round trip where there is nothing to adopt. What cannot be adopted, because it was not built
+        on the head or because nothing can be written, is not part of the answer.
 
         Raises ServiceUnavailableError (17) if it is not known whether the versions are adopted.
         """

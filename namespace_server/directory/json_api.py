@@ -120,7 +120,7 @@ class JsonCatalog:
         """The cached answer under a key, if it is known to be the answer in `snapshot` too.
 
         One more storage round trip for the head of a table: no file of another writer may stand above it (rule P5:
-        versions above the head that other writers committed are adopted before the head is told).
+        versions above the head that other writers committed are adopted before an answer names the head).
         """
         entry = self._cache.find(snapshot, cache_key)
         if entry is None or not (entry.vacant is None or self.catalog.is_vacant(entry.vacant)):
@@ -329,7 +329,7 @@ def _unavailable(operation: str, error: StorageError) -> ServiceUnavailableError
 
 
 def _asks_for_head(operation: str, request: Request) -> bool:
-    """Whether the caller may build on the head that it is told."""
+    """Whether the caller may build on the head that the answer names."""
     return operation == "list_table_versions" or (
         operation == "describe_table_version" and request.get("version") is None
     )

@@ -192,7 +192,7 @@ class TableRead:
     """A read of rows that a JSON body describes. Its answer is a JSON value, or `streamed` rows.
 
     A `large` body may hold long vectors and filters. `named` is a field that is the last parameter of the path.
-    `asked` makes the request of what the body says.
+    `to_request` turns the content of the body into the request of the operation.
     """
 
     model: type[BaseModel]
@@ -200,7 +200,7 @@ class TableRead:
     streamed: bool = False
     optional: bool = False
     named: str | None = None
-    asked: Callable[[JsonObject], JsonObject] | None = None
+    to_request: Callable[[JsonObject], JsonObject] | None = None
 
     def handler(self, operation: str, _path: str) -> Handler:
         """The handler of an operation on a path."""
@@ -208,7 +208,7 @@ class TableRead:
         async def answer(exchange: Exchange) -> Response:
             service, at = exchange.service, exchange.read_point
             read = await exchange.table_request(self.model, large=self.large, optional=self.optional, named=self.named)
-            request = read.request if self.asked is None else self.asked(read.request)
+            request = read.request if self.to_request is None else self.to_request(read.request)
             if self.streamed:
                 return RowsResponse(service, partial(service.data.rows, operation, request, at=at), read.size)
             with service.bodies.hold(read.size):

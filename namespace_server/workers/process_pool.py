@@ -139,7 +139,7 @@ class ProcessPool:
         self._look_after("memory", _LOOK, self._retire_large)
 
     def _release(self, process: WorkerProcess) -> None:
-        """Give a process back. One that owes an answer is ended."""
+        """Give a process back. One whose reply is still awaited is ended."""
         if process.awaits_reply:
             process.kill()
         if process.is_killed:

@@ -74,7 +74,7 @@ class WorkerProcess:
         return self._process.memory
 
     def check_memory(self) -> None:
-        """End a process in a job that takes more memory than it may. What waits for its answer is told."""
+        """End a process in a job that takes more memory than it may. The caller that awaits its reply gets an error."""
         if self.awaits_reply and self._memory and self.memory > self._memory:
             self._was_too_large = True
             self._process.kill()

@@ -21,8 +21,8 @@ class CachedResponse(NamedTuple):
     """An answer in the cache.
 
     `vacant` is a storage key: where a file stands under it, the entry is invalid (rule P5: versions above the head that
-    other writers committed are adopted before the head is told). If the answer depends on nothing but the `facts` of
-    one `subject`, it holds in every snapshot with the same facts.
+    other writers committed are adopted before an answer names the head). If the answer depends on nothing but the
+    `facts` of one `subject`, it holds in every snapshot with the same facts.
     """
 
     answer: Answer

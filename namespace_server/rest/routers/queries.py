@@ -16,7 +16,7 @@ ROUTES = (
     post(
         "explain_table_query_plan",
         "/v1/table/{id}/explain_plan",
-        TableRead(ExplainRequest, large=True, asked=plan_request),
+        TableRead(ExplainRequest, large=True, to_request=plan_request),
     ),
     post("analyze_table_query_plan", "/v1/table/{id}/analyze_plan", TableRead(AnalyzeRequest, large=True)),
 )
