@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -36,7 +37,7 @@ from lance_core.transaction.operations import (
     UpdateMemWalState,
     fragment_ids,
 )
-from lance_core.transaction.row_ids import Numbers, check_versions, row_ids
+from lance_core.transaction.row_ids import Numbers, check_versions, other_row_ids, row_ids
 from lance_core.transaction.schema_checks import check_field_update, check_fields, check_kept_fields
 
 _SEQUENCES: Final = ("row_ids", "created_at_versions", "last_updated_at_versions")
@@ -191,10 +192,10 @@ def _distinct(brought: Iterable[pb.DataFragment], sources: Iterable[pb.DataFragm
         except CorruptFile as error:
             raise InvalidTransaction(f"{what}: inline_row_ids: {error}") from error
     ids = np.concatenate(parts) if parts else np.empty(0, np.uint64)
-    if len(np.unique(ids)) < len(ids):
+    is_ascending = bool(np.all(ids[1:] > ids[:-1]))
+    if not is_ascending and len(np.unique(ids)) < len(ids):
         raise InvalidTransaction(f"{what} brings a row id twice")
-    known = [row_ids(fragment) for fragment in sources]
-    strange = ids[~np.isin(ids, np.concatenate(known))] if known else ids
+    strange = reduce(other_row_ids, sources, ids)
     if len(strange):
         raise InvalidTransaction(f"{what} brings row id {strange[0]}: expected ids of the fragments that it replaces")
     return len(ids)

@@ -32,9 +32,18 @@ def row_ids(fragment: pb.DataFragment) -> Numbers:
     Raises `UnsupportedFeature` if they are in an external file or more than `MAX_ROWS`, `CorruptFile` if they cannot
     be decoded.
     """
-    if fragment.HasField("external_row_ids"):
-        raise UnsupportedFeature(f"fragment {fragment.id}: its row ids are in another file")
-    return _concatenate(_expand(segment) for segment in _segments(fragment))
+    return _concatenate(_expand(segment) for segment in _inline_segments(fragment))
+
+
+def other_row_ids(ids: Numbers, fragment: pb.DataFragment) -> Numbers:
+    """Those of `ids` that the fragment does not carry. Ranges are not expanded. Raises as `row_ids`."""
+    for segment in _inline_segments(fragment):
+        if segment.WhichOneof("segment") == "range":
+            carried = (ids >= np.uint64(segment.range.start)) & (ids < np.uint64(segment.range.end))
+        else:
+            carried = np.isin(ids, _expand(segment))
+        ids = ids[~carried]
+    return ids
 
 
 def row_id_bounds(fragment: pb.DataFragment) -> tuple[int, int]:
@@ -112,6 +121,12 @@ def encode_uniform_versions(rows: int, version: int) -> bytes:
     """The same version for every row."""
     runs = [pb.RowDatasetVersionRun(span=_range(0, rows), version=version)]
     return pb.RowDatasetVersionSequence(runs=runs).SerializeToString()
+
+
+def _inline_segments(fragment: pb.DataFragment) -> Sequence[pb.U64Segment]:
+    if fragment.HasField("external_row_ids"):
+        raise UnsupportedFeature(f"fragment {fragment.id}: its row ids are in another file")
+    return _segments(fragment)
 
 
 def _segments(fragment: pb.DataFragment) -> Sequence[pb.U64Segment]:

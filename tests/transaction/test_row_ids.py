@@ -17,6 +17,7 @@ from lance_core.transaction.row_ids import (
     encode_row_ids,
     encode_uniform_versions,
     encode_versions,
+    other_row_ids,
     row_id_bounds,
     row_ids,
     update_versions,
@@ -37,6 +38,18 @@ def test_row_ids_keep_their_order(ids: list[int]) -> None:
     assert row_ids(fragment).tolist() == ids
     low, high = row_id_bounds(fragment)
     assert (low, high) == (min(ids), max(ids)) if ids else low > high
+
+
+@given(IDS | DENSE | DENSE.map(sorted), IDS | DENSE)
+def test_other_row_ids_are_those_that_a_fragment_does_not_carry(carried: list[int], ids: list[int]) -> None:
+    fragment = carrying(encode_row_ids(np.array(carried, np.uint64)))
+    found = other_row_ids(np.array(ids, np.uint64), fragment)
+    assert found.tolist() == [number for number in ids if number not in carried]
+
+
+def test_a_range_is_not_expanded_to_find_other_row_ids() -> None:
+    fragment = carrying(encode_row_id_range(5, 2**60))
+    assert other_row_ids(np.array([2**61, 4, 5, 2**60 - 1, 2**60], np.uint64), fragment).tolist() == [2**61, 4, 2**60]
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=50))
