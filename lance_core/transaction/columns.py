@@ -22,14 +22,16 @@ class Columns:
 
     Attributes:
         ids: The ids of all fields.
-        leaves: The ids of fields without fields below them.
     """
 
     def __init__(self, fields: Iterable[pb.Field]) -> None:
         self._fields = {field.id: field for field in fields}
         self.ids = self._fields.keys()
-        parents = {field.parent_id for field in self._fields.values()}
-        self.leaves = self.ids - parents
+
+    @cached_property
+    def leaves(self) -> AbstractSet[int]:
+        """The ids of fields without fields below them."""
+        return self.ids - {field.parent_id for field in self._fields.values()}
 
     def check(self, files: Iterable[pb.DataFile], what: str, *, exact: bool, dead: bool = False) -> None:
         """Raise `InvalidTransaction` if the data files of one fragment list their columns wrongly.
@@ -55,6 +57,8 @@ class Columns:
 
     def require(self, files: Iterable[pb.DataFile], what: str, *, known: AbstractSet[int] = frozenset()) -> None:
         """Raise `InvalidTransaction` if a column that must not be null is missing, except those that are `known`."""
+        if not self._must_be_given:
+            return
         given = {self._root_of(field) for field in live_fields(files)}
         for root in self._must_be_given:
             if root not in given and root not in known:
@@ -94,11 +98,12 @@ class Columns:
     @cached_property
     def _must_be_given(self) -> list[int]:
         """The top-level fields that are not nullable, and have a column in every file version."""
-        stored = {self._roots[field.id] for field in self._fields.values() if field.logical_type not in _EMPTY}
         fields = self._fields.values()
-        return [
-            field.id for field in fields if field.parent_id == TOP_LEVEL and not field.nullable and field.id in stored
-        ]
+        required = [field.id for field in fields if field.parent_id == TOP_LEVEL and not field.nullable]
+        if not required:
+            return []
+        stored = {self._roots[field.id] for field in fields if field.logical_type not in _EMPTY}
+        return [field for field in required if field in stored]
 
     def _root_of(self, field: int) -> int:
         return self._roots.get(field, field)
