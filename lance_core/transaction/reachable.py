@@ -86,7 +86,7 @@ def unknown_base(transaction: pb.Transaction, known: Iterable[pb.BasePath]) -> t
         deletion = fragment.deletion_file
         if deletion.HasField("base_id") and deletion.base_id not in known_ids:
             return f"deletion file {deletion.id} of fragment {fragment.id}", deletion.base_id
-    files += _loose(transaction)
+    files += (file for _, file in _loose(transaction))
     for file in files:
         if file.HasField("base_id") and file.base_id not in known_ids:
             return f"data file {file.path}", file.base_id
@@ -177,26 +177,21 @@ def _loose_data_files(
     transaction: pb.Transaction, base: str, head: ManifestFile | None
 ) -> Iterator[tuple[str, StatedFile]]:
     """Data files of fragments that are named by their ids; those for whole columns have the rows of the fragment."""
-    groups = transaction.data_replacement.replacements
-    before = find_fragments(head.outline, {group.fragment_id for group in groups}) if head and groups else {}
-    for group in groups:
-        fragment = before.get(group.fragment_id)
-        if not group.new_file.HasField("base_id"):
-            stated = StatedFile(
-                group.new_file.file_size_bytes, fragment.physical_rows if fragment else 0, group.new_file
-            )
-            yield data_path(base, group.new_file.path), stated
+    loose = [(number, file) for number, file in _loose(transaction) if not file.HasField("base_id")]
+    numbers = {number for number, _ in loose if number is not None}
+    before = find_fragments(head.outline, numbers) if head and numbers else {}
+    for number, file in loose:
+        fragment = None if number is None else before.get(number)
+        rows = 0 if fragment is None else fragment.physical_rows
+        yield data_path(base, file.path), StatedFile(file.file_size_bytes, rows, file)
+
+
+def _loose(transaction: pb.Transaction) -> Iterator[tuple[int | None, pb.DataFile]]:
+    """Data files of fragments that the transaction names by their ids only; with the id if they have all rows."""
+    for group in transaction.data_replacement.replacements:
+        yield group.fragment_id, group.new_file
     for overlaid in transaction.data_overlay.groups:
-        for overlay in overlaid.overlays:
-            if not overlay.data_file.HasField("base_id"):
-                yield data_path(base, overlay.data_file.path), _loose_file(overlay.data_file)
-
-
-def _loose(transaction: pb.Transaction) -> list[pb.DataFile]:
-    """Data files of fragments that the transaction names by their ids only."""
-    replaced = [group.new_file for group in transaction.data_replacement.replacements]
-    overlaid = [overlay.data_file for group in transaction.data_overlay.groups for overlay in group.overlays]
-    return replaced + overlaid
+        yield from ((None, overlay.data_file) for overlay in overlaid.overlays)
 
 
 def _loose_file(file: pb.DataFile) -> StatedFile:
