@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from lance.fragment import FragmentMetadata
@@ -11,6 +11,7 @@ from pyroaring import BitMap64
 
 from lance_core.data import arrow_schema
 from lance_core.format.deletion import deletion_file_path
+from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.features import has_stable_row_ids
 from lance_core.transaction.operations import Append, Delete, Update
@@ -93,15 +94,16 @@ def stage_rows(
         if added:
             # An insertion of what is not there yet, and a MERGE that only inserts, which Spark plans as one.
             guard = f"{call} read the table that it appends to" if tuple(table) in statement.read else None
-            kept = {int(fragment.id) for fragment in changes.require_head().manifest.fragments}
+            before = changes.require_head()
             transaction.take(changes, Append(added), call=call, guard=guard)
             if mode == "overwrite_where":
-                _check_rows_match(changes, kept, str(where))
+                _check_rows_match(changes, before, str(where))
 
 
-def _check_rows_match(changes: TableChanges, kept: Collection[int], where: str) -> None:
-    """Raise `InvalidStatement` if a row in another fragment than `kept` does not match the filter."""
+def _check_rows_match(changes: TableChanges, before: ManifestFile, where: str) -> None:
+    """Raise `InvalidStatement` if a row in a fragment that was not there `before` does not match the filter."""
     dataset = changes.dataset()
+    kept = {int(fragment.id) for fragment in before.manifest.fragments}
     new = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id not in kept]
     wrong = dataset.scanner(filter=f"({where}) IS NOT TRUE", fragments=new).count_rows()
     if wrong:
