@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from lance_namespace.errors import ServiceUnavailableError
 
@@ -49,7 +49,7 @@ class ProcessPool:
         self._free: list[WorkerProcess | None] = [None] * size
         self._turns: deque[asyncio.Future[WorkerProcess | None]] = deque()
         self._started: set[WorkerProcess] = set()
-        self._endings: set[asyncio.Future[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._closed = False
         self._relief = 0
         self._starting = 0
@@ -66,8 +66,8 @@ class ProcessPool:
         for process in list(self._started):
             process.interrupt()
             self._end(process)
-        while self._endings:
-            await asyncio.gather(*self._endings)
+        while self._background:
+            await asyncio.gather(*self._background)
 
     @property
     def is_waited_for(self) -> bool:
@@ -153,9 +153,7 @@ class ProcessPool:
         if process not in self._started:
             return
         self._started.discard(process)
-        ending = asyncio.ensure_future(self._replace(process, is_needed=is_needed))
-        self._endings.add(ending)
-        ending.add_done_callback(self._endings.discard)
+        self._begin(self._replace(process, is_needed=is_needed))
 
     async def _replace(self, process: WorkerProcess, *, is_needed: bool) -> None:
         await asyncio.to_thread(process.wait)
@@ -204,9 +202,7 @@ class ProcessPool:
         if is_long and not self._starting:
             for _ in range(min(max(len(self._turns), 1), RELIEF - self._relief)):
                 self._relief += 1
-                starting = asyncio.ensure_future(self._add())
-                self._endings.add(starting)
-                starting.add_done_callback(self._endings.discard)
+                self._begin(self._add())
         self._look_after("relief", _LONG, self._relieve)
 
     def _end_surplus(self) -> None:
@@ -240,14 +236,18 @@ class ProcessPool:
                 self._end(process)
             else:
                 process.has_given_back = True
-                giving = asyncio.ensure_future(self._have_given_back(process))
-                self._endings.add(giving)
-                giving.add_done_callback(self._endings.discard)
+                self._begin(self._have_given_back(process))
 
     async def _have_given_back(self, process: WorkerProcess) -> None:
         with suppress(Exception):  # it ends just now
             await process.tell(("give back",))
         self._release(process)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have something done beside the jobs; `close` waits for it."""
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -149,7 +149,7 @@ def test_a_read_that_takes_too_long_ends_with_its_process(ten: TableState) -> No
         reader._timeout = 0.2
         with pytest.raises(WorkTimeout, match=r"within 0\.2 s"):
             await pool.value(COUNT, ten)
-        await asyncio.gather(*pool._endings)
+        await asyncio.gather(*pool._background)
         assert not reader._process.is_alive()
 
     play(scene)

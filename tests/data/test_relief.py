@@ -86,7 +86,7 @@ def test_they_end_when_others_are_free(table: TableState) -> None:
     async def scene(pool: ReadPool) -> None:
         async with await held(pool, 3):
             pass
-        await until(lambda: len(pool._free) == 1 and not pool._endings)
+        await until(lambda: len(pool._free) == 1 and not pool._background)
         assert len(processes_of(pool)) == 1
         assert await pool.value(COUNT, table) == 9
 
@@ -117,7 +117,7 @@ def test_one_that_a_change_needs_does_not_end(table: TableState) -> None:
             for _ in range(20):
                 await asyncio.sleep(0.01)
             assert (await change.stage(table)).operations
-        await until(lambda: len(pool._free) == 1 and not pool._endings)
+        await until(lambda: len(pool._free) == 1 and not pool._background)
 
     play_with(lambda starter: ChangePool(starter, 1), scene)
 
