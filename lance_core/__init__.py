@@ -12,14 +12,16 @@ compaction/     rewrites fragments into fewer, larger ones
 cleanup/        garbage collection of old versions and unneeded files
 inspection/     describes the content of any file of a table
 errors          all exceptions of this package
+lazy_names      names of a package that are imported when they are first used
 
 A package imports only packages above it in this list, and `errors`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from lance_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lance_core.commit.handlers import CommitLock, ConditionalPut, ExternalManifestHandler, RenameIfAbsent
@@ -51,14 +53,5 @@ _HOMES: Final = {
     "compact": "lance_core.compaction",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import the module of a name when the name is first used: pylance takes longer than all other imports together."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+# Each is imported when it is first used: pylance takes longer than all other imports together.
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

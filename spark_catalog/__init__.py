@@ -19,8 +19,9 @@ errors         exceptions
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from lance_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from namespace_client.http import CatalogServer
@@ -123,14 +124,5 @@ _HOMES: Final = {
     "GraphWrite": "spark_catalog.graph_writes.graph_write",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import the module of a name when the name is first used: a Spark worker needs few of them."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+# Each is imported when it is first used: a Spark worker needs few of them.
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
