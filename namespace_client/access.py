@@ -12,7 +12,7 @@ from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponen
 
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnavailable, CatalogUnreachable, CommitRejected, CommitUnknown
-from namespace_client.wire import CatalogHead, CatalogPins, CommittedBatch, batch_request, committed_batch
+from namespace_client.wire import CatalogHead, CatalogPins, CommittedBatch, batch_request, committed_batch, pages_of
 from table_data.batch_operations import BatchOperation, Json, TableId, TableState, VersionIdentity
 
 _FIRST_PAUSE = 0.2
@@ -205,13 +205,7 @@ class CatalogAccess:
             self._backend.ask("create_namespace", {"id": list(namespace[:depth]), "mode": "exist_ok"})
 
     def _pages(self, operation: str, request: Json, at: int | None = None) -> Iterator[Json]:
-        token: str | None = None
-        while True:
-            page = self._backend.ask(operation, request | ({"page_token": token} if token else {}), at=at)
-            yield page
-            token = page.get("page_token")
-            if not token:
-                return
+        return pages_of(lambda more: self._backend.ask(operation, request | more, at=at))
 
     @contextmanager
     def _parsing(self) -> Iterator[None]:

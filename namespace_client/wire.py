@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from namespace_client.error_codes import ErrorCode
@@ -114,6 +114,17 @@ def batch_refused(error: str, code: int, failures: Sequence[Json] = (), status: 
     conflict = kind(_text(error, code, failures), code=code, failures=failures, status=status, reason=error)
     conflict.conflicts = conflicts
     return conflict
+
+
+def pages_of(ask: Callable[[Json], Json]) -> Iterator[Json]:
+    """All pages of a list. `ask` gets one, with the fields that a request for it has beyond the first one."""
+    token: str | None = None
+    while True:
+        page = ask({"page_token": token} if token else {})
+        yield page
+        token = page.get("page_token")
+        if not token:
+            return
 
 
 def says_nothing_was_done(error: str) -> bool:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CommitRejected
 from namespace_client.http import HttpClient, Method, object_id
+from namespace_client.wire import pages_of
 from spark_catalog.sql.errors import (
     InvalidStatement,
     NamespaceExists,
@@ -92,14 +93,8 @@ class ServerRequests:
         return dict(answer.get("properties") or {})
 
     def _names(self, path: str, field: str) -> list[str]:
-        names: list[str] = []
-        parameters: dict[str, str] = {}
-        while True:
-            page = self._read("GET", path, parameters)
-            names += page.get(field) or ()
-            if not page.get("page_token"):
-                return names
-            parameters = {"page_token": page["page_token"]}
+        pages = pages_of(lambda more: self._read("GET", path, more))
+        return [name for page in pages for name in page.get(field) or ()]
 
     def _read(self, method: Method, path: str, parameters: Mapping[str, str] | None = None) -> Json:
         with sql_errors():
