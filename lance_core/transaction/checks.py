@@ -222,7 +222,9 @@ def _check_merge(operation: Merge, head: ManifestFile) -> None:
 
 def _check_rewrite(operation: Rewrite, head: ManifestFile, *, exact: bool) -> None:
     columns = Columns(head.outline.fields)
-    used = {file_key(file) for fragment in head.manifest.fragments for file in fragment.files}
+    paths = {file.path for group in operation.groups for new in group.new_fragments for file in new.files}
+    fragments = head.manifest.fragments
+    used = {file_key(file) for fragment in fragments for file in fragment.files if file.path in paths}
     for group in operation.groups:
         for fragment in group.new_fragments:
             what = f"compacted fragment {fragment.id}"
