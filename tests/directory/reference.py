@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import orjson
 
+from namespace_server.directory.model.collector_rows import COLLECTOR_ID, NEVER_COLLECTED, CollectorEntry
 from namespace_server.directory.model.entries import (
     DEREGISTERED,
     DROPPED,
@@ -100,6 +101,11 @@ class ReferenceCatalog:
         state = self.random.choice([DROPPED, DEREGISTERED])
         return replace(self.record(), state=state, participants=(Participant(table.id, None, 3, table.location, None),))
 
+    def fence(self) -> CollectorEntry:
+        before = self.rows.get(COLLECTOR_ID, NEVER_COLLECTED)
+        assert isinstance(before, CollectorEntry)
+        return CollectorEntry(before.horizon + self.random.randrange(99), before.oldest, self.uuid(), 7)
+
     def step(self, size: int = 3) -> Changes:
         """Changes as a batch would make them: some operations, and a record."""
         before = dict(self.rows)
@@ -115,6 +121,8 @@ class ReferenceCatalog:
             for entry in self.of(RecordEntry)
             if entry.state == "open" and self.random.random() < 0.6
         ]
+        if self.random.random() < 0.1:
+            puts.append(self.fence())
         closed = [entry.object_id for entry in self.of(RecordEntry) if entry.state != "open"]
         expired = frozenset(self.random.sample(closed, len(closed) // 2) if len(closed) > 20 else [])
         part = Changes({entry.object_id: entry for entry in puts}, expired)
@@ -176,7 +184,7 @@ def fields_of(entry: Entry) -> dict[str, object]:
 
 
 def _below(path: ObjectId, entry: Entry) -> bool:
-    if isinstance(entry, RecordEntry):
+    if isinstance(entry, RecordEntry | CollectorEntry):
         return False
     other = entry.table_id if isinstance(entry, VersionEntry) else entry.id
     return len(other) > len(path) and other[: len(path)] == path
@@ -205,6 +213,7 @@ def assert_snapshot_is(snapshot: CatalogSnapshot, reference: ReferenceCatalog) -
             assert same(snapshot.version_entry(entry.table_id, entry.branch, entry.version), entry)
         else:
             assert other == entry
+    assert snapshot.collector == rows.get(COLLECTOR_ID, NEVER_COLLECTED)
     namespaces = {entry.id for entry in rows.values() if isinstance(entry, NamespaceEntry)}
     tables = {entry.id: entry for entry in rows.values() if isinstance(entry, TableEntry)}
     for path in {(), *namespaces, *tables}:

@@ -31,6 +31,7 @@ from namespace_server.directory.model.collections.layered_map import LayeredMap
 from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.collections.version_columns import VersionBlock, VersionColumns, join_columns
 from namespace_server.directory.model.collections.version_index import Chain, Segment
+from namespace_server.directory.model.collector_rows import COLLECTOR_ID, CollectorEntry
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     TOMBSTONES,
@@ -52,6 +53,7 @@ from namespace_server.directory.model.state import (
     NO_CHILDREN,
     CatalogState,
     Children,
+    StoredCollector,
     StoredNamespace,
     StoredRecord,
     StoredTable,
@@ -80,6 +82,7 @@ class BulkLoader:
         self._names: dict[ObjectId, list[str]] = {}
         self._unusual: list[StoredTable] = []
         self._records: dict[str, StoredRecord] = {}
+        self._collector: StoredCollector | None = None
         self._unrecognised: dict[str, tuple[int, ...]] = {}
         self._holders: dict[str, int] = {}
         self._parsed: list[ParsedVersions] = []
@@ -131,6 +134,7 @@ class BulkLoader:
                 }
             ),
             Map(self._unrecognised),
+            self._collector,
             frozenset(path for path in children if path and path not in self._namespaces),
         )
         return self._put_irregular(state)
@@ -222,9 +226,13 @@ class BulkLoader:
             self._namespaces[entry.id] = StoredNamespace(entry, serial)
         elif isinstance(entry, RecordEntry):
             self._records[entry.batch_uuid] = StoredRecord(entry, serial)
+        elif isinstance(entry, CollectorEntry):
+            self._collector = StoredCollector(entry, serial)
 
     def _drop(self, object_id: str) -> None:
         self._namespaces.pop(parse_id(object_id), None)
+        if object_id == COLLECTOR_ID:
+            self._collector = None
         if object_id.startswith(RECORD_PREFIX):
             self._records.pop(object_id[len(RECORD_PREFIX) :], None)
 

@@ -24,6 +24,7 @@ from namespace_server.directory.manifest_table.rows import count_rows, encode_ro
 from namespace_server.directory.manifest_table.schema import (
     MANAGED_METADATA,
     STRICT_FENCE,
+    WRITER_FLAGS_KEY,
     OnDisk,
     first_frame,
     inline_properties,
@@ -257,7 +258,10 @@ def _next_frame(disk: OnDisk, version: int, table_metadata: Mapping[str, str] | 
     frame.writer_version.CopyFrom(pb.Manifest.WriterVersion(library=WRITER_LIBRARY, version=WRITER_VERSION))
     if version == 0:
         frame.table_metadata.update(MANAGED_METADATA)
+    flags = int(frame.table_metadata.get(WRITER_FLAGS_KEY, "0"))
     frame.table_metadata.update(table_metadata or {})
+    if flags:  # one that is set stays set
+        frame.table_metadata[WRITER_FLAGS_KEY] = str(flags | int(frame.table_metadata[WRITER_FLAGS_KEY]))
     if strict:
         frame.writer_feature_flags |= STRICT_FENCE
     return frame

@@ -14,6 +14,7 @@ import orjson
 
 from lance_core.format.naming import MAIN_BRANCH, parse_manifest_name
 from namespace_server.answer import json_bytes
+from namespace_server.directory.model.collector_rows import COLLECTOR_ID, FIRST_VERSION, CollectorEntry
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     RECORD_STATES,
@@ -38,6 +39,8 @@ TABLE: Final = "table"
 TABLE_VERSION: Final = "table_version"
 TRANSACTION: Final = "transaction"
 """Values of the column `object_type`."""
+_COLLECTOR: Final = "collector"
+"""What the metadata of the collector's row give in the place of a record's state."""
 
 
 class Row(NamedTuple):
@@ -55,6 +58,8 @@ def encode_entry(entry: Entry) -> Row:
         return Row(entry.object_id, TABLE_VERSION, None, _encode_version(entry))
     if isinstance(entry, RecordEntry):
         return Row(RECORD_PREFIX + entry.batch_uuid, TRANSACTION, None, _encode_record(entry))
+    if isinstance(entry, CollectorEntry):
+        return Row(COLLECTOR_ID, TRANSACTION, None, _encode_collector(entry))
     metadata = orjson.dumps(dict(entry.properties)).decode() if entry.properties else None
     if isinstance(entry, TableEntry):
         return Row(DELIMITER.join(entry.id), TABLE, entry.location, metadata)
@@ -74,6 +79,8 @@ def decode_row(row: Row) -> Entry | None:
         return NamespaceEntry(parse_id(path), decode_properties(metadata))
     if kind == TABLE_VERSION:
         return decode_version(path, metadata)
+    if kind == TRANSACTION and path == COLLECTOR_ID:
+        return _decode_collector(metadata)
     if kind == TRANSACTION and path.startswith(RECORD_PREFIX):
         return _decode_record(path[len(RECORD_PREFIX) :], metadata)
     return None
@@ -210,6 +217,30 @@ def _decode_record(batch_uuid: str, metadata: str | None) -> RecordEntry | None:
         sys.intern(_string(values.get("operation")) or ""),
         _integer(values.get("catalog_version")),
         _properties(values.get("properties")),
+    )
+
+
+def _encode_collector(entry: CollectorEntry) -> str:
+    return orjson.dumps(
+        {
+            "state": _COLLECTOR,
+            "horizon": entry.horizon,
+            "oldest": entry.oldest,
+            "run": entry.run,
+            "timestamp_millis": entry.timestamp_ms,
+        }
+    ).decode()
+
+
+def _decode_collector(metadata: str | None) -> CollectorEntry | None:
+    values = _load_object(metadata)
+    if values.get("state") != _COLLECTOR:
+        return None
+    return CollectorEntry(
+        _integer(values.get("horizon")),
+        max(_integer(values.get("oldest")), FIRST_VERSION),
+        _string(values.get("run")) or "",
+        _integer(values.get("timestamp_millis")),
     )
 
 

@@ -24,6 +24,10 @@ WRITER_FLAGS_KEY: Final = "lance.namespace.manifest.writer_feature_flags"
 READER_FLAGS_KEY: Final = "lance.namespace.manifest.reader_feature_flags"
 FENCE: Final = 1 << 32
 """The catalog flag with which stock namespace clients read the root, and are told to upgrade when they write."""
+COLLECTED: Final = 1 << 33
+"""The catalog flag of a root from which files are removed: releases that do not know it commit without the rules that
+make this safe (G25)."""
+KNOWN_FLAGS: Final = FENCE | COLLECTED
 STRICT_FENCE: Final = 1 << 40
 """The bit of Lance's own writer flags that stops plain dataset writes too."""
 MANAGED_METADATA: Final[Mapping[str, str]] = {MANAGED_KEY: "true", WRITER_FLAGS_KEY: str(FENCE)}
@@ -115,8 +119,8 @@ def row_file_of(frame: pb.Manifest) -> pb.DataFile:
     if frame.base_paths or frame.writer_feature_flags & Feature.STABLE_ROW_IDS:
         raise UnsupportedFeature(f"{place} has base paths or stable row ids, expected neither")
     flags = frame.table_metadata.get(WRITER_FLAGS_KEY, "0")
-    if not flags.isdigit() or int(flags) & ~FENCE:
-        raise UnsupportedFeature(f"{place} has catalog writer flags {flags}, expected 0 or {FENCE}: another writer's")
+    if not flags.isdigit() or int(flags) & ~KNOWN_FLAGS:
+        raise UnsupportedFeature(f"{place} has catalog writer flags {flags}, expected some of {KNOWN_FLAGS}: another's")
     return data_file_message("", frame.fields, size=0, version=frame.data_format.version)
 
 

@@ -107,16 +107,18 @@ class Snapshots:
             kept = self._recent.get(version)
             if kept is not None:
                 self._recent.move_to_end(version)
-        if kept is not None and (kept is newest or self._newest.is_there(version, _scheme_of(newest))):
+        if kept is not None and (kept is newest or self._is_there(newest, version)):
             return kept
         if version > newest.version:
             newest = self.refresh()
         if version == newest.version:
             return newest
-        file = self._read_kept(newest, version) if 0 < version < newest.version else None
+        is_kept = newest.collector.oldest <= version < newest.version
+        file = self._read_kept(newest, version) if is_kept else None
         if file is None:
             raise ReferenceNotFound(
-                f"catalog version {version}: expected one of the kept versions up to {newest.version}"
+                f"catalog version {version}: expected one of the kept versions, {newest.collector.oldest} to "
+                f"{newest.version}"
             )
         try:
             snapshot = self._follow(newest, file, _scheme_of(newest), newest.listed_at)
@@ -127,6 +129,10 @@ class Snapshots:
         with self._lock:
             self._remember(snapshot)
         return snapshot
+
+    def _is_there(self, newest: CatalogSnapshot, version: int) -> bool:
+        """Whether an earlier version is still kept."""
+        return version >= newest.collector.oldest and self._newest.is_there(version, _scheme_of(newest))
 
     def read_manifest(self, version: int) -> ManifestFile | None:
         """The manifest of a version, named as those of the newest one; None if it is not there."""

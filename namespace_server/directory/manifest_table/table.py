@@ -87,11 +87,11 @@ class ManifestTable:
 
     def history(self, limit: int, before: int | None = None) -> list[CatalogHistoryEntry]:
         """Up to `limit` kept versions, newest first, only those below `before` if it is given."""
-        newest = self.current.version
+        newest, below = self.current.version, self.current.collector.oldest - 1
         top = newest if before is None else min(newest, before - 1)
         found: list[CatalogHistoryEntry] = []
-        while len(found) < limit and top > 0:
-            bottom = max(top - min(limit - len(found), _HISTORY_PAGE), 0)
+        while len(found) < limit and top > below:
+            bottom = max(top - min(limit - len(found), _HISTORY_PAGE), below)
             for file in self._store.map(self._snapshots.read_manifest, range(top, bottom, -1)):
                 if file is None:
                     return found

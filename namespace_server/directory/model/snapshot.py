@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from namespace_server.directory.model.collections.sorted_names import SortedNames
+from namespace_server.directory.model.collector_rows import NEVER_COLLECTED, CollectorEntry
 from namespace_server.directory.model.entries import (
     Changes,
     Entry,
@@ -186,6 +187,12 @@ class CatalogSnapshot:
         found = self._state.open_places.get(place)
         return None if found is None else found[1]
 
+    @property
+    def collector(self) -> CollectorEntry:
+        """What the last fence decided; of a catalog that was never collected, that everything is kept."""
+        stored = self._state.collector
+        return NEVER_COLLECTED if stored is None else stored.entry
+
     def facts(self, object_id: ObjectId) -> tuple[object, ...]:
         """All facts about one id: its namespace or table with all its versions, and the names directly below it.
 
@@ -218,6 +225,8 @@ class CatalogSnapshot:
             for chain in table.chains:
                 yield from chain.entries(table_id, table.location, descending=False)
         yield from self.records()
+        if state.collector is not None:
+            yield state.collector.entry
 
     def _children(self, namespace_id: ObjectId) -> Children:
         children: Children = self._state.children.get(namespace_id, NO_CHILDREN)

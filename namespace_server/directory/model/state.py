@@ -13,6 +13,7 @@ from namespace_server.directory.model.collections.layered_map import LayeredMap
 from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.collections.version_columns import NOT_STORED
 from namespace_server.directory.model.collections.version_index import Chain
+from namespace_server.directory.model.collector_rows import COLLECTOR_ID, CollectorEntry
 from namespace_server.directory.model.entries import (
     HASH_DIGITS,
     NamespaceEntry,
@@ -38,6 +39,13 @@ class StoredNamespace(NamedTuple):
     """A namespace and the serial of its row."""
 
     entry: NamespaceEntry
+    serial: int
+
+
+class StoredCollector(NamedTuple):
+    """What the last fence decided, and the serial of its row."""
+
+    entry: CollectorEntry
     serial: int
 
 
@@ -142,6 +150,7 @@ class CatalogState(NamedTuple):
     """Versions that open records published: batch uuid and staged path. Of two records for a place the later counts."""
     unrecognised_rows: Map[str, tuple[int, ...]] = Map()
     """Unrecognised or shadowed rows: object id -> serials. They stay on disk until the id is put."""
+    collector: StoredCollector | None = None
     detached: frozenset[ObjectId] = frozenset()
     """Parents that have children and are no namespace: other writers do not check for one."""
 
@@ -169,9 +178,13 @@ class CatalogState(NamedTuple):
             serial = holder.serial
         return found if serial is None or serial == NOT_STORED else (*found, serial)
 
-    def resolve(self, object_id: str) -> StoredNamespace | StoredTable | StoredRecord | VersionKey | None:
+    def resolve(
+        self, object_id: str
+    ) -> StoredNamespace | StoredTable | StoredRecord | StoredCollector | VersionKey | None:
         """The object that an id names. Of the readings of an id that ends in digits, the one that exists."""
         if object_id.startswith(RECORD_PREFIX):
+            if object_id == COLLECTOR_ID and self.collector is not None:
+                return self.collector
             record: StoredRecord | None = self.records.get(object_id[len(RECORD_PREFIX) :])
             if record is not None:
                 return record

@@ -10,6 +10,7 @@ from immutables import Map
 
 from namespace_server.directory.model.collections.version_columns import NOT_STORED
 from namespace_server.directory.model.collections.version_index import Chain
+from namespace_server.directory.model.collector_rows import CollectorEntry
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     TOMBSTONES,
@@ -27,6 +28,7 @@ from namespace_server.directory.model.state import (
     NO_CHILDREN,
     CatalogState,
     Children,
+    StoredCollector,
     StoredNamespace,
     StoredRecord,
     StoredTable,
@@ -65,6 +67,7 @@ class _Editor:
         self.opened: dict[Place, tuple[str, str | None]] = {}
         self.closed: list[RecordEntry] = []
         self.unrecognised_rows = state.unrecognised_rows
+        self.collector = state.collector
         self.touched: set[ObjectId] = set()
 
     def remove(self, object_ids: Iterable[str]) -> None:
@@ -83,6 +86,8 @@ class _Editor:
                 self._remove_namespace(holder.entry.id)
             elif isinstance(holder, StoredRecord):
                 self._remove_record(holder.entry)
+            elif isinstance(holder, StoredCollector):
+                self.collector = None
         for (table_id, branch), numbers in versions.items():
             table = self.tables[table_id]
             chain = table.chain(branch)
@@ -103,6 +108,8 @@ class _Editor:
                 versions[entry.table_id, entry.branch].append((entry, self._serial(object_id)))
             elif isinstance(entry, RecordEntry):
                 records.append(entry)
+            elif isinstance(entry, CollectorEntry):
+                self.collector = StoredCollector(entry, self._serial(object_id))
             else:
                 self._vacate_version(object_id)
                 if isinstance(entry, TableEntry):
@@ -149,6 +156,7 @@ class _Editor:
             self.open_records,
             self._open_places() if self.opened or self.closed else self.before.open_places,
             self.unrecognised_rows,
+            self.collector,
             detached,
         )
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from namespace_server.directory.manifest_table.row_codec import Row, decode_row, decode_version, encode_entry
+from namespace_server.directory.model.collector_rows import CollectorEntry
 from namespace_server.directory.model.entries import (
     Changes,
     Entry,
@@ -68,6 +69,13 @@ entries = st.one_of(
     st.builds(TableEntry, id=ids, location=locations, properties=properties),
     versions,
     records,
+    st.builds(
+        CollectorEntry,
+        horizon=st.integers(0, 2**34),
+        oldest=numbers,
+        run=st.uuids().map(str),
+        timestamp_ms=st.integers(0, 2**45),
+    ),
 )
 
 
