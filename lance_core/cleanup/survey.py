@@ -2,8 +2,9 @@
 
 A commit may happen between two looks, so files are always listed before manifests:
 
-    survey_table   reads the manifests of a table, lists its files, and keeps those that no manifest named
-    read_again     reads the manifests that were written meanwhile, and drops what they name
+    survey_table     reads the manifests of a table, lists its files, and keeps those that no manifest named
+    survey_removed   lists the files of a table that is gone as a whole, and keeps those that others may name
+    read_again       reads the manifests that were written meanwhile, and drops what they name
 
 The manifests that are read first only save memory: of a listing, what they name is not kept.
 """
@@ -19,6 +20,7 @@ from lance_core.cleanup.kinds import FileKind, FileRole, role_of
 from lance_core.cleanup.plan import read_needs
 from lance_core.commit.staged import STAGING_DIRECTORY
 from lance_core.errors import CorruptFile, LanceCoreError, NotFound, UnsupportedFeature
+from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import BRANCHES_DIRECTORY, join_key, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore
 
@@ -29,19 +31,22 @@ _READINGS: Final = 3
 """Readings of a directory in which manifests vanish between listing and reading."""
 
 Roles = Callable[[str], FileRole | None]
+ExpiredVersions = Callable[[str, ObjectMeta], bool]
+"""Whether the canonical manifest of a table, at a location, is of a version that is not to be kept."""
 TakeNames = Callable[[frozenset[str]], object]
 
 
 @dataclass(frozen=True, slots=True)
 class UnnamedFile:
-    """A file that no manifest names.
+    """A file that no manifest names, or the manifest of an expired version.
 
     Attributes:
         meta: Key, size and date; the files of a compaction clone have the date of its youngest file.
         kind: Its kind.
         location: The key of the root of its table.
-        name: The name by which a manifest would need it; empty for staged manifests and compaction clones.
+        name: The name by which a manifest would need it; empty for manifests, compaction clones and references.
         staged_in: The key of an old staged manifest that names it, if there is one.
+        removed: Whether it belongs to a table that is gone as a whole.
     """
 
     meta: ObjectMeta
@@ -49,16 +54,21 @@ class UnnamedFile:
     location: str
     name: str = ""
     staged_in: str | None = None
+    removed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableManifest:
-    """A manifest whose needs cannot be determined, and why. The table at `location` cannot be judged."""
+    """A manifest whose needs cannot be determined, and why. The table at `location` cannot be judged.
+
+    `may_name_others`: it may have base paths, and so need files of other tables.
+    """
 
     meta: ObjectMeta
     location: str
     kind: FileKind
     problem: LanceCoreError
+    may_name_others: bool = False
 
 
 class FileSurvey:
@@ -66,19 +76,29 @@ class FileSurvey:
 
     A staged manifest names files while it may still be committed: while it is not older than `cutoff`, or if it is in
     `published`, the keys of staged manifests that are committed. Names of a manifest with base paths are needed in all
-    tables.
+    tables. A canonical manifest that `expired` says is not to be kept names nothing, and is itself a file that no
+    manifest names; without it all are kept.
 
     Attributes:
         problems: The manifests whose needs cannot be determined.
         unknown: Files whose names have no known form, by key.
     """
 
-    def __init__(self, store: ObjectStore, cutoff: datetime, published: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        cutoff: datetime,
+        published: Collection[str] = (),
+        expired: ExpiredVersions = lambda _location, _meta: False,
+    ) -> None:
         self.problems: list[UnreadableManifest] = []
         self.unknown: dict[str, ObjectMeta] = {}
         self._store = store
         self._cutoff = cutoff
         self._published = published
+        self._is_expired = expired
+        self._expired: dict[str, UnnamedFile] = {}
+        self._removed: list[UnnamedFile] = []
         self._read: dict[str, tuple[int, datetime]] = {}
         self._unnamed: dict[str, list[UnnamedFile]] = {}
         self._unpublished: dict[str, UnnamedFile] = {}
@@ -91,12 +111,14 @@ class FileSurvey:
         return path in self._read
 
     def files(self) -> Iterator[UnnamedFile]:
-        """The files that no manifest names: of each table, staged manifests last, then compaction clones."""
+        """The files that no manifest names: of all tables, then manifests, then those of tables that are gone."""
         for name, found in self._unnamed.items():
             if name not in self._needed_anywhere:
                 staged_in = self._staged_names.get(name)
                 yield from found if staged_in is None else (replace(file, staged_in=staged_in) for file in found)
         yield from self._unpublished.values()
+        yield from self._expired.values()
+        yield from self._removed
         for files in self._scratch.values():
             date = _youngest(file.meta for file in files.values())
             yield from (replace(file, meta=file.meta._replace(last_modified=date)) for file in files.values())
@@ -114,13 +136,29 @@ class FileSurvey:
             if role is None:
                 self.unknown[meta.path] = meta
             elif role.kind in _MANIFESTS and not meta.path.startswith(staging):
-                late.append(meta)
+                if not self._note_expired(location, role, meta):
+                    late.append(meta)
             elif role.name and role.name not in needed:
                 kept.setdefault(role.name, []).append(UnnamedFile(meta, role.kind, location, role.name))
         self._take(location, late, needed.update)
         for name, files in kept.items():
             if name not in needed:
                 self._unnamed.setdefault(name, []).extend(files)
+
+    def survey_removed(self, location: str) -> None:
+        """List the files at `location`, of a table that is gone as a whole. Raises `StorageError`.
+
+        Its manifests protect nothing. Files that others may name by base paths are kept as far as they are named.
+        """
+        for meta in self._store.list(location):
+            role = role_of(meta.path.removeprefix(f"{location}/"))
+            if role is None:
+                self.unknown[meta.path] = meta
+            elif role.name:
+                file = UnnamedFile(meta, role.kind, location, role.name, removed=True)
+                self._unnamed.setdefault(role.name, []).append(file)
+            else:
+                self._removed.append(UnnamedFile(meta, role.kind, location, removed=True))
 
     def read_again(self, location: str, *, everything: bool = False) -> None:
         """Read the manifests of a table that were not read yet; what they name is no longer unnamed.
@@ -177,8 +215,15 @@ class FileSurvey:
     def _listed(self, location: str, directory: str) -> Iterator[ObjectMeta]:
         for meta in self._store.list(directory):
             role = role_of(meta.path.removeprefix(f"{location}/"))
-            if role is not None and role.kind in _MANIFESTS:
+            if role is not None and role.kind in _MANIFESTS and not self._note_expired(location, role, meta):
                 yield meta
+
+    def _note_expired(self, location: str, role: FileRole, meta: ObjectMeta) -> bool:
+        """Whether a manifest is of an expired version; it is noted as a file that goes."""
+        is_expired = role.kind is FileKind.MANIFEST and self._is_expired(location, meta)
+        if is_expired:
+            self._expired[meta.path] = UnnamedFile(meta, FileKind.MANIFEST, location)
+        return is_expired
 
     def _take(
         self, location: str, metas: Iterable[ObjectMeta], take_names: TakeNames, roles: Roles = role_of
@@ -210,7 +255,7 @@ class FileSurvey:
             file, names = read_needs(self._store, meta, data)
         except (CorruptFile, UnsupportedFeature) as error:
             self._unpublished.pop(meta.path, None)
-            self.problems.append(UnreadableManifest(meta, location, kind, error))
+            self.problems.append(UnreadableManifest(meta, location, kind, error, _may_have_bases(data)))
             return
         if is_unpublished and meta.last_modified < self._cutoff:
             self._staged_names.update(dict.fromkeys(names, meta.path))
@@ -218,6 +263,16 @@ class FileSurvey:
         take_names(names)
         if file.manifest.base_paths:
             self._needed_anywhere.update(names)
+
+
+def _may_have_bases(data: bytes) -> bool:
+    """Whether a manifest whose needs are not known may have base paths. Nothing can be read by a damaged one."""
+    try:
+        return bool(parse_manifest_file(data).manifest.base_paths)
+    except CorruptFile:
+        return False
+    except UnsupportedFeature:
+        return True
 
 
 def _youngest(metas: Iterable[ObjectMeta]) -> datetime:

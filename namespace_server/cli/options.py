@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from namespace_server.durations import parse_duration
 
 if TYPE_CHECKING:
     from lance_core.commit.handlers import CommitHandler
@@ -48,14 +49,10 @@ def refusal(message: str) -> typer.Exit:
 
 def duration(option: str, text: str) -> timedelta:
     """A time such as 14d, 36h, 90m. Ends the command for another text."""
-    found = re.fullmatch(r"([0-9]+)([smhdw])", text)
-    if found is None:
-        raise refusal(f"{option} {text}: expected a number and one of s, m, h, d, w, such as 14d")
-    seconds = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}[found[2]]
     try:
-        return timedelta(seconds=int(found[1]) * seconds)
-    except OverflowError as error:
-        raise refusal(f"{option} {text}: expected less than a billion days") from error
+        return parse_duration(text)
+    except ValueError as error:
+        raise refusal(f"{option} {error}") from error
 
 
 def storage_options(given: list[str] | None) -> dict[str, str]:

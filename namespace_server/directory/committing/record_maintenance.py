@@ -14,8 +14,8 @@ from itertools import islice, takewhile
 from typing import Final
 
 from namespace_server.directory.model.entries import (
-    REMOVING,
-    TOMBSTONES,
+    DEREGISTERED,
+    PURGED,
     Changes,
     RecordEntry,
     VersionEntry,
@@ -113,8 +113,8 @@ def _is_there(entry: VersionEntry | RecordEntry, snapshot: CatalogSnapshot) -> b
 class RecordRetention:
     """How long records are kept after their batch: closed ones for `records`, the newest `limit` of them at most.
 
-    Tombstones are kept for `tombstones`: as long as a manifest that was staged for a removed table may be published
-    (S2, G15).
+    Tombstones of tables that were purged or deregistered are kept for `tombstones`: as long as a manifest that was
+    staged for a removed table may be published (S2, G15). Those of dropped tables stay until these are purged.
     """
 
     records: timedelta
@@ -136,6 +136,5 @@ def find_expired(snapshot: CatalogSnapshot, retention: RecordRetention, now_ms: 
         if record.timestamp_ms < oldest or (number < surplus and record.timestamp_ms < settled)
     ]
     oldest = now_ms - retention.tombstones // _MILLISECOND
-    ended = TOMBSTONES - {REMOVING}  # that of a branch goes with its files
-    expired += [record for record in records if record.state in ended and record.timestamp_ms < oldest]
+    expired += [record for record in records if record.state in {PURGED, DEREGISTERED} and record.timestamp_ms < oldest]
     return expired

@@ -221,15 +221,16 @@ def _decode_record(batch_uuid: str, metadata: str | None) -> RecordEntry | None:
 
 
 def _encode_collector(entry: CollectorEntry) -> str:
-    return orjson.dumps(
-        {
-            "state": _COLLECTOR,
-            "horizon": entry.horizon,
-            "oldest": entry.oldest,
-            "run": entry.run,
-            "timestamp_millis": entry.timestamp_ms,
-        }
-    ).decode()
+    values: dict[str, Any] = {
+        "state": _COLLECTOR,
+        "horizon": entry.horizon,
+        "oldest": entry.oldest,
+        "run": entry.run,
+        "timestamp_millis": entry.timestamp_ms,
+    }
+    if entry.settings:
+        values["settings"] = dict(entry.settings)
+    return orjson.dumps(values).decode()
 
 
 def _decode_collector(metadata: str | None) -> CollectorEntry | None:
@@ -241,6 +242,7 @@ def _decode_collector(metadata: str | None) -> CollectorEntry | None:
         max(_integer(values.get("oldest")), FIRST_VERSION),
         _string(values.get("run")) or "",
         _integer(values.get("timestamp_millis")),
+        dict(_properties(values.get("settings"))),
     )
 
 

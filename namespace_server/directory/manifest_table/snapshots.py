@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -19,13 +19,15 @@ from namespace_server.directory.manifest_table.fragments import Fragment
 from namespace_server.directory.manifest_table.incremental_refresh import NO_FILE, IncrementalRefresh
 from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
 from namespace_server.directory.manifest_table.rows import one_batch
-from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk
+from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, read_inline
+from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import CatalogDamaged, CatalogTooNew
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
 
 _KEPT_SNAPSHOTS: Final = 16
+_READ_AHEAD: Final = 64
 _STEPS_BEFORE_LISTING: Final = 4
 _LOCAL_STEPS_BEFORE_LISTING: Final = 64
 """A local step costs one directory entry; a listing reads all entries."""
@@ -139,6 +141,22 @@ class Snapshots:
         scheme = _scheme_of(self.current)
         data = self._read(version, scheme)
         return None if data is None else self._parse(version, scheme, data)
+
+    def steps(self, first: int, last: int) -> Iterator[tuple[CatalogSnapshot, Changes | None]]:
+        """Each version from `first` to the one before `last`, with the row changes that lead to the next one.
+
+        The changes are None where the next version does not tell them. One request for each version. Raises
+        `ReferenceNotFound` for a version that is not there (any more), and as `refresh` does.
+        """
+        snapshot = self.at(first)
+        scheme = _scheme_of(snapshot)
+        for begin in range(first + 1, last + 1, _READ_AHEAD):
+            numbers = range(begin, min(begin + _READ_AHEAD, last + 1))
+            for number, file in zip(numbers, self._store.map(self.read_manifest, numbers), strict=True):
+                if file is None:
+                    raise ReferenceNotFound(f"catalog version {number}: expected one of the kept versions, to {last}")
+                yield snapshot, changes_to(file, snapshot)
+                snapshot = self._follow(snapshot, file, scheme, snapshot.listed_at)
 
     def read_fragment(self, fragment: Fragment) -> pa.RecordBatch:
         """All physical rows of a fragment. Raises `CatalogDamaged`."""
@@ -287,6 +305,15 @@ class Snapshots:
 
     def _read_of(self, newest: CatalogSnapshot, version: int) -> bytes | None:
         return self._read(version, _scheme_of(newest))
+
+
+def changes_to(file: ManifestFile, base: CatalogSnapshot) -> Changes | None:
+    """The row changes that a version says were made to `base`; None if it says none, or of another base."""
+    inline = read_inline(file.transaction)
+    if inline is None or file.transaction is None or not isinstance(base.disk, OnDisk):
+        return None
+    made_to = file.transaction.transaction_properties.get(BASE_PROPERTY)
+    return inline[1] if made_to == base.disk.attempt else None
 
 
 def _scheme_of(snapshot: CatalogSnapshot) -> NamingScheme:

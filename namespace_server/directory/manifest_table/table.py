@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -84,6 +84,10 @@ class ManifestTable:
     def at(self, version: int) -> CatalogSnapshot:
         """See `Snapshots.at`."""
         return self._snapshots.at(version)
+
+    def steps(self, first: int, last: int) -> Iterator[tuple[CatalogSnapshot, Changes | None]]:
+        """See `Snapshots.steps`."""
+        return self._snapshots.steps(first, last)
 
     def history(self, limit: int, before: int | None = None) -> list[CatalogHistoryEntry]:
         """Up to `limit` kept versions, newest first, only those below `before` if it is given."""

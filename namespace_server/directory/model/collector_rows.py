@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from namespace_server.directory.model.object_ids import RECORD_PREFIX
@@ -18,13 +19,15 @@ class CollectorEntry:
 
     `horizon` is in seconds since the epoch, by the store's clock: a file that was written before it, and that no kept
     version names, can not be committed any more. `oldest` is the lowest catalog version that is kept. Neither ever goes
-    back. `run` is the uuid of the run that decided it, at `timestamp_ms` since the epoch.
+    back. `run` is the uuid of the run that decided it, at `timestamp_ms` since the epoch. `settings` are those of the
+    catalog that were set, by name.
     """
 
     horizon: int = 0
     oldest: int = FIRST_VERSION
     run: str = ""
     timestamp_ms: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def object_id(self) -> str:

@@ -19,13 +19,19 @@ Place = tuple[str, str | None, int]
 place alone does not identify a manifest: state that is kept by place is also compared by hash or staged path."""
 RecordKey = tuple[str | None, str]
 """Principal and idempotency key: each principal has keys of its own (A1)."""
-RecordState = Literal["open", "closed", "collected", "foreign", "dropped", "deregistered", "removing"]
+RecordState = Literal[
+    "open", "closed", "collected", "foreign", "dropped", "purging", "purged", "deregistered", "removing"
+]
 
 DROPPED: Final = "dropped"
+PURGING: Final = "purging"
+"""State of the tombstone of a dropped table that cannot come back, while its files are removed (G14)."""
+PURGED: Final = "purged"
+"""State of the tombstone of a dropped table whose files are gone."""
 DEREGISTERED: Final = "deregistered"
 REMOVING: Final = "removing"
 """State of the record of a deleted branch until its files are gone (B2)."""
-TOMBSTONES: Final[frozenset[str]] = frozenset({DROPPED, DEREGISTERED, REMOVING})
+TOMBSTONES: Final[frozenset[str]] = frozenset({DROPPED, PURGING, PURGED, DEREGISTERED, REMOVING})
 """States of the records that name the locations of removed tables and of deleted branches (N1, G15, B2)."""
 RECORD_STATES: Final[frozenset[str]] = frozenset({"open", "closed", "collected", "foreign"}) | TOMBSTONES
 HASH_DIGITS: Final = 8
@@ -135,9 +141,9 @@ class RecordEntry:
     """The record of a batch: audit, idempotency (A1) and recovery (M7).
 
     `results` is compact JSON as orjson writes it, or empty. A `collected` record is a collector's claim (G1), a
-    `foreign` one reports a quarantined file (M6). A `dropped` or `deregistered` record is a tombstone: its
-    participants are tables that were removed, and their locations are not used again (G15). A `removing` record names
-    a deleted branch whose files are not all removed yet (B2).
+    `foreign` one reports a quarantined file (M6). A `dropped`, `purging`, `purged` or `deregistered` record is a
+    tombstone: its participants are tables that were removed, and their locations are not used again (G15). A `removing`
+    record names a deleted branch whose files are not all removed yet (B2).
 
     `operation` names what the batch did, `catalog_version` is the version that it made, or 0 in records of releases
     that did not write it. `properties` are what clients noted on the batch afterwards.

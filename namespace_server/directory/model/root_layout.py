@@ -5,6 +5,7 @@ _staging/<batch uuid>.<attempt uuid>.<number>     manifests that this server bui
 _staging/foreign/<uuid>/<former key>              unmanaged files in quarantine (M6)
 _staging/removing/<uuid>/<e_tag>/<former key>     files that are being removed if they have this e_tag (`removals`)
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
+_staging/gc/<run uuid>/{clock,plan-<n>,done-<n>}  the time of a collection, what it removes, and what is done
 _staging/newest.json                              the newest catalog version that was seen (F7)
 _staging/<uuid>/probe                             written and removed at once, to see whether the root can be written
 """
@@ -20,6 +21,7 @@ STAGING: Final = STAGING_DIRECTORY
 QUARANTINE: Final = f"{STAGING}/foreign"
 REMOVALS: Final = f"{STAGING}/removing"
 HIGH_WATER_MARKS: Final = f"{STAGING}/high-water"
+COLLECTION: Final = f"{STAGING}/gc"
 NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
 RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING})
 """First components of keys that no table may have as its location."""
@@ -31,6 +33,11 @@ def staged_manifest_key(batch_uuid: str, attempt: str, operation_index: int, ver
     No directory of its own: to make and remove one takes a local file system longer than to write the manifest.
     """
     return f"{STAGING}/{batch_uuid}.{attempt}.{operation_index}-{version}"
+
+
+def collection_key(run: str, name: str) -> str:
+    """Where the collection with the uuid `run` keeps what is called `name`."""
+    return f"{COLLECTION}/{run}/{name}"
 
 
 def probe_key(name: str) -> str:

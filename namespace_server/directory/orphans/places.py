@@ -14,6 +14,7 @@ from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.identifiers import is_managed_location
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.root_layout import (
+    COLLECTION,
     HIGH_WATER_MARKS,
     NEWEST_VERSION_NOTE,
     QUARANTINE,
@@ -28,7 +29,9 @@ _MOVED: Final = re.compile(
     rf"(?:{QUARANTINE}/{UUID_PATTERN}|{REMOVALS}/{UUID_PATTERN}/[^/]+)/(.+)/_versions/[^/]+", re.ASCII
 )
 _BOOKKEEPING: Final = re.compile(
-    rf"{HIGH_WATER_MARKS}/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{UUID_PATTERN}/probe", re.ASCII
+    rf"{HIGH_WATER_MARKS}/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
+    rf"|{COLLECTION}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)",
+    re.ASCII,
 )
 
 

@@ -12,6 +12,8 @@ UNNAMED: Final = "named by no manifest"
 UNPUBLISHED: Final = "staged, and not committed"
 NAMED_BY_UNPUBLISHED: Final = "named only by a staged manifest that was not committed"
 INTERRUPTED: Final = "left by an interrupted compaction"
+EXPIRED: Final = "manifest of a version that was deleted"
+OF_REMOVED: Final = "of a table that was dropped"
 
 _SHOWN: Final = 10
 """Unknown files shown in the text; the JSON has all."""

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from lance_core.cleanup.kinds import FileKind
-from lance_core.cleanup.survey import FileSurvey, UnnamedFile
+from lance_core.cleanup.survey import ExpiredVersions, FileSurvey, UnnamedFile
 from lance_core.errors import CorruptFile, ReferenceNotFound
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.table import ManifestTable
@@ -29,8 +29,10 @@ from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.orphans.places import Places, find_places, former_base, role_at_root
 from namespace_server.directory.orphans.report import (
+    EXPIRED,
     INTERRUPTED,
     NAMED_BY_UNPUBLISHED,
+    OF_REMOVED,
     UNNAMED,
     UNPUBLISHED,
     Orphan,
@@ -64,49 +66,89 @@ def find_orphans(
     snapshot = manifest_table.refresh_by_listing()
     if not snapshot.version:
         raise ReferenceNotFound(f"{store.object_uri(MANIFEST_TABLE)}: expected a catalog, found no version of it")
-    places = find_places(store, snapshot, tables)
-    cutoff = now - older_than
-    survey = FileSurvey(store, cutoff, _published(snapshot).keys())
-    newest = _look(survey, places, snapshot, manifest_table)
-    ids = {location: newest.table_at(location) for location in places.judged}
-    lost = _read_rows(survey, snapshot, newest)
-    not_judged = _unreadable(survey, places, _published(snapshot) | _published(newest), cutoff)
-    not_judged |= {place: lost[place] for place in lost.keys() & ids.keys()}
-    found = [_orphan(file, ids.get(file.location)) for file in survey.files() if _is_judged(file, not_judged, ids)]
-    found.sort(key=lambda orphan: (orphan.table or "", orphan.path))
-    return OrphanReport(
-        store.uri,
-        newest.version,
-        cutoff,
-        tuple(sorted(join(table_id) for place, table_id in ids.items() if table_id and place not in not_judged)),
-        tuple(orphan for orphan in found if orphan.written < cutoff),
-        tuple(orphan for orphan in found if orphan.written >= cutoff),
-        tuple(sorted(survey.unknown)),
-        not_judged,
-        {location: join(table_id) for location, table_id in places.skipped.items()},
-        places.removed,
-        tuple(directory for directory in places.unexplained if newest.table_at(directory) is None),
-    )
+    search = Search(store, manifest_table, snapshot, now - older_than, tables)
+    search.look()
+    return search.report()
 
 
-def _look(
-    survey: FileSurvey, places: Places, snapshot: CatalogSnapshot, manifest_table: ManifestTable
-) -> CatalogSnapshot:
-    """List the files, then read the manifests. Returns the catalog as it was before the last look at `_staging/`."""
-    for location in places.judged:
-        survey.survey_table(location)
-    survey.read_staging("", role_at_root)
-    for location in (*places.judged, *places.others, *places.skipped, *places.removed):
-        survey.read_again(location)
-    for directory in places.unexplained:
-        survey.read_again(directory, everything=True)
-    newest = manifest_table.refresh_by_listing()
-    known = _published(snapshot)
-    for path, location in _published(newest).items():
-        if path not in known or not survey.has_read(path):
-            survey.add_published(path, location)
-    survey.read_staging("", role_at_root)
-    return newest
+class Search:
+    """One search, whose first look at the rows is `snapshot`.
+
+    Files that were written at or after `cutoff` are too young to be judged. `wanted` as in `find_orphans`. `expired`
+    says which versions are not to be kept (see `FileSurvey`); by default all are. `purging` are the locations of tables
+    that are gone as a whole.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        manifest_table: ManifestTable,
+        snapshot: CatalogSnapshot,
+        cutoff: datetime,
+        wanted: Collection[ObjectId] = (),
+        *,
+        expired: ExpiredVersions = lambda _location, _meta: False,
+        purging: Collection[str] = (),
+    ) -> None:
+        self._store = store
+        self._manifest_table = manifest_table
+        self._snapshot = snapshot
+        self._newest = snapshot
+        self._cutoff = cutoff
+        self._places = find_places(store, snapshot, wanted)
+        self._purging = [location for location in self._places.removed if location in purging]
+        self._survey = FileSurvey(store, cutoff, _published(snapshot).keys(), expired)
+
+    def look(self) -> None:
+        """List the files, then read the manifests. Raises as `find_orphans`."""
+        for location in self._places.judged:
+            self._survey.survey_table(location)
+        for location in self._purging:
+            self._survey.survey_removed(location)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Read the manifests that were written since; what they name is no longer found. Raises as `find_orphans`."""
+        places, survey = self._places, self._survey
+        survey.read_staging("", role_at_root)
+        removed = [location for location in places.removed if location not in self._purging]
+        for location in (*places.judged, *places.others, *places.skipped, *removed):
+            survey.read_again(location)
+        for directory in places.unexplained:
+            survey.read_again(directory, everything=True)
+        self._newest = self._manifest_table.refresh_by_listing()
+        known = _published(self._snapshot)
+        for path, location in _published(self._newest).items():
+            if path not in known or not survey.has_read(path):
+                survey.add_published(path, location)
+        survey.read_staging("", role_at_root)
+
+    def report(self) -> OrphanReport:
+        """What was found. Reads the manifests of heads, and of versions committed meanwhile, that were not read yet."""
+        newest, places, cutoff = self._newest, self._places, self._cutoff
+        ids = {location: newest.table_at(location) for location in places.judged}
+        lost = _read_rows(self._survey, self._snapshot, newest)
+        not_judged = _unreadable(self._survey, places, _published(self._snapshot) | _published(newest), cutoff)
+        not_judged |= {place: lost[place] for place in lost.keys() & ids.keys()}
+        all_understood = not any(problem.may_name_others for problem in self._survey.problems)
+        files = [file for file in self._survey.files() if _is_judged(file, not_judged, ids, all_understood)]
+        found = sorted(
+            (_orphan(file, ids.get(file.location)) for file in files),
+            key=lambda orphan: (orphan.table or "", orphan.path),
+        )
+        return OrphanReport(
+            self._store.uri,
+            newest.version,
+            cutoff,
+            tuple(sorted(join(table_id) for place, table_id in ids.items() if table_id and place not in not_judged)),
+            tuple(orphan for orphan in found if orphan.written < cutoff or orphan.reason == OF_REMOVED),
+            tuple(orphan for orphan in found if orphan.written >= cutoff and orphan.reason != OF_REMOVED),
+            tuple(sorted(self._survey.unknown)),
+            not_judged,
+            {location: join(table_id) for location, table_id in places.skipped.items()},
+            places.removed,
+            tuple(directory for directory in places.unexplained if newest.table_at(directory) is None),
+        )
 
 
 def _published(snapshot: CatalogSnapshot) -> dict[str, str]:
@@ -122,6 +164,7 @@ def _published(snapshot: CatalogSnapshot) -> dict[str, str]:
 def _unreadable(survey: FileSurvey, places: Places, published: Mapping[str, str], cutoff: datetime) -> dict[str, str]:
     """The locations that cannot be judged because of a manifest, with the reason.
 
+    One that may have base paths may need files of any table.
     A staged manifest at the root belongs to a table that is not known, unless it is published. It matters only while it
     may be committed: not if it is damaged, nor once it is old.
     """
@@ -133,7 +176,8 @@ def _unreadable(survey: FileSurvey, places: Places, published: Mapping[str, str]
         if not base and problem.kind is FileKind.STAGED and is_over:
             survey.unknown[path] = problem.meta
             continue
-        owners = [place for place in places.judged if not base or f"{base}/".startswith(f"{place}/")]
+        everywhere = not base or problem.may_name_others
+        owners = [place for place in places.judged if everywhere or f"{base}/".startswith(f"{place}/")]
         found |= {location: str(error) for location in owners or [base]}
     return found
 
@@ -161,8 +205,15 @@ def _read_rows(survey: FileSurvey, before: CatalogSnapshot, newest: CatalogSnaps
     return lost
 
 
-def _is_judged(file: UnnamedFile, not_judged: Mapping[str, str], ids: Mapping[str, ObjectId | None]) -> bool:
-    """Whether the table of a file is judged and still there. A staged manifest at the root is, if all tables are."""
+def _is_judged(
+    file: UnnamedFile, not_judged: Mapping[str, str], ids: Mapping[str, ObjectId | None], all_understood: bool
+) -> bool:
+    """Whether the table of a file is judged and still there. A staged manifest at the root is, if all tables are.
+
+    Files of a table that is gone as a whole are, unless a manifest that is not understood may name them.
+    """
+    if file.removed:
+        return all_understood or not file.name
     if file.location:
         return file.location not in not_judged and ids.get(file.location) is not None
     return not not_judged
@@ -170,7 +221,11 @@ def _is_judged(file: UnnamedFile, not_judged: Mapping[str, str], ids: Mapping[st
 
 def _orphan(file: UnnamedFile, table_id: ObjectId | None) -> Orphan:
     meta = file.meta
-    if file.kind is FileKind.SCRATCH:
+    if file.removed:
+        reason = OF_REMOVED
+    elif file.kind is FileKind.MANIFEST:
+        reason = EXPIRED
+    elif file.kind is FileKind.SCRATCH:
         reason = INTERRUPTED
     elif file.kind is FileKind.STAGED:
         reason = UNPUBLISHED

@@ -118,7 +118,7 @@ def register_table(builder: PlanBuilder, index: int, operation: RegisterTable) -
     _require_unused_location(builder, operation.id, operation.location)
     _require_own_location(builder, operation.id, operation.location)
     tombstone = builder.work.tombstone_at(operation.location)
-    if tombstone is not None and tombstone.state == DROPPED:
+    if tombstone is not None and tombstone.state != DEREGISTERED:
         raise _used(operation.id, operation.location, tombstone)
     versions = builder.findings.get(index, ())
     if isinstance(versions, LanceNamespaceError):

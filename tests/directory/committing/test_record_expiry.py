@@ -36,10 +36,14 @@ def test_a_deleted_branch_whose_files_are_left_never_expires() -> None:
 
 def test_tombstones_have_a_retention_of_their_own() -> None:
     assert expired(
-        record("dropped", "dropped", 6 * HOUR + 1),
+        record("purged", "purged", 6 * HOUR + 1),
         record("deregistered", "deregistered", 6 * HOUR + 1),
-        record("young", "dropped", 2 * HOUR),
-    ) == {"dropped", "deregistered"}
+        record("young", "purged", 2 * HOUR),
+    ) == {"purged", "deregistered"}
+
+
+def test_the_tombstone_of_a_dropped_table_stays_until_its_files_are_gone() -> None:
+    assert expired(record("dropped", "dropped", 1000 * HOUR), record("purging", "purging", 1000 * HOUR)) == set()
 
 
 def test_beyond_the_limit_the_oldest_records_expire_unless_they_are_younger_than_two_minutes() -> None:

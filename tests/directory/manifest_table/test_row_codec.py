@@ -75,6 +75,7 @@ entries = st.one_of(
         oldest=numbers,
         run=st.uuids().map(str),
         timestamp_ms=st.integers(0, 2**45),
+        settings=properties,
     ),
 )
 

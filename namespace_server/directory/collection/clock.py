@@ -1,0 +1,39 @@
+"""The time of a run, by the store's own clock (rule G28)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.collection.errors import CollectionStopped
+from namespace_server.directory.model.root_layout import collection_key
+
+_MOST_APART: Final = timedelta(hours=1)
+
+
+def store_time(store: ObjectStore, run: str, *, newest: datetime, now: datetime | None = None) -> datetime:
+    """The store's date, in whole seconds, of an object that the run `run` writes for it.
+
+    Everything that a run decides is decided by this time. A wrong one that lies ahead would refuse all writers for
+    good, so it is compared with the machine's clock (`now`) and with the date of the `newest` catalog version.
+
+    Raises:
+        CollectionStopped: It is more than an hour from the machine's clock, or before the newest catalog version.
+        StorageError: The store failed.
+    """
+    key = collection_key(run, "clock")
+    store.put(key, b"", durable=False)
+    found = store.head(key).last_modified.replace(microsecond=0)
+    now = now or datetime.now(UTC)
+    if abs(found - now) > _MOST_APART:
+        raise CollectionStopped(
+            f"the store says that it is {found:%Y-%m-%dT%H:%M:%SZ}, this machine {now:%Y-%m-%dT%H:%M:%SZ}: expected "
+            "less than an hour between them"
+        )
+    if found < newest.replace(microsecond=0):
+        raise CollectionStopped(
+            f"the store says that it is {found:%Y-%m-%dT%H:%M:%SZ}, and that the newest version of the catalog was "
+            f"written at {newest:%Y-%m-%dT%H:%M:%SZ}: its clock went back"
+        )
+    return found

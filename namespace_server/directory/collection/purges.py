@@ -1,0 +1,39 @@
+"""Tables that were dropped, from the end of the time in which they can come back (rules G13 to G15).
+
+A tombstone `dropped` becomes `purging` in the flip of a fence, so that nothing undrops the table afterwards; then its
+files go; then it becomes `purged`, and keeps the location taken until no late request can use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from namespace_server.directory.model.entries import DROPPED, PURGED, PURGING, Changes, RecordEntry, changes_of
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def claim_purges(snapshot: CatalogSnapshot, window: timedelta, now_ms: int) -> Changes:
+    """The changes that claim each table that was dropped more than `window` before `now_ms`."""
+    latest = now_ms - window // _MILLISECOND
+    over = [record for record in snapshot.records() if record.state == DROPPED and record.timestamp_ms < latest]
+    return changes_of(replace(record, state=PURGING) for record in over)
+
+
+def purging_locations(snapshot: CatalogSnapshot) -> set[str]:
+    """The locations whose files a collection removes."""
+    return {party.location for record in _purging(snapshot) for party in record.participants}
+
+
+def conclude_purges(snapshot: CatalogSnapshot, empty: Collection[str], now_ms: int) -> Changes:
+    """The changes that end the purges of which all locations are `empty`."""
+    done = [record for record in _purging(snapshot) if all(party.location in empty for party in record.participants)]
+    return changes_of(replace(record, state=PURGED, timestamp_ms=now_ms) for record in done)
+
+
+def _purging(snapshot: CatalogSnapshot) -> list[RecordEntry]:
+    return [record for record in snapshot.records() if record.state == PURGING]

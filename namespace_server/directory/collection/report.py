@@ -1,0 +1,104 @@
+"""What a collection did, or would do: values, JSON and text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from namespace_server.directory.orphans.report import Total
+
+_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionReport:
+    """The result of one run.
+
+    Attributes:
+        root: The URI of the root.
+        run: The uuid of the run; empty for a dry run.
+        catalog_version: The catalog version whose rows were read last.
+        horizon: Only files written before this may go; by the store's clock.
+        oldest: The lowest catalog version that is kept.
+        settings: The settings of the catalog, by name.
+        removed: What was removed, by reason; in a dry run what would be.
+        kept: The keys of objects that were to be removed and have changed since.
+        purged: The locations of dropped tables whose files are gone; in a dry run those that would be purged.
+        too_young: The number and size of files that nothing names and that were written at or after the horizon.
+        not_judged: By location, why the files of the table there were not judged.
+        unknown: The number of files whose names have no known form. They are never removed.
+        complete: Whether everything that was found was dealt with; a later run goes on with the rest.
+    """
+
+    root: str
+    run: str
+    catalog_version: int
+    horizon: datetime
+    oldest: int
+    settings: Mapping[str, str]
+    removed: Mapping[str, Total]
+    kept: tuple[str, ...]
+    purged: tuple[str, ...]
+    too_young: Total
+    not_judged: Mapping[str, str]
+    unknown: int
+    complete: bool
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nothing was removed."""
+        return not self.run
+
+    @property
+    def total(self) -> Total:
+        """All that was removed."""
+        removed = self.removed.values()
+        return Total(sum(each.files for each in removed), sum(each.size for each in removed))
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as JSON values. Times are RFC 3339 in UTC."""
+        return {
+            "root": self.root,
+            "run": self.run or None,
+            "dry_run": self.is_dry_run,
+            "catalog_version": self.catalog_version,
+            "horizon": self.horizon.isoformat(),
+            "oldest_catalog_version": self.oldest,
+            "settings": dict(self.settings),
+            "removed": {reason: {"files": each.files, "size": each.size} for reason, each in self.removed.items()},
+            "changed_since": list(self.kept),
+            "purged": list(self.purged),
+            "too_young": {"files": self.too_young.files, "size": self.too_young.size},
+            "not_judged": dict(self.not_judged),
+            "unknown": self.unknown,
+            "complete": self.complete,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The report as text: a line for each reason, and what was kept."""
+        verb = "would go" if self.is_dry_run else "removed"
+        for reason, each in self.removed.items():
+            yield f"{verb}: {_words(each)} {reason}"
+        for location in self.purged:
+            yield f"{'would be purged' if self.is_dry_run else 'purged'}: {location}"
+        if self.too_young.files:
+            before = f"{self.horizon:%Y-%m-%dT%H:%M:%SZ}"
+            yield f"kept: {_words(self.too_young)} that nothing names yet, written since {before}"
+        for path in self.kept[:_SHOWN]:
+            yield f"kept: {path} has changed"
+        for location, problem in self.not_judged.items():
+            yield f"not judged: {location}: {problem}"
+        if self.unknown:
+            yield f"kept: {self.unknown:,} files of unknown names"
+        if not self.complete:
+            yield "the rest is left to the next run"
+        yield (
+            f"{self.root}: catalog version {self.catalog_version}, versions from {self.oldest} on are kept: "
+            f"{_words(self.total)} {verb}"
+        )
+
+
+def _words(total: Total) -> str:
+    return f"{total.files:,} file{'' if total.files == 1 else 's'}, {total.size:,} bytes"

@@ -1,0 +1,204 @@
+"""One collection of a catalog: time, fence, look, plan, sweep, close (design note 018)."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from lance_core.cleanup.kinds import FileKind, role_of
+from lance_core.errors import ReferenceNotFound
+from lance_core.versions import find_latest
+from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.collection.clock import store_time
+from namespace_server.directory.collection.expired_versions import ExpiredVersions, removed_places
+from namespace_server.directory.collection.fence import FENCE_METADATA, plan_fence
+from namespace_server.directory.collection.purges import claim_purges, conclude_purges, purging_locations
+from namespace_server.directory.collection.report import CollectionReport
+from namespace_server.directory.collection.settings import CollectionSettings
+from namespace_server.directory.collection.stored_plan import Removal, store_plans, unfinished_plans
+from namespace_server.directory.collection.sweep import Budget, Sweep
+from namespace_server.directory.model.entries import Changes
+from namespace_server.directory.model.root_layout import MANIFEST_TABLE
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.orphans.report import OrphanReport, Total
+from namespace_server.directory.orphans.search import Search
+from namespace_server.directory.planning.planner import require_managed
+
+SETTLE: Final = timedelta(seconds=5)
+"""Pause between a first look and the last, for commits by path that are under way."""
+MANIFEST_KINDS: Final = frozenset({FileKind.MANIFEST.value, FileKind.STAGED.value})
+
+
+@dataclass(frozen=True, slots=True)
+class _Time:
+    """The time of a run by the store's clock, and what it makes of the settings."""
+
+    now: datetime
+    horizon: datetime
+
+    @property
+    def ms(self) -> int:
+        """The time in milliseconds since the epoch."""
+        return int(self.now.timestamp() * 1_000)
+
+
+class Collector:
+    """Collects one catalog. Several runs at one time, in any processes, are safe: each removes garbage only.
+
+    `settle` is the pause before what was written meanwhile is looked for again. `sleep` waits for a number of seconds.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        settle: timedelta = SETTLE,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._catalog = catalog
+        self._store = catalog.store
+        self._table = catalog.table
+        self._settle = settle
+        self._sleep = sleep
+
+    def collect(self, given: Mapping[str, str] | None = None, budget: Budget | None = None) -> CollectionReport:
+        """Remove what nothing needs. A crash at any moment leaves a catalog that is whole; the next run goes on.
+
+        Args:
+            given: Settings of the catalog, by name, to be set for this run and those that follow.
+            budget: How much may be done.
+
+        Raises:
+            ValueError: A setting is unknown or wrong.
+            CollectionStopped: The store's clock is wrong.
+            CommitOutcomeUnknown, CatalogBusy: The fence may not be committed; nothing was removed.
+            CatalogDamaged, CatalogTooNew: The rows of the catalog cannot be read.
+            ReferenceNotFound: There is no catalog, or another run removed catalog versions meanwhile.
+            StorageError: The store failed. What was removed was garbage.
+        """
+        snapshot = self._newest()
+        run = str(uuid.uuid4())
+        settings = settings_of(snapshot, given)
+        sweep = Sweep(self._store, snapshot, budget or Budget())
+        complete = sweep.carry_out(unfinished_plans(self._store))
+        clock = self._time(run, settings)
+        fenced = self._catalog.committer.commit_changes(
+            partial(self._fence, settings=settings, given=given or {}, run=run, clock=clock),
+            table_metadata=FENCE_METADATA,
+        )
+        search = self._search(fenced, clock.horizon)
+        search.look()
+        self._sleep(self._settle.total_seconds())
+        search.look_again()
+        found = search.report()
+        complete = sweep.carry_out(store_plans(self._store, run, removals_of(found))) and complete
+        purged = self._close(fenced, clock.ms)
+        swept = sweep.swept
+        return CollectionReport(
+            root=self._store.uri,
+            run=run,
+            catalog_version=found.catalog_version,
+            horizon=clock.horizon,
+            oldest=fenced.collector.oldest,
+            settings=settings.as_texts(),
+            removed={reason: Total(files, swept.sizes[reason]) for reason, files in sorted(swept.files.items())},
+            kept=tuple(swept.kept),
+            purged=purged,
+            **_rest_of(found),
+            complete=complete,
+        )
+
+    def estimate(self, given: Mapping[str, str] | None = None, now: datetime | None = None) -> CollectionReport:
+        """What `collect` would remove at the time `now` of the machine's clock. Writes nothing. Raises as `collect`."""
+        snapshot = self._newest()
+        settings = settings_of(snapshot, given)
+        now = now or datetime.now(UTC)
+        clock = _Time(now, now - settings.grace)
+        fenced = snapshot.apply(self._fence(snapshot, settings=settings, given={}, run="", clock=clock))
+        search = self._search(fenced, clock.horizon)
+        search.look()
+        found = search.report()
+        return CollectionReport(
+            root=self._store.uri,
+            run="",
+            catalog_version=found.catalog_version,
+            horizon=clock.horizon,
+            oldest=fenced.collector.oldest,
+            settings=settings.as_texts(),
+            removed=found.by_reason,
+            kept=(),
+            purged=tuple(sorted(purging_locations(fenced))),
+            **_rest_of(found),
+            complete=True,
+        )
+
+    def _newest(self) -> CatalogSnapshot:
+        snapshot = self._table.refresh_by_listing()
+        if not snapshot.version:
+            raise ReferenceNotFound(f"{self._store.object_uri(MANIFEST_TABLE)}: expected a catalog, found none")
+        require_managed(snapshot)
+        return snapshot
+
+    def _time(self, run: str, settings: CollectionSettings) -> _Time:
+        newest = self._store.head(find_latest(self._store, MANIFEST_TABLE).path).last_modified
+        now = store_time(self._store, run, newest=newest)
+        return _Time(now, now - settings.grace)
+
+    def _fence(
+        self,
+        snapshot: CatalogSnapshot,
+        *,
+        settings: CollectionSettings,
+        given: Mapping[str, str],
+        run: str,
+        clock: _Time,
+    ) -> Changes:
+        horizon = int(clock.horizon.timestamp())
+        oldest = snapshot.collector.oldest
+        fence = plan_fence(snapshot, horizon=horizon, oldest=oldest, run=run, now_ms=clock.ms, settings=given)
+        return fence.then(claim_purges(snapshot, settings.dropped_window, clock.ms))
+
+    def _search(self, fenced: CatalogSnapshot, horizon: datetime) -> Search:
+        expired = ExpiredVersions(self._store, fenced, partial(removed_places, self._table, fenced), horizon)
+        return Search(self._store, self._table, fenced, horizon, expired=expired, purging=purging_locations(fenced))
+
+    def _close(self, fenced: CatalogSnapshot, now_ms: int) -> tuple[str, ...]:
+        """End the purges whose locations are empty; returns these."""
+        empty = {location for location in purging_locations(fenced) if not self._has_files(location)}
+        if not empty:
+            return ()
+        self._catalog.committer.commit_changes(partial(conclude_purges, empty=empty, now_ms=now_ms))
+        return tuple(sorted(empty))
+
+    def _has_files(self, location: str) -> bool:
+        """Whether a file of known form is left of a table. Files of unknown names stay where they are."""
+        return any(role_of(meta.path.removeprefix(f"{location}/")) for meta in self._store.list(location))
+
+
+def settings_of(snapshot: CatalogSnapshot, given: Mapping[str, str] | None) -> CollectionSettings:
+    """The settings of a catalog, with those that are given. Raises `ValueError` for one of these.
+
+    Stored settings of later releases count for those alone.
+    """
+    known = CollectionSettings().as_texts()
+    stored = {name: text for name, text in snapshot.collector.settings.items() if name in known}
+    return CollectionSettings().with_texts({**stored, **(given or {})})
+
+
+def removals_of(found: OrphanReport) -> list[Removal]:
+    """What goes, manifests first: a version that is listed can be read."""
+    ordered = sorted(found.orphans, key=lambda orphan: (orphan.kind not in MANIFEST_KINDS, orphan.path))
+    return [Removal(orphan.path, orphan.size, orphan.written, orphan.reason) for orphan in ordered]
+
+
+def _rest_of(found: OrphanReport) -> dict[str, Any]:
+    return {
+        "too_young": Total(len(found.young), sum(orphan.size for orphan in found.young)),
+        "not_judged": found.not_judged,
+        "unknown": len(found.unknown),
+    }

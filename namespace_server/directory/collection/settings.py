@@ -1,0 +1,72 @@
+"""What a collection keeps, and for how long: settings of the catalog, with floors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from namespace_server.durations import format_duration, parse_duration
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSettings:
+    """The settings of a catalog.
+
+    Attributes:
+        grace: `gc.uncommitted.grace`: age from which a file that nothing names may go. A writer that commits by path
+            must be done by then.
+        catalog_age: `gc.catalog.age`: how long a catalog version is kept after it was superseded.
+        catalog_count: `gc.catalog.count`: the newest catalog versions that are kept in any case.
+        dropped_window: `gc.dropped.window`: how long a dropped table can come back.
+    """
+
+    grace: timedelta = timedelta(days=7)
+    catalog_age: timedelta = timedelta(days=7)
+    catalog_count: int = 100
+    dropped_window: timedelta = timedelta(days=7)
+
+    def with_texts(self, texts: Mapping[str, str]) -> CollectionSettings:
+        """These settings with others for those that `texts` names. Raises `ValueError` for a name or value."""
+        changed: dict[str, Any] = {}
+        for name, text in texts.items():
+            if name not in _SETTINGS:
+                raise ValueError(f"{name}: no such setting; known: {', '.join(_SETTINGS)}")
+            setting = _SETTINGS[name]
+            try:
+                value = setting.parse(text)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
+            if value < setting.floor:
+                raise ValueError(f"{name}: {text} is too little, expected at least {setting.format(setting.floor)}")
+            changed[setting.field] = value
+        return replace(self, **changed)
+
+    def as_texts(self) -> dict[str, str]:
+        """The settings by their names, as `with_texts` takes them."""
+        return {name: setting.format(getattr(self, setting.field)) for name, setting in _SETTINGS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    field: str
+    floor: Any
+    parse: Callable[[str], Any]
+    format: Callable[[Any], str]
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{text}: expected a number")
+    return int(text)
+
+
+_HOUR: Final = timedelta(hours=1)
+_SETTINGS: Final[Mapping[str, _Setting]] = {
+    "gc.uncommitted.grace": _Setting("grace", timedelta(days=1), parse_duration, format_duration),
+    "gc.catalog.age": _Setting("catalog_age", _HOUR, parse_duration, format_duration),
+    "gc.catalog.count": _Setting("catalog_count", 100, _count, str),
+    "gc.dropped.window": _Setting("dropped_window", _HOUR, parse_duration, format_duration),
+}
+assert {setting.field for setting in _SETTINGS.values()} == {field.name for field in fields(CollectionSettings)}

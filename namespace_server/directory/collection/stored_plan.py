@@ -1,0 +1,147 @@
+"""What a run is about to remove, stored before the first removal, so that any process can finish it (rule G27).
+
+    _staging/gc/<run>/plan-<n>   what goes: key, size, date and reason of each object; never changed
+    _staging/gc/<run>/done-<n>   empty: everything of the plan of that number is gone, or was found to be another object
+
+What stands in a plan was garbage after a fence, and stays garbage: it may be removed at any later time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from lance_core.cleanup.kinds import UUID_PATTERN
+from lance_core.errors import AlreadyExists, CorruptFile, NotFound, PreconditionFailed
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.committing.removals import remove_if
+from namespace_server.directory.model.root_layout import COLLECTION, collection_key
+
+_FORMAT: Final = 1
+_ENTRIES: Final = 10_000
+"""The most objects in one plan."""
+_AT_ONCE: Final = 128
+_SECOND: Final = timedelta(seconds=1)
+_NAME: Final = re.compile(rf"{COLLECTION}/({UUID_PATTERN})/(plan|done)-([0-9]+)", re.ASCII)
+
+
+class Removal(NamedTuple):
+    """One object that goes, as it was when it was found to be garbage."""
+
+    path: str
+    size: int
+    written: datetime
+    reason: str
+
+
+@dataclass(slots=True)
+class Swept:
+    """What became of the objects of plans.
+
+    Attributes:
+        files: The number of removed objects by reason.
+        sizes: Their bytes by reason.
+        kept: The keys of those that are other objects by now.
+    """
+
+    files: Counter[str] = field(default_factory=Counter)
+    sizes: Counter[str] = field(default_factory=Counter)
+    kept: list[str] = field(default_factory=list)
+
+
+def store_plans(store: ObjectStore, run: str, removals: Iterable[Removal]) -> list[str]:
+    """Store the plans of a run; returns their keys in order. Raises `StorageError`: then nothing may be removed."""
+    left = iter(removals)
+    keys: list[str] = []
+    while part := list(islice(left, _ENTRIES)):
+        key = collection_key(run, f"plan-{len(keys)}")
+        entries = [[item.path, item.size, item.written.timestamp(), item.reason] for item in part]
+        store.put_if_absent(key, orjson.dumps({"format": _FORMAT, "removals": entries}))
+        keys.append(key)
+    return keys
+
+
+def unfinished_plans(store: ObjectStore) -> list[str]:
+    """The keys of the plans, of all runs, that are not done, those of a run in order. One listing."""
+    plans: dict[tuple[str, int], str] = {}
+    for meta in store.list(COLLECTION):
+        named = _NAME.fullmatch(meta.path)
+        if named is None:
+            continue
+        number = named[1], int(named[3])
+        if named[2] == "plan":
+            plans.setdefault(number, meta.path)
+        else:
+            plans[number] = ""
+    return [path for _, path in sorted(plans.items()) if path]
+
+
+def plans_up_to(plan: str) -> list[str]:
+    """The keys of a run's plans from the first to this one."""
+    run, _, number = plan.rpartition("-")
+    return [f"{run}-{each}" for each in range(int(number) + 1)]
+
+
+def read_plan(store: ObjectStore, key: str) -> list[Removal]:
+    """The objects of a stored plan. Raises `CorruptFile` for one that is damaged, `StorageError`."""
+    data = store.get(key)
+    try:
+        values: Any = orjson.loads(data)
+        if values["format"] != _FORMAT:
+            raise CorruptFile(f"{store.object_uri(key)}: expected format {_FORMAT}, found {values['format']}")
+        return [
+            Removal(path, size, datetime.fromtimestamp(written, UTC), reason)
+            for path, size, written, reason in values["removals"]
+        ]
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise CorruptFile(f"{store.object_uri(key)}: expected a plan of a collection") from error
+
+
+def finish_plan(store: ObjectStore, key: str) -> None:
+    """Note that nothing of a plan is left to be done. Raises `StorageError`."""
+    try:
+        store.put_if_absent(key.replace("/plan-", "/done-"), b"", durable=False)
+    except AlreadyExists:
+        return
+
+
+def remove_all(store: ObjectStore, removals: Sequence[Removal], swept: Swept, *, names_come_back: bool = False) -> None:
+    """Remove the objects that are still as they were planned; others are kept. Raises `StorageError`.
+
+    With `names_come_back` another object may take a name at any moment, and is not removed (`remove_if`). Names of
+    data, deletion, index and transaction files, and of catalog versions below the oldest, are never used twice.
+    """
+
+    def remove(item: Removal) -> bool:
+        try:
+            found = store.head(item.path)
+            if found.size != item.size or abs(found.last_modified - item.written) >= _SECOND:
+                return False
+            if names_come_back:
+                remove_if(store, item.path, found.e_tag)
+            else:
+                store.delete(item.path)
+        except NotFound:
+            return True
+        except PreconditionFailed:
+            return False
+        return True
+
+    for item, gone in zip(removals, _in_parts(store, remove, removals), strict=True):
+        if gone:
+            swept.files[item.reason] += 1
+            swept.sizes[item.reason] += item.size
+        else:
+            swept.kept.append(item.path)
+
+
+def _in_parts(store: ObjectStore, call: Callable[[Removal], bool], items: Sequence[Removal]) -> Iterator[bool]:
+    for first in range(0, len(items), _AT_ONCE):
+        yield from store.map(call, items[first : first + _AT_ONCE])

@@ -1,0 +1,151 @@
+"""Removes what stored plans name (rules G17 and G27)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from lance_core.cleanup.kinds import role_of
+from lance_core.cleanup.plan import read_needs
+from lance_core.errors import AlreadyExists, CorruptFile, NotFound
+from lance_core.storage.port import ObjectMeta, ObjectStore
+from namespace_server.directory.collection.expired_versions import place_of_manifest, references_of
+from namespace_server.directory.collection.stored_plan import (
+    Removal,
+    Swept,
+    finish_plan,
+    plans_up_to,
+    read_plan,
+    remove_all,
+)
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.orphans.report import EXPIRED
+
+_MANIFESTS_AT_ONCE: Final = 64
+_FILES_AT_ONCE: Final = 1_024
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much a run may do; None is without bound. Counts down."""
+
+    removals: int | None = None
+    until: float | None = None
+    """By `time.monotonic`."""
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the run ends here; the next one goes on with its plans."""
+        return (self.removals is not None and self.removals <= 0) or (
+            self.until is not None and time.monotonic() > self.until
+        )
+
+    def spend(self, removals: int) -> None:
+        """Note that so many objects were dealt with."""
+        if self.removals is not None:
+            self.removals -= removals
+
+
+class Sweep:
+    """Carries out plans. By `snapshot`, any of the catalog, it finds the manifests that stay beside expired ones."""
+
+    def __init__(self, store: ObjectStore, snapshot: CatalogSnapshot, budget: Budget) -> None:
+        self.swept = Swept()
+        self._store = store
+        self._snapshot = snapshot
+        self._budget = budget
+
+    def carry_out(self, plans: Sequence[str]) -> bool:
+        """Remove what these plans name, in order; whether all of it is done. Raises `CorruptFile`, `StorageError`."""
+        return all(self._carry_out(key) for key in plans)
+
+    def _carry_out(self, plan: str) -> bool:
+        removals = read_plan(self._store, plan)
+        expired = [item for item in removals if item.reason == EXPIRED]
+        others = [item for item in removals if item.reason != EXPIRED]
+        for location, items in groupby(expired, lambda item: item.path.partition("/")[0]):
+            group = list(items)
+            for first in range(0, len(group), _MANIFESTS_AT_ONCE):
+                if self._budget.is_spent:
+                    return False
+                self._remove_versions(location, group[first : first + _MANIFESTS_AT_ONCE])
+        needed = self._needs_of_standing(plan) if others else frozenset()
+        for first in range(0, len(others), _FILES_AT_ONCE):
+            if self._budget.is_spent:
+                return False
+            part = others[first : first + _FILES_AT_ONCE]
+            going = [item for item in part if _name_of(item) not in needed]
+            self.swept.kept += (item.path for item in part if _name_of(item) in needed)
+            remove_all(self._store, going, self.swept)
+            self._budget.spend(len(part))
+        finish_plan(self._store, plan)
+        return True
+
+    def _needs_of_standing(self, plan: str) -> frozenset[str]:
+        """The names that expired manifests need which are there nevertheless: of this plan and those before it.
+
+        A reference named them after they were planned, or they were put back.
+        """
+        expired = [item for key in plans_up_to(plan) for item in read_plan(self._store, key) if item.reason == EXPIRED]
+        needed: set[str] = set()
+        for first in range(0, len(expired), _MANIFESTS_AT_ONCE):
+            part = expired[first : first + _MANIFESTS_AT_ONCE]
+            for item, data in zip(part, self._store.map(self._find, part), strict=True):
+                if data is not None:
+                    meta = ObjectMeta(item.path, item.size, None, item.written)
+                    needed |= read_needs(self._store, meta, data)[1]
+        return frozenset(needed)
+
+    def _remove_versions(self, location: str, removals: Sequence[Removal]) -> None:
+        """Remove manifests of expired versions, none that a reference names.
+
+        References are read again afterwards, and a manifest that was named meanwhile is put back: its files are there.
+        """
+        self._budget.spend(len(removals))
+        going = self._without_references(location, removals)
+        data = dict(zip((item.path for item in going), self._store.map(self._find, going), strict=True))
+        remove_all(self._store, going, self.swept, names_come_back=True)
+        self._sync(location)
+        staying = {item.path for item in self._without_references(location, going)}
+        for item in going:
+            found = data[item.path]
+            if item.path not in staying and found is not None:
+                self._put_back(item, found)
+
+    def _without_references(self, location: str, removals: Sequence[Removal]) -> list[Removal]:
+        try:
+            referred = references_of(self._store, location)
+        except CorruptFile:
+            return []
+        return [item for item in removals if place_of_manifest(location, item.path) not in referred]
+
+    def _find(self, item: Removal) -> bytes | None:
+        return self._store.find(item.path)
+
+    def _put_back(self, item: Removal, data: bytes) -> None:
+        try:
+            self._store.put_if_absent(item.path, data)
+        except AlreadyExists:
+            return
+        self.swept.kept.append(item.path)
+
+    def _sync(self, location: str) -> None:
+        """Make removals of manifests durable before their files go: a version that is listed can be read."""
+        table_id = self._snapshot.table_at(location)
+        if table_id is None:
+            return
+        for branch in (None, *self._snapshot.branches(table_id)):
+            head = self._snapshot.head(table_id, branch)
+            if head is not None:
+                with suppress(NotFound):
+                    self._store.sync([head.canonical_path])  # and with it the directory
+
+
+def _name_of(item: Removal) -> str:
+    """The name by which a manifest would need a file; empty for one that none could name."""
+    role = role_of(item.path.partition("/")[2])
+    return "" if role is None else role.name

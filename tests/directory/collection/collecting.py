@@ -1,0 +1,50 @@
+"""A catalog that is collected: time passes by the dates of its files."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from namespace_server.directory.collection.report import CollectionReport
+from namespace_server.directory.collection.run import Collector
+from namespace_server.directory.model.entries import TOMBSTONES, Changes, changes_of
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from tests.directory.tables import Ground
+
+WEEK = timedelta(days=7, hours=1)
+
+
+def let_pass(ground: Ground, duration: timedelta = WEEK) -> None:
+    """Make everything below the root older by `duration`: files by their dates, tombstones by their time."""
+    seconds = duration.total_seconds()
+
+    def age(snapshot: CatalogSnapshot) -> Changes:
+        dead = (record for record in snapshot.records() if record.state in TOMBSTONES)
+        return changes_of(replace(each, timestamp_ms=each.timestamp_ms - int(seconds * 1_000)) for each in dead)
+
+    ground.catalog.committer.commit_changes(age)
+    for path in ground.root.rglob("*"):
+        if path.is_file():
+            written = path.stat().st_mtime - seconds
+            os.utime(path, (written, written))
+
+
+def collect(ground: Ground, settings: Mapping[str, str] | None = None) -> CollectionReport:
+    """One run, without a pause."""
+    return Collector(ground.catalog, settle=timedelta(0)).collect(settings)
+
+
+def forget_history(ground: Ground) -> None:
+    """Let the newest catalog version be the only one that is kept."""
+
+    def plan(snapshot: CatalogSnapshot) -> Changes:
+        return changes_of([replace(snapshot.collector, oldest=snapshot.version + 1, timestamp_ms=_now_ms())])
+
+    ground.catalog.committer.commit_changes(plan)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,238 @@
+"""What a collection removes from tables, and what it keeps."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import lance
+import pytest
+
+from lance_core.errors import StorageError
+from lance_core.format.naming import manifest_name
+from lance_core.storage.local import LocalStore
+from lance_core.tables.tags import Tags
+from namespace_server.directory.collection.run import Collector
+from namespace_server.directory.collection.stored_plan import unfinished_plans
+from namespace_server.directory.collection.sweep import Budget
+from namespace_server.directory.model.root_layout import COLLECTION
+from tests.directory.collection.collecting import collect, forget_history, let_pass
+from tests.directory.orphans.test_search import leave_fragment
+from tests.directory.tables import Ground, rows
+from tests.orphans import contents, list_orphans
+from tests.storage.faults import Crashed, Fault, FaultStore
+
+T, U = ["g", "t"], ["g", "u"]
+
+
+@pytest.fixture
+def two(ground: Ground) -> Ground:
+    """A catalog with the tables `g.t`, of five versions, and `g.u`."""
+    ground.make_table(*T)
+    ground.make_table(*U)
+    for first in (3, 6, 9):
+        ground.write(T, rows(first, first + 3))
+    ground.write(T, rows(0, 4), "overwrite")
+    ground.catalog.sweep()
+    ground.catalog.flush_record_maintenance()
+    return ground
+
+
+def delete_versions(ground: Ground, first: int, end: int) -> None:
+    ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": first, "end_version": end}])
+
+
+def files_of(ground: Ground, location: str) -> set[str]:
+    return {str(path.relative_to(ground.root)) for path in (ground.root / location).rglob("*") if path.is_file()}
+
+
+def test_a_quiet_catalog_loses_nothing(two: Ground) -> None:
+    before = contents(two.root)
+    let_pass(two)
+    report = collect(two)
+    assert (report.total.files, report.complete, dict(report.not_judged)) == (0, True, {})
+    assert contents(two.root) == before
+
+
+def test_files_of_a_failed_write_go_once_they_are_old(two: Ground) -> None:
+    lost, before = leave_fragment(two, T), contents(two.root)
+    young = collect(two)
+    assert (young.total.files, young.too_young.files) == (0, 1)
+    let_pass(two)
+    report = collect(two)
+    assert {reason: total.files for reason, total in report.removed.items()} == {"named by no manifest": 1}
+    assert not (two.root / lost).exists()
+    assert contents(two.root) == before
+
+
+def test_a_deleted_version_goes_when_no_kept_catalog_version_has_it(two: Ground) -> None:
+    delete_versions(two, 1, 4)
+    let_pass(two)
+    before = contents(two.root)
+    assert collect(two).total.files == 0  # earlier catalog versions still have the rows
+    assert contents(two.root) == before
+    forget_history(two)
+    report = collect(two)
+    assert {reason: total.files for reason, total in report.removed.items()} == {
+        "manifest of a version that was deleted": 3,
+        "named by no manifest": 3,  # transaction files; version 4 still has the data
+    }
+    assert two.canonical(T) == [4, 5]
+    assert collect(two).total.files == 0
+    delete_versions(two, 4, 5)
+    forget_history(two)
+    assert collect(two).total.files == 1 + 1 + 4
+    assert two.ids(T) == [0, 1, 2, 3]
+    assert list_orphans(two.root).orphans == ()
+
+
+def test_a_version_that_a_tag_names_stays_with_its_files(two: Ground) -> None:
+    delete_versions(two, 1, 5)
+    two.open(T, 3).tags.create("kept", 3)  # by stock pylance, after the row went
+    let_pass(two)
+    forget_history(two)
+    collect(two)
+    assert two.canonical(T) == [3, 5]
+    assert two.open(T, 3).count_rows() == 9
+
+
+@pytest.mark.parametrize("moment", ["plan-0", f"_versions/{manifest_name(3)}"])
+def test_a_version_that_is_tagged_after_it_was_planned_stays_whole(two: Ground, moment: str) -> None:
+    delete_versions(two, 1, 5)
+    let_pass(two)
+    forget_history(two)
+    location = two.location(T)
+    store = FaultStore(LocalStore(two.root, "none"))
+
+    tags = Tags(LocalStore(two.root, "none"), location)
+
+    def tag(verb: str, path: str) -> None:
+        if verb in {"rename_if_absent", "put_if_absent"} and path.endswith(moment) and not tags.list():
+            tags.create("kept", 3)
+
+    store.before(tag)
+    collect(two.again(store))
+    assert two.canonical(T) == [3, 5]
+    lance.dataset(str(two.root / location), version=3).validate()
+
+
+def test_a_table_with_an_unreadable_reference_keeps_its_versions(two: Ground) -> None:
+    delete_versions(two, 1, 5)
+    tag = two.root / two.location(T) / "_refs/tags/x.json"
+    tag.parent.mkdir(parents=True)
+    tag.write_text("{")
+    let_pass(two)
+    forget_history(two)
+    collect(two)
+    assert two.canonical(T) == [1, 2, 3, 4, 5]
+
+
+def test_a_dropped_table_is_purged_after_its_window(two: Ground) -> None:
+    location, other = two.location(T), contents(two.root, U)
+    two.call("drop_table", id=T)
+    unknown = two.root / location / "notes.txt"
+    unknown.write_text("mine")
+    before = files_of(two, location)
+    assert collect(two).total.files == 0
+    assert files_of(two, location) == before
+    let_pass(two)
+    estimate = Collector(two.catalog).estimate()
+    assert (estimate.purged, estimate.is_dry_run) == ((location,), True)
+    report = collect(two)
+    assert report.purged == (location,)
+    assert {reason: total.files for reason, total in report.removed.items()} == {
+        "of a table that was dropped": len(before) - 1
+    }
+    assert estimate.removed == report.removed
+    assert files_of(two, location) == {f"{location}/notes.txt"}
+    tombstone = two.catalog.snapshot().tombstone_at(location)
+    assert tombstone is not None
+    assert tombstone.state == "purged"
+    assert contents(two.root, U) == other
+
+
+def test_files_of_a_dropped_table_that_a_clone_names_stay(two: Ground) -> None:
+    location = two.location(T)
+    two.open(T).shallow_clone(str(two.root / "clone"), 5)
+    two.call("register_table", id=["g", "c"], location="clone")
+    two.call("drop_table", id=T)
+    let_pass(two)
+    report = collect(two)
+    assert report.purged == ()
+    assert sorted(lance.dataset(str(two.root / "clone")).to_table()["id"].to_pylist()) == [0, 1, 2, 3]
+    two.call("deregister_table", id=["g", "c"])
+    assert collect(two).purged == ()  # its directory may be registered again
+    two.namespace.close()
+    assert files_of(two, f"{location}/_versions") == set()
+
+
+def test_a_deregistered_table_is_never_touched(two: Ground) -> None:
+    location = two.location(T)
+    two.call("deregister_table", id=T)
+    before = files_of(two, location)
+    let_pass(two)
+    assert collect(two).total.files == 0
+    assert files_of(two, location) == before
+
+
+def test_a_run_that_ends_early_is_continued_without_a_new_look(two: Ground) -> None:
+    lost = [leave_fragment(two, T) for _ in range(5)]
+    let_pass(two)
+    first = Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0))
+    assert (first.total.files, first.complete) == (0, False)
+    assert len(unfinished_plans(two.store)) == 1
+    report = collect(two)
+    assert (report.total.files, report.complete) == (5, True)
+    assert not any((two.root / key).exists() for key in lost)
+    assert unfinished_plans(two.store) == []
+
+
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+def test_a_run_dies_at_each_of_its_writes(two: Ground, fault: Fault) -> None:
+    delete_versions(two, 1, 5)
+    two.call("drop_table", id=U)
+    leave_fragment(two, T)
+    let_pass(two)
+    forget_history(two)
+    deaths = 0
+    while True:
+        store = FaultStore(LocalStore(two.root, "none"))
+        store.fail(fault, nth=deaths)
+        try:
+            collect(two.again(store))
+        except Crashed:
+            deaths += 1
+        else:
+            break
+        two.open(T).validate()
+        assert two.ids(T) == [0, 1, 2, 3]
+    assert deaths > 5
+    collect(two)
+    assert two.canonical(T) == [5]
+    assert list_orphans(two.root).orphans == ()
+    assert unfinished_plans(two.store) == []
+
+
+def test_a_file_that_was_replaced_since_it_was_planned_stays(two: Ground) -> None:
+    lost = two.root / leave_fragment(two, T)
+    let_pass(two)
+    collector = Collector(two.catalog, settle=timedelta(0))
+    collector.collect(None, Budget(removals=0))
+    lost.write_bytes(lost.read_bytes() + b"x")
+    report = collect(two)
+    assert (report.total.files, len(report.kept)) == (0, 1)
+    assert lost.exists()
+
+
+def test_nothing_goes_if_its_plan_cannot_be_stored(two: Ground) -> None:
+    lost = two.root / leave_fragment(two, T)
+    let_pass(two)
+    store = FaultStore(LocalStore(two.root, "none"))
+
+    def refuse(verb: str, path: str) -> None:
+        if verb == "put_if_absent" and path.startswith(COLLECTION):
+            raise StorageError("no")
+
+    store.before(refuse)
+    with pytest.raises(StorageError):
+        collect(two.again(store))
+    assert lost.exists()

@@ -1,0 +1,74 @@
+"""Settings with floors, and the time of a run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lance_core.storage.local import LocalStore
+from namespace_server.directory.collection.clock import store_time
+from namespace_server.directory.collection.errors import CollectionStopped
+from namespace_server.directory.collection.settings import CollectionSettings
+from namespace_server.durations import format_duration, parse_duration
+from tests.directory.collection.collecting import collect
+from tests.directory.tables import Ground
+
+HOUR = timedelta(hours=1)
+RUN = "00000000-0000-4000-8000-000000000001"
+
+
+@pytest.mark.parametrize("text", ["0s", "59s", "1m", "90m", "36h", "14d", "3w"])
+def test_a_duration_comes_back_from_its_text(text: str) -> None:
+    assert parse_duration(format_duration(parse_duration(text))) == parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("gc.uncommitted.grace", "23h", "at least 1d"),
+        ("gc.catalog.age", "59m", "at least 1h"),
+        ("gc.catalog.count", "99", "at least 100"),
+        ("gc.dropped.window", "0s", "at least 1h"),
+        ("gc.catalog.count", "-1", "expected a number"),
+        ("gc.catalog.age", "soon", "expected a number and one of"),
+        ("gc.unknown", "1d", "no such setting"),
+    ],
+)
+def test_a_setting_is_refused_by_its_name(name: str, text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}.*{problem}"):
+        CollectionSettings().with_texts({name: text})
+
+
+def test_settings_come_back_from_their_texts() -> None:
+    settings = CollectionSettings(timedelta(days=3), 5 * HOUR, 200, timedelta(days=30))
+    assert CollectionSettings().with_texts(settings.as_texts()) == settings
+
+
+def test_settings_stay_in_the_catalog(ground: Ground) -> None:
+    collect(ground, {"gc.dropped.window": "30d"})
+    collect(ground.again(), {"gc.catalog.count": "500"})
+    report = collect(ground.again())
+    assert report.settings["gc.dropped.window"] == "30d"
+    assert report.settings["gc.catalog.count"] == "500"
+    with pytest.raises(ValueError, match=r"gc\.catalog\.age"):
+        collect(ground, {"gc.catalog.age": "1m"})
+
+
+def test_the_time_of_a_run_is_that_of_the_store(tmp_path: Path) -> None:
+    store, now = LocalStore(tmp_path, "none"), datetime.now(UTC)
+    found = store_time(store, RUN, newest=now)
+    assert abs(found - now) <= timedelta(seconds=2)
+    assert found.microsecond == 0
+    with pytest.raises(CollectionStopped, match="less than an hour between them"):
+        store_time(store, RUN, newest=now, now=now + 2 * HOUR)
+    with pytest.raises(CollectionStopped, match="its clock went back"):
+        store_time(store, RUN, newest=now + 2 * HOUR)
+
+
+def test_the_horizon_never_goes_back(ground: Ground) -> None:
+    collect(ground, {"gc.uncommitted.grace": "1d"})
+    before = ground.catalog.snapshot().collector
+    collect(ground, {"gc.uncommitted.grace": "9d"})
+    assert ground.catalog.snapshot().collector.horizon == before.horizon
