@@ -11,7 +11,7 @@ from lance_core.errors import CorruptFile, InvalidTransaction, UnsupportedFeatur
 from lance_core.format.deletion import decode_deletion_file
 from lance_core.format.footer import TAIL, FileSummary, read_summary
 from lance_core.proto import lance_table_pb2 as pb
-from lance_core.storage.port import ObjectStore
+from lance_core.storage.port import ObjectStore, size_and_date
 from lance_core.transaction.fields import TOMBSTONE
 from lance_core.transaction.reachable import StatedFile
 
@@ -32,8 +32,10 @@ _TIMES: Final = re.compile(
 
 def check_stated_files(
     store: ObjectStore, files: Mapping[str, StatedFile], *, contents: bool, schema: Iterable[pb.Field] = ()
-) -> None:
+) -> dict[str, int]:
     """Compare files with what is said of them: sizes, and the rows of deletion files; one parallel step.
+
+    Returns when each file was written, by key, in whole seconds since the epoch by the store's clock.
 
     With `contents` the ends of data files are read too: rows, columns and format version, and types where `schema` (the
     fields of the table) tells them. That is one call each in a local store, else two requests in sequence.
@@ -47,7 +49,8 @@ def check_stated_files(
     sized = [key for key, stated in files.items() if not _is_read(stated, contents)]
     read = [(key, stated) for key, stated in files.items() if _is_read(stated, contents)]
     looks = [partial(_check_sizes, store, sized, files)] if sized else []
-    store.gather([*looks, *(partial(_check_content, store, key, stated, types) for key, stated in read)])
+    dates = store.gather([*looks, *(partial(_check_content, store, key, stated, types) for key, stated in read)])
+    return {key: written for part in dates for key, written in part}
 
 
 def _is_read(stated: StatedFile, contents: bool) -> bool:
@@ -56,9 +59,11 @@ def _is_read(stated: StatedFile, contents: bool) -> bool:
     return contents and stated.data is not None and stated.data.file_major_version >= _FIRST_MAJOR
 
 
-def _check_sizes(store: ObjectStore, keys: list[str], files: Mapping[str, StatedFile]) -> None:
-    for key, size in zip(keys, store.require(keys), strict=True):
+def _check_sizes(store: ObjectStore, keys: list[str], files: Mapping[str, StatedFile]) -> list[tuple[str, int]]:
+    found = store.require(keys)
+    for key, (size, _) in zip(keys, found, strict=True):
         _check_size(key, files[key], size)
+    return [(key, written) for key, (_, written) in zip(keys, found, strict=True)]
 
 
 def _check_size(key: str, stated: StatedFile, size: int) -> None:
@@ -66,20 +71,24 @@ def _check_size(key: str, stated: StatedFile, size: int) -> None:
         raise InvalidTransaction(f"the file {key} has {size} bytes, expected {stated.size}")
 
 
-def _check_content(store: ObjectStore, key: str, stated: StatedFile, types: Mapping[int, pb.Field]) -> None:
+def _check_content(
+    store: ObjectStore, key: str, stated: StatedFile, types: Mapping[int, pb.Field]
+) -> list[tuple[str, int]]:
     try:
         if stated.deletion is not None:
-            decode_deletion_file(stated.deletion, store.get(key), physical_rows=stated.rows)
-            return
-        tail, size = store.tail(key, TAIL)
-        _check_size(key, stated, size)
-        summary = read_summary(tail, size, partial(store.get_range, key))
+            data, meta = store.get_with_meta(key)
+            decode_deletion_file(stated.deletion, data, physical_rows=stated.rows)
+            return [(key, size_and_date(meta).written)]
+        tail, found = store.tail(key, TAIL)
+        _check_size(key, stated, found.size)
+        summary = read_summary(tail, found.size, partial(store.get_range, key))
     except (CorruptFile, UnsupportedFeature) as error:
         raise InvalidTransaction(f"the file {key} cannot be read: {error}") from error
     assert stated.data is not None
     problem = _contradiction(stated, stated.data, summary, types)
     if problem is not None:
         raise InvalidTransaction(f"the file {key} {problem}")
+    return [(key, found.written)]
 
 
 def _contradiction(

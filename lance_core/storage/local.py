@@ -17,7 +17,7 @@ from lance_core.storage.durability import Durability, sync_directory, sync_file
 from lance_core.storage.file_bytes import copy_bytes, read_exactly, same_file, unlink, write_bytes
 from lance_core.storage.keys import check_key, check_prefix, is_key, is_name, quote_path
 from lance_core.storage.overlap import call_all
-from lance_core.storage.port import ObjectMeta, ObjectStore, Results
+from lance_core.storage.port import ObjectMeta, ObjectStore, Results, SizeAndDate
 from lance_core.storage.renaming import exchange_if, locked, rename_to_vacant
 
 T = TypeVar("T")
@@ -75,16 +75,16 @@ class LocalStore(ObjectStore):
     def head(self, path: str) -> ObjectMeta:
         return _meta(path, self._stat(path))
 
-    def require(self, paths: Sequence[str]) -> Results[int]:
-        return [self._stat(path).st_size for path in paths]
+    def require(self, paths: Sequence[str]) -> Results[SizeAndDate]:
+        return [_size_and_date(self._stat(path)) for path in paths]
 
-    def tail(self, path: str, length: int) -> tuple[bytes, int]:
+    def tail(self, path: str, length: int) -> tuple[bytes, SizeAndDate]:
         try:
             descriptor = os.open(self._file(path), os.O_RDONLY | os.O_CLOEXEC)
             try:
-                size = os.fstat(descriptor).st_size
-                begin = max(size - length, 0)
-                return read_exactly(descriptor, begin, size - begin), size
+                found = _size_and_date(os.fstat(descriptor))
+                begin = max(found.size - length, 0)
+                return read_exactly(descriptor, begin, found.size - begin), found
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -449,6 +449,10 @@ def _e_tag(found: os.stat_result) -> str:
 
 def _meta(path: str, found: os.stat_result) -> ObjectMeta:
     return ObjectMeta(path, found.st_size, _e_tag(found), datetime.fromtimestamp(found.st_mtime, UTC))
+
+
+def _size_and_date(found: os.stat_result) -> SizeAndDate:
+    return SizeAndDate(found.st_size, int(found.st_mtime))
 
 
 def _is_object(entry: os.DirEntry[str]) -> bool:

@@ -53,6 +53,13 @@ class ObjectMeta(NamedTuple):
     last_modified: datetime
 
 
+class SizeAndDate(NamedTuple):
+    """Size of an object in bytes, and the time of its last write in whole seconds since the epoch, rounded down."""
+
+    size: int
+    written: int
+
+
 class ObjectStore(ABC):
     """Objects under one root.
 
@@ -95,17 +102,17 @@ class ObjectStore(ABC):
     def head(self, path: str) -> ObjectMeta:
         """Metadata of an object, never from a cache. Raises `NotFound`."""
 
-    def require(self, paths: Sequence[str]) -> Results[int]:
-        """The sizes of these objects in bytes. One parallel step. Raises `NotFound` for the first that is not there."""
-        return [found.size for found in self.map(self.head, paths)]
+    def require(self, paths: Sequence[str]) -> Results[SizeAndDate]:
+        """Sizes and dates of these objects. One parallel step. Raises `NotFound` for the first that is not there."""
+        return [size_and_date(found) for found in self.map(self.head, paths)]
 
-    def tail(self, path: str, length: int) -> tuple[bytes, int]:
-        """At most the last `length` bytes of an object, and its size in bytes. Raises `NotFound`.
+    def tail(self, path: str, length: int) -> tuple[bytes, SizeAndDate]:
+        """At most the last `length` bytes of an object, its size and its date. Raises `NotFound`.
 
         One call where the store is `local`, else two requests in sequence.
         """
-        size = self.head(path).size
-        return self.get_range(path, max(size - length, 0), length), size
+        found = size_and_date(self.head(path))
+        return self.get_range(path, max(found.size - length, 0), length), found
 
     def get_with_meta(self, path: str) -> tuple[bytes, ObjectMeta]:
         """All bytes of an object and its metadata, in one parallel step. Raises `NotFound`."""
@@ -257,3 +264,8 @@ class ObjectStore(ABC):
     def gather(self, calls: Sequence[Callable[[], R]]) -> Results[R]:
         """Make independent calls as one parallel step and return their results in order."""
         return self.map(lambda call: call(), calls)
+
+
+def size_and_date(meta: ObjectMeta) -> SizeAndDate:
+    """Size and date of an object whose metadata are known."""
+    return SizeAndDate(meta.size, int(meta.last_modified.timestamp()))

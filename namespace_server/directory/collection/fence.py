@@ -22,11 +22,13 @@ def plan_fence(
     Neither goes back; the oldest kept version is never above the snapshot. `settings` are set, others stay.
     """
     before = snapshot.collector
+    grace = now_ms // 1_000 - horizon
     entry = CollectorEntry(
         max(before.horizon, horizon),
         max(before.oldest, min(oldest, snapshot.version)),
         run,
         now_ms,
         {**before.settings, **settings},
+        min(grace, before.grace) if before.run else grace,
     )
     return changes_of([entry])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lance_namespace.errors import InvalidInputError, LanceNamespaceError
@@ -45,10 +45,15 @@ class AddedFileChecks:
         base = branch_base(location, operation.branch)
         added = added_files(self._store, base, transaction, head)
         schema = tuple(fields_of(transaction) or (() if head is None else head.outline.fields))
-        return AddedFiles(location, added, schema, seen=self.check(operation, added, schema)), added
+        dates = self.check(operation, added, schema)
+        return AddedFiles(location, added, schema, dates is not None, dates or {}), added
 
-    def check(self, operation: Operation, added: StatedFiles, schema: Iterable[pb.Field], *, now: bool = False) -> bool:
-        """The files that a transaction adds lie in the table. Whether they were looked at: in a local root, or `now`.
+    def check(
+        self, operation: Operation, added: StatedFiles, schema: Iterable[pb.Field], *, now: bool = False
+    ) -> Mapping[str, int] | None:
+        """The files that a transaction adds lie in the table.
+
+        Returns when they were written if they were looked at: in a local root, or `now`; else None.
 
         Raises InvalidInputError (13) and ServiceUnavailableError (17).
         """
@@ -58,26 +63,22 @@ class AddedFileChecks:
                 f"table {join(operation.id)}: {outside!r}, which its transaction adds, is no file of the table"
             )
         if not (now or self._store.local):
-            return False
-        problem = self._problem(operation, added, schema)
-        if problem is not None:
-            raise problem
-        return True
+            return None
+        return self._look(operation, added, schema)
 
-    def _problem(
-        self, operation: Operation, files: StatedFiles, schema: Iterable[pb.Field]
-    ) -> LanceNamespaceError | None:
+    def _look(self, operation: Operation, files: StatedFiles, schema: Iterable[pb.Field]) -> Mapping[str, int]:
         try:
-            check_stated_files(self._store, files, contents=self._contents, schema=schema)
+            return check_stated_files(self._store, files, contents=self._contents, schema=schema)
         except InvalidTransaction as error:
-            return InvalidInputError(f"table {join(operation.id)}: {error}; its transaction adds it, stage again")
+            raise InvalidInputError(
+                f"table {join(operation.id)}: {error}; its transaction adds it, stage again"
+            ) from error
         except NotFound as error:
-            return InvalidInputError(
+            raise InvalidInputError(
                 f"table {join(operation.id)}: the file {error}, which its transaction adds, is not there; stage again"
-            )
+            ) from error
         except StorageError as error:
-            return unreadable(operation.id, error)
-        return None
+            raise unreadable(operation.id, error) from error
 
     def check_remaining(self, operation: Operation, finding: AddedFiles | StagedManifest) -> Finding:
         """The finding after storage was asked for the files; many requests, one round trip.
@@ -85,7 +86,11 @@ class AddedFileChecks:
         A transaction that we build must not name files that are not there: of a table that was dropped and made again
         since, they would lie at the other location (N1).
         """
-        return self._problem(operation, finding.files, finding.schema) or replace(finding, seen=True)
+        try:
+            dates = self._look(operation, finding.files, finding.schema)
+        except LanceNamespaceError as error:
+            return error
+        return replace(finding, seen=True, dates={**finding.dates, **dates})
 
 
 def fields_of(transaction: pb.Transaction) -> Iterable[pb.Field]:

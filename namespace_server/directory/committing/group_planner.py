@@ -20,7 +20,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import root_path
 from namespace_server.directory.committing.manifest_cache import CacheKey, ManifestCache, cache_key
-from namespace_server.directory.committing.manifest_reader import is_whole
+from namespace_server.directory.committing.manifest_reader import find_files
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.stored_versions import FoundVersion
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, changes_of
@@ -83,11 +83,27 @@ class AttemptContext:
         planned = self._planned.get(cache_key(entry))
         return planned or self._manifests.load(entry)
 
-    def has_files(self, base: str, file: ManifestFile, below: ManifestFile | None) -> bool:
-        """See `PlanningContext.has_files`."""
-        if is_whole(self._store, base, file, below):
+    def is_adoptable(self, path: str, base: str, file: ManifestFile, below: ManifestFile | None) -> bool:
+        """See `PlanningContext.is_adoptable`."""
+        collector = self._snapshot.collector
+        found = find_files(self._store, base, file, below)
+        if found is None:
+            logger.error("version %d at %s is not adopted: files that it names are missing", file.version, base)
+            return False
+        oldest = min((each.written for each in found), default=collector.horizon)
+        if oldest >= collector.horizon:
             return True
-        logger.error("version %d at %s is not adopted: files that it names are missing", file.version, base)
+        [manifest] = self._store.require([path])
+        if manifest.written - oldest <= collector.grace:  # each collection since then has read the manifest
+            return True
+        logger.error(
+            "version %d at %s is not adopted: it names a file that was written %d s before it, and what nothing names "
+            "for %d s may be removed",
+            file.version,
+            base,
+            manifest.written - oldest,
+            collector.grace,
+        )
         return False
 
     def root_path(self, entry: VersionEntry) -> str:

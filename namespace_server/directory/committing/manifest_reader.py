@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from lance_core.errors import NotFound
 from lance_core.format.deletion import deletion_file_path
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import data_path
-from lance_core.storage.port import ObjectStore
+from lance_core.storage.port import ObjectStore, SizeAndDate
 from namespace_server.directory.manifest_table.newest_version import elapsed_clock
 from namespace_server.directory.model.entries import Place, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -95,20 +95,29 @@ def has_row(entry: VersionEntry, newest: CatalogSnapshot) -> bool:
     return row is not None and row.identity == entry.identity
 
 
-def is_whole(store: ObjectStore, base: str, file: ManifestFile, below: ManifestFile | None = None) -> bool:
+def is_whole(store: ObjectStore, base: str, file: ManifestFile) -> bool:
     """Whether the data and deletion files that a manifest names below its own root, the key `base`, are there.
 
-    Files that the manifest `below` names too are not looked for. Raises `StorageError`, `CorruptFile`.
+    Raises `StorageError`, `CorruptFile`.
+    """
+    return find_files(store, base, file) is not None
+
+
+def find_files(
+    store: ObjectStore, base: str, file: ManifestFile, below: ManifestFile | None = None
+) -> Sequence[SizeAndDate] | None:
+    """Sizes and dates of these files, without those that the manifest `below` names too; None if one is not there.
+
+    Raises `StorageError`, `CorruptFile`.
     """
     paths = _own_files(base, file)
     if below is not None:
         known = set(_own_files(base, below))
         paths = [path for path in paths if path not in known]
     try:
-        store.require(paths)
+        return store.require(paths)
     except NotFound:
-        return False
-    return True
+        return None
 
 
 def _own_files(base: str, file: ManifestFile) -> list[str]:

@@ -13,7 +13,7 @@ from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.format.naming import branch_base, parse_manifest_name, parse_staged_name, versions_directory
 from lance_core.format.outline import fragments_of
 from lance_core.storage.keys import is_key
-from lance_core.storage.port import ObjectStore
+from lance_core.storage.port import ObjectStore, size_and_date
 from lance_core.transaction.reachable import unknown_base
 from namespace_server.directory.committing.added_files import AddedFileChecks
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
@@ -82,8 +82,12 @@ class StagedManifestChecks:
             raise _unusable(operation, f"{outside[0]} lies in base {outside[1]}, which is no base path of the manifest")
         schema = tuple(file.outline.fields)
         seen = self._added.check(operation, added, schema, now=age > _FRESH)
+        dates = {key: size_and_date(meta).written, **(seen or {})}
         refused = self._allowed.refused_bases(file.outline.base_paths)
-        return StagedManifest(key, data, file, meta.e_tag, age, location, refused, added, schema, seen), [key, *added]
+        staged = StagedManifest(
+            key, data, file, meta.e_tag, age, location, refused, added, schema, seen is not None, dates
+        )
+        return staged, [key, *added]
 
 
 def _unusable(operation: CreateTableVersion, reason: str) -> InvalidInputError:

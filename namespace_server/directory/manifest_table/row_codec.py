@@ -227,6 +227,7 @@ def _encode_collector(entry: CollectorEntry) -> str:
         "oldest": entry.oldest,
         "run": entry.run,
         "timestamp_millis": entry.timestamp_ms,
+        "grace": entry.grace,
     }
     if entry.settings:
         values["settings"] = dict(entry.settings)
@@ -243,6 +244,7 @@ def _decode_collector(metadata: str | None) -> CollectorEntry | None:
         _string(values.get("run")) or "",
         _integer(values.get("timestamp_millis")),
         dict(_properties(values.get("settings"))),
+        _integer(values.get("grace")),
     )
 
 

@@ -20,7 +20,7 @@ class CollectorEntry:
     `horizon` is in seconds since the epoch, by the store's clock: a file that was written before it, and that no kept
     version names, can not be committed any more. `oldest` is the lowest catalog version that is kept. Neither ever goes
     back. `run` is the uuid of the run that decided it, at `timestamp_ms` since the epoch. `settings` are those of the
-    catalog that were set, by name.
+    catalog that were set, by name. `grace` is the least time, in seconds, that a horizon was ever behind its fence.
     """
 
     horizon: int = 0
@@ -28,6 +28,7 @@ class CollectorEntry:
     run: str = ""
     timestamp_ms: int = 0
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    grace: int = 0
 
     @property
     def object_id(self) -> str:

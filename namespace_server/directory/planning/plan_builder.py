@@ -44,7 +44,8 @@ TABLES_PER_TOMBSTONE: Final = 1_000
 class StagedManifest:
     """A client's staged manifest, verified: parsed, of the stated size and version, and durable.
 
-    `files` are those that it adds at `location`; `seen` once storage was found to have them as its transaction says.
+    `files` are those that it adds at `location`; `seen` once storage was found to have them as its transaction says,
+    written at the times `dates`, in seconds since the epoch; those of the manifest itself are among them.
     `schema` are the fields of the version. `refused_bases` are those of its base paths that may not be added, each with
     the reason.
     """
@@ -59,19 +60,22 @@ class StagedManifest:
     files: StatedFiles
     schema: tuple[pb.Field, ...]
     seen: bool
+    dates: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class AddedFiles:
     """The files that a transaction adds to the table at `location`, whose fields are `schema`, as far as known.
 
-    `seen` once storage was found to have them as the transaction says.
+    `seen` once storage was found to have them as the transaction says, written at the times `dates`, in seconds since
+    the epoch.
     """
 
     location: str
     files: StatedFiles
     schema: tuple[pb.Field, ...]
     seen: bool
+    dates: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

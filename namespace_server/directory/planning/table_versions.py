@@ -43,6 +43,7 @@ from namespace_server.directory.planning.chains import (
     require_removed,
     table_at_location,
 )
+from namespace_server.directory.planning.freshness import require_fresh
 from namespace_server.directory.planning.plan_builder import (
     PlanBuilder,
     StagedManifest,
@@ -77,6 +78,7 @@ def create_version(builder: PlanBuilder, index: int, operation: CreateTableVersi
         raise InvalidInputError(f"{chain_name(operation)} lies at {table.location}, the manifest at {staged.key}")
     if staged.location != table.location:
         raise InvalidInputError(f"{chain_name(operation)} lies at {table.location}, its files at {staged.location}")
+    require_fresh(builder, operation, table, staged)
     if head is None:
         require_removed(builder, table, operation)
         _check_bases(operation, staged, None)

@@ -32,6 +32,7 @@ from namespace_server.directory.planning.chains import (
     require_removed,
     table_at_location,
 )
+from namespace_server.directory.planning.freshness import require_fresh
 from namespace_server.directory.planning.plan_builder import (
     AddedFiles,
     PlanBuilder,
@@ -79,6 +80,8 @@ def commit_transaction(builder: PlanBuilder, index: int, operation: CommitTransa
             f"transaction {transaction.uuid} on {chain_name(operation)}: its files lie at {finding.location}, the "
             f"table of that name is at {table.location} now; stage again"
         )
+    if finding is not None:
+        require_fresh(builder, operation, table, finding)
     if head is not None:
         builder.require_head_promoted(head)
     prepared = _prepare(builder, index, operation, table, basis)

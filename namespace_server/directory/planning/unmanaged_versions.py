@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lance_core.format.manifest import ManifestFile
-from lance_core.format.naming import branch_base
 from lance_core.transaction.lineage import lineage_break
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -22,8 +21,8 @@ def adopt_found(
     """Rows for canonical files of other writers above the head: contiguous, each built on the one before (P5).
 
     `found` has (naming scheme, parsed file, e_tag) per file, ascending. The rows end before the first file that does
-    not descend from the head, or of which a file is missing: its branch may be one that was deleted and made again, and
-    a process that was held before the removal of its files may have written the manifest after it.
+    not descend from the head, or of which a file is missing or too old: its branch may be one that was deleted and made
+    again, and a process that was held before the removal of its files may have written the manifest after it.
     """
     adopted: list[VersionEntry] = []
     head = snapshot.head(table.id, branch)
@@ -37,9 +36,10 @@ def adopt_found(
             break
         if (file.branch or None) != branch:
             break
-        if not context.has_files(branch_base(table.location, branch), file, below):
+        row = found_entry(table, branch, file, e_tag, scheme)
+        if not context.is_adoptable(row.canonical_path, row.base, file, below):
             break
-        adopted.append(found_entry(table, branch, file, e_tag, scheme))
+        adopted.append(row)
         below = file
     return adopted
 

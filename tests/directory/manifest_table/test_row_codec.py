@@ -76,6 +76,7 @@ entries = st.one_of(
         run=st.uuids().map(str),
         timestamp_ms=st.integers(0, 2**45),
         settings=properties,
+        grace=st.integers(0, 2**34),
     ),
 )
 

@@ -18,7 +18,7 @@ from lance_core.data import schema_fields
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
-from namespace_server.directory.model.entries import TOMBSTONES, RecordEntry
+from namespace_server.directory.model.entries import TOMBSTONES, RecordEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import plan_builder
 from tests.directory.invariants import check_quiet, check_same, load_version
@@ -333,6 +333,10 @@ class TestExpiry:
         [tombstone] = tombstones(ground.catalog.snapshot())
         while time.time_ns() // 1_000_000 <= tombstone.timestamp_ms + 2:
             continue
+        self.expire(ground)
+        assert tombstones(ground.catalog.snapshot()) == [tombstone]  # its files are there
+        purged = replace(tombstone, state="purged")
+        ground.catalog.committer.commit_changes(lambda _: changes_of([purged]))
 
         self.expire(ground)
 

@@ -1,0 +1,77 @@
+"""Fresh or live: a commit names no file that a collection may remove (rule G2).
+
+A file that was written before the horizon of the catalog, and that no version in the catalog names, is garbage: it may
+stand in the plan of a collection at any later time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final
+
+from lance_namespace.errors import InvalidInputError
+
+from lance_core.cleanup.reachability import file_name, names_used
+from lance_core.errors import LanceCoreError
+from lance_core.format.naming import branch_base
+from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.operations import CommitTransaction, CreateTableVersion
+from namespace_server.directory.planning.chains import chain_name
+from namespace_server.directory.planning.plan_builder import AddedFiles, Finding, PlanBuilder, StagedManifest
+
+_MOST_VERSIONS: Final = 64
+"""Versions that are looked through, from the head down, for an old file that a transaction names again."""
+
+
+def is_too_old(finding: Finding, horizon: int) -> bool:
+    """Whether files that a commit adds were written before the horizon, in seconds since the epoch."""
+    return isinstance(finding, AddedFiles | StagedManifest) and any(
+        written < horizon for written in finding.dates.values()
+    )
+
+
+def require_fresh(
+    builder: PlanBuilder, operation: CommitTransaction | CreateTableVersion, table: TableEntry, finding: Finding
+) -> None:
+    """Raise InvalidInputError (13) for a file that is older than the horizon, unless a version of the chain names it.
+
+    The horizon is that of the snapshot which the batch is planned on, and so of the flip.
+    """
+    horizon = builder.base.collector.horizon
+    if not is_too_old(finding, horizon):
+        return
+    assert isinstance(finding, AddedFiles | StagedManifest)
+    old = {key: written for key, written in finding.dates.items() if written < horizon}
+    base = branch_base(table.location, operation.branch)
+    rows = builder.view(operation.id).versions(operation.id, operation.branch, descending=True)
+    left = _unnamed(builder, base, old.keys(), islice(rows, _MOST_VERSIONS))
+    if left:
+        key = min(left)
+        raise InvalidInputError(
+            f"{chain_name(operation)}: the file {key} was written at {_time(old[key])}, before {_time(horizon)}, the "
+            "horizon of the catalog; files that no version named by then are removed; stage again"
+        )
+
+
+def _unnamed(builder: PlanBuilder, base: str, keys: Collection[str], rows: Iterable[VersionEntry]) -> set[str]:
+    """Those of the keys, of files below `base`, that none of the rows names."""
+    left = {key: file_name(key.removeprefix(f"{base}/")) for key in keys}
+    for names in _names(builder, rows):
+        left = {key: name for key, name in left.items() if name is None or name not in names}
+        if not left:
+            break
+    return set(left)
+
+
+def _names(builder: PlanBuilder, rows: Iterable[VersionEntry]) -> Iterator[frozenset[str]]:
+    for row in rows:
+        try:
+            yield frozenset(names_used(builder.context.manifest(row)))
+        except LanceCoreError:  # a version that cannot be read keeps nothing alive
+            continue
+
+
+def _time(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"

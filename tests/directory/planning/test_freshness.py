@@ -1,0 +1,187 @@
+"""Fresh or live (rule G2): no commit names a file that a collection may remove."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace.errors import InvalidInputError
+
+from lance_core.data import schema_fields
+from lance_core.format.naming import manifest_name
+from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.local import LocalStore
+from lance_core.storage.wrappers.counting import CountingStore
+from tests.directory.collection.fences import HOUR, WEEK, age, fence
+from tests.directory.tables import Ground, as_operation, rows
+from tests.storage.faults import FaultStore
+
+T = ["g", "t"]
+REFUSED = r"the file .* was written at .*, before .*, the horizon of the catalog; .* stage again"
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    made = Ground(tmp_path / "root")
+    made.make_namespace("g")
+    made.make_table(*T)
+    return made
+
+
+def data_files(ground: Ground) -> set[Path]:
+    return set((ground.root / ground.location(T) / "data").iterdir())
+
+
+def staged(ground: Ground, stage: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], list[Path]]:
+    """An operation, and the data files that it adds."""
+    before = data_files(ground)
+    operation = stage()
+    return operation, sorted(data_files(ground) - before)
+
+
+@pytest.mark.parametrize("kind", ["transaction", "manifest"])
+def test_a_file_that_was_written_before_the_horizon_is_refused(ground: Ground, kind: str) -> None:
+    stage = ground.transaction if kind == "transaction" else ground.stage
+    operation, [file] = staged(ground, lambda: stage(T, rows(3, 5)))
+    fence(ground)
+    age(file)
+    with pytest.raises(InvalidInputError, match=REFUSED):
+        ground.batch(operation)
+    assert ground.ids(T) == [0, 1, 2]
+    age(file, -2 * WEEK)
+    ground.batch(operation)
+    assert ground.ids(T) == [0, 1, 2, 3, 4]
+
+
+def test_a_manifest_that_was_staged_before_the_horizon_is_refused(ground: Ground) -> None:
+    operation = ground.stage(T, rows(3, 5))
+    path = ground.root / operation["create_table_version"]["manifest_path"].removeprefix(str(ground.root)[1:] + "/")
+    fence(ground, ahead=-2 * HOUR)  # below the age at which a staged manifest is refused anyway
+    age(path, 3 * HOUR)
+    with pytest.raises(InvalidInputError, match=REFUSED):
+        ground.batch(operation)
+
+
+def test_a_catalog_that_was_never_collected_asks_for_no_date(ground: Ground) -> None:
+    operation, [file] = staged(ground, lambda: ground.transaction(T, rows(3, 5)))
+    age(file)
+    ground.batch(operation)
+    assert ground.ids(T) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_a_fence_between_the_look_and_the_flip_counts(ground: Ground, local: bool) -> None:
+    operation, [file] = staged(ground, lambda: ground.transaction(T, rows(3, 5)))
+    age(file)
+    store = FaultStore(LocalStore(ground.root, "none"))
+    store.local = local
+    other = ground.again(store)
+    fences: list[str] = []
+
+    def meanwhile(verb: str, path: str) -> None:
+        if verb == "put" and path.startswith("_staging/") and not fences:
+            fences.append(path)
+            fence(ground)
+
+    store.before(meanwhile)
+    with pytest.raises(InvalidInputError, match=REFUSED):
+        other.batch(operation)
+    assert fences
+    assert ground.ids(T) == [0, 1, 2]
+
+
+def test_in_a_bucket_the_date_is_found_beside_staging(ground: Ground) -> None:
+    operation, [file] = staged(ground, lambda: ground.transaction(T, rows(3, 5)))
+    fence(ground)
+    age(file)
+    store = CountingStore(LocalStore(ground.root, "none"))
+    store.local = False
+    with pytest.raises(InvalidInputError, match=REFUSED):
+        ground.again(store).batch(operation)
+    age(file, -2 * WEEK)
+    ground.again(store).batch(operation)
+    assert ground.ids(T) == [0, 1, 2, 3, 4]
+
+
+CHANGES: dict[str, Callable[[lance.LanceDataset], object]] = {
+    "append": lambda table: lance.write_dataset(rows(9, 10), table, mode="append"),
+    "overwrite": lambda table: lance.write_dataset(rows(9, 10), table, mode="overwrite"),
+    "delete": lambda table: table.delete("id = 1"),
+    "update": lambda table: table.update({"name": "'x'"}, where="id = 1"),
+    "merge": lambda table: table.merge_insert("id").when_matched_update_all().execute(rows(1, 2)),
+    "add columns": lambda table: table.add_columns({f"c{table.version}": "id * 2"}),
+    "index": lambda table: table.create_scalar_index("id", "BTREE"),
+    "compaction": lambda table: table.optimize.compact_files(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changes_of_stock_pylance_on_old_tables(ground: Ground, change: str) -> None:
+    for first in (3, 5):
+        ground.write(T, rows(first, first + 2))
+    for path in (ground.root / ground.location(T)).rglob("*"):
+        if path.is_file():
+            age(path)
+    fence(ground, ahead=0)
+    CHANGES[change](lance.dataset(namespace_client=ground.namespace, table_id=T))  # the files that it adds are fresh
+    assert ground.head(T) > 3
+    fence(ground, ahead=HOUR)
+    table = lance.dataset(namespace_client=ground.namespace, table_id=T)
+    with pytest.raises(Exception, match=r"stage again|unknown"):
+        CHANGES["append" if change == "compaction" else change](table)
+
+
+def overwrite_with(ground: Ground, fragments: list[Any]) -> dict[str, Any]:
+    message = pb.Transaction(read_version=ground.head(T), uuid=str(uuid.uuid4()))
+    message.overwrite.fragments.extend(fragments)
+    message.overwrite.schema.extend(schema_fields(pa.schema([("id", pa.int64()), ("name", pa.string())])))
+    return as_operation(T, message)
+
+
+def test_an_old_file_that_a_version_in_the_catalog_names_may_be_named_again(ground: Ground) -> None:
+    first = ground.catalog.snapshot().version_entry(tuple(T), None, 1)
+    assert first is not None
+    fragments = list(ground.catalog.manifests.load(first).manifest.fragments)
+    ground.write(T, rows(7, 9), "overwrite")
+    for file in data_files(ground):
+        age(file)
+    fence(ground)
+    ground.batch(overwrite_with(ground, fragments))
+    assert ground.ids(T) == [0, 1, 2]
+    ground.write(T, rows(7, 9), "overwrite")
+    ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 4}])
+    with pytest.raises(InvalidInputError, match=REFUSED):
+        ground.batch(overwrite_with(ground, fragments))
+
+
+@pytest.mark.parametrize("days", [1, 9])
+def test_a_commit_by_path_is_adopted_if_its_writer_was_quicker_than_a_collection(ground: Ground, days: int) -> None:
+    before = data_files(ground)
+    ground.unmanaged_append(T, rows(3, 5))
+    [file] = data_files(ground) - before
+    manifest = ground.root / ground.location(T) / "_versions" / manifest_name(2)
+    age(file, (20 + days) * 24 * HOUR)
+    age(manifest, 20 * 24 * HOUR)
+    fence(ground)
+    ground.read("list_table_versions", id=T)
+    assert ground.head(T) == (2 if days == 1 else 1)
+
+
+def test_a_slow_commit_by_path_is_not_the_end_of_its_table(ground: Ground) -> None:
+    before = data_files(ground)
+    ground.unmanaged_append(T, rows(3, 5))
+    [file] = data_files(ground) - before
+    age(file, 9 * 24 * HOUR)
+    fence(ground)
+    ground.read("list_table_versions", id=T)
+    assert ground.head(T) == 1
+    ground.batch(ground.transaction(T, rows(7, 8)))
+    for _ in range(2):
+        ground.catalog.sweep()
+    ground.write(T, rows(8, 9))  # by stock pylance
+    assert ground.ids(T) == [0, 1, 2, 7, 8]
