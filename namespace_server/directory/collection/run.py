@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -12,11 +12,18 @@ from typing import Any, Final
 
 from lance_core.cleanup.kinds import FileKind, role_of
 from lance_core.errors import ReferenceNotFound
-from lance_core.versions import find_latest
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.collection.clock import store_time
 from namespace_server.directory.collection.expired_versions import ExpiredVersions, removed_places
 from namespace_server.directory.collection.fence import FENCE_METADATA, plan_fence
+from namespace_server.directory.collection.history import (
+    copy_versions,
+    list_catalog_versions,
+    needed_versions,
+    oldest_to_keep,
+    superseded_versions,
+    unnamed_files,
+)
 from namespace_server.directory.collection.purges import claim_purges, conclude_purges, purging_locations
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.settings import CollectionSettings
@@ -35,14 +42,25 @@ MANIFEST_KINDS: Final = frozenset({FileKind.MANIFEST.value, FileKind.STAGED.valu
 
 
 @dataclass(frozen=True, slots=True)
-class _Time:
-    """The time of a run by the store's clock, and what it makes of the settings."""
+class _Terms:
+    """What a run decides by: the time by the store's clock, the settings, and the oldest catalog version to keep.
+
+    `given` are the settings that are set with the fence. `run` is the uuid of the run, empty for an estimate.
+    """
 
     now: datetime
-    horizon: datetime
+    settings: CollectionSettings
+    given: Mapping[str, str]
+    oldest: int
+    run: str
 
     @property
-    def ms(self) -> int:
+    def horizon(self) -> datetime:
+        """What was written before, and nothing names, goes."""
+        return self.now - self.settings.grace
+
+    @property
+    def now_ms(self) -> int:
         """The time in milliseconds since the epoch."""
         return int(self.now.timestamp() * 1_000)
 
@@ -84,26 +102,32 @@ class Collector:
         snapshot = self._newest()
         run = str(uuid.uuid4())
         settings = settings_of(snapshot, given)
-        sweep = Sweep(self._store, snapshot, budget or Budget())
+        versions = list_catalog_versions(self._store)
+        newest = versions[-1].meta
+        sweep = Sweep(self._store, snapshot, newest.path, budget or Budget())
         complete = sweep.carry_out(unfinished_plans(self._store))
-        clock = self._time(run, settings)
-        fenced = self._catalog.committer.commit_changes(
-            partial(self._fence, settings=settings, given=given or {}, run=run, clock=clock),
-            table_metadata=FENCE_METADATA,
-        )
-        search = self._search(fenced, clock.horizon)
+        now = store_time(self._store, run, newest=newest.last_modified)
+        terms = _Terms(now, settings, given or {}, oldest_to_keep(versions, settings, now), run)
+        copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
+        fenced = self._catalog.committer.commit_changes(partial(_fence, terms=terms), table_metadata=FENCE_METADATA)
+        history = [
+            *superseded_versions(versions, fenced.collector.oldest),
+            *unnamed_files(self._store, versions, fenced, terms.horizon),
+        ]
+        search = self._search(fenced, terms.horizon)
         search.look()
         self._sleep(self._settle.total_seconds())
         search.look_again()
         found = search.report()
-        complete = sweep.carry_out(store_plans(self._store, run, removals_of(found))) and complete
-        purged = self._close(fenced, clock.ms)
+        plans = store_plans(self._store, run, [*history, *removals_of(found)])
+        complete = sweep.carry_out(plans) and complete
+        purged = self._close(fenced, terms.now_ms)
         swept = sweep.swept
         return CollectionReport(
             root=self._store.uri,
             run=run,
             catalog_version=found.catalog_version,
-            horizon=clock.horizon,
+            horizon=terms.horizon,
             oldest=fenced.collector.oldest,
             settings=settings.as_texts(),
             removed={reason: Total(files, swept.sizes[reason]) for reason, files in sorted(swept.files.items())},
@@ -118,19 +142,24 @@ class Collector:
         snapshot = self._newest()
         settings = settings_of(snapshot, given)
         now = now or datetime.now(UTC)
-        clock = _Time(now, now - settings.grace)
-        fenced = snapshot.apply(self._fence(snapshot, settings=settings, given={}, run="", clock=clock))
-        search = self._search(fenced, clock.horizon)
+        versions = list_catalog_versions(self._store)
+        terms = _Terms(now, settings, {}, oldest_to_keep(versions, settings, now), "")
+        fenced = snapshot.apply(_fence(snapshot, terms))
+        history = [
+            *superseded_versions(versions, fenced.collector.oldest),
+            *unnamed_files(self._store, versions, fenced, terms.horizon),
+        ]
+        search = self._search(fenced, terms.horizon)
         search.look()
         found = search.report()
         return CollectionReport(
             root=self._store.uri,
             run="",
             catalog_version=found.catalog_version,
-            horizon=clock.horizon,
+            horizon=terms.horizon,
             oldest=fenced.collector.oldest,
             settings=settings.as_texts(),
-            removed=found.by_reason,
+            removed=_totals([*history, *removals_of(found)]),
             kept=(),
             purged=tuple(sorted(purging_locations(fenced))),
             **_rest_of(found),
@@ -143,25 +172,6 @@ class Collector:
             raise ReferenceNotFound(f"{self._store.object_uri(MANIFEST_TABLE)}: expected a catalog, found none")
         require_managed(snapshot)
         return snapshot
-
-    def _time(self, run: str, settings: CollectionSettings) -> _Time:
-        newest = self._store.head(find_latest(self._store, MANIFEST_TABLE).path).last_modified
-        now = store_time(self._store, run, newest=newest)
-        return _Time(now, now - settings.grace)
-
-    def _fence(
-        self,
-        snapshot: CatalogSnapshot,
-        *,
-        settings: CollectionSettings,
-        given: Mapping[str, str],
-        run: str,
-        clock: _Time,
-    ) -> Changes:
-        horizon = int(clock.horizon.timestamp())
-        oldest = snapshot.collector.oldest
-        fence = plan_fence(snapshot, horizon=horizon, oldest=oldest, run=run, now_ms=clock.ms, settings=given)
-        return fence.then(claim_purges(snapshot, settings.dropped_window, clock.ms))
 
     def _search(self, fenced: CatalogSnapshot, horizon: datetime) -> Search:
         expired = ExpiredVersions(self._store, fenced, partial(removed_places, self._table, fenced), horizon)
@@ -180,6 +190,19 @@ class Collector:
         return any(role_of(meta.path.removeprefix(f"{location}/")) for meta in self._store.list(location))
 
 
+def _fence(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:
+    """The changes of the fence: the horizon, the oldest kept version, and the tables that are purged."""
+    fence = plan_fence(
+        snapshot,
+        horizon=int(terms.horizon.timestamp()),
+        oldest=terms.oldest,
+        run=terms.run,
+        now_ms=terms.now_ms,
+        settings=terms.given,
+    )
+    return fence.then(claim_purges(snapshot, terms.settings.dropped_window, terms.now_ms))
+
+
 def settings_of(snapshot: CatalogSnapshot, given: Mapping[str, str] | None) -> CollectionSettings:
     """The settings of a catalog, with those that are given. Raises `ValueError` for one of these.
 
@@ -194,6 +217,15 @@ def removals_of(found: OrphanReport) -> list[Removal]:
     """What goes, manifests first: a version that is listed can be read."""
     ordered = sorted(found.orphans, key=lambda orphan: (orphan.kind not in MANIFEST_KINDS, orphan.path))
     return [Removal(orphan.path, orphan.size, orphan.written, orphan.reason) for orphan in ordered]
+
+
+def _totals(removals: Iterable[Removal]) -> dict[str, Total]:
+    """Files and bytes by reason."""
+    found: dict[str, Total] = {}
+    for item in removals:
+        before = found.get(item.reason, Total(0, 0))
+        found[item.reason] = Total(before.files + 1, before.size + item.size)
+    return dict(sorted(found.items()))
 
 
 def _rest_of(found: OrphanReport) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from lance_core.cleanup.plan import read_needs
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.collection.expired_versions import place_of_manifest, references_of
+from namespace_server.directory.collection.history import SUPERSEDED
 from namespace_server.directory.collection.stored_plan import (
     Removal,
     Swept,
@@ -51,10 +52,15 @@ class Budget:
 
 
 class Sweep:
-    """Carries out plans. By `snapshot`, any of the catalog, it finds the manifests that stay beside expired ones."""
+    """Carries out plans.
 
-    def __init__(self, store: ObjectStore, snapshot: CatalogSnapshot, budget: Budget) -> None:
+    By `snapshot`, any of the catalog, it finds the manifests that stay beside expired ones. `newest` is the key of the
+    newest version of the catalog.
+    """
+
+    def __init__(self, store: ObjectStore, snapshot: CatalogSnapshot, newest: str, budget: Budget) -> None:
         self.swept = Swept()
+        self._newest = newest
         self._store = store
         self._snapshot = snapshot
         self._budget = budget
@@ -66,13 +72,18 @@ class Sweep:
     def _carry_out(self, plan: str) -> bool:
         removals = read_plan(self._store, plan)
         expired = [item for item in removals if item.reason == EXPIRED]
-        others = [item for item in removals if item.reason != EXPIRED]
+        superseded = [item for item in removals if item.reason == SUPERSEDED]
+        others = [item for item in removals if item.reason not in {EXPIRED, SUPERSEDED}]
         for location, items in groupby(expired, lambda item: item.path.partition("/")[0]):
             group = list(items)
             for first in range(0, len(group), _MANIFESTS_AT_ONCE):
                 if self._budget.is_spent:
                     return False
                 self._remove_versions(location, group[first : first + _MANIFESTS_AT_ONCE])
+        for first in range(0, len(superseded), _MANIFESTS_AT_ONCE):
+            if self._budget.is_spent:
+                return False
+            self._remove_catalog_versions(superseded[first : first + _MANIFESTS_AT_ONCE])
         needed = self._needs_of_standing(plan) if others else frozenset()
         for first in range(0, len(others), _FILES_AT_ONCE):
             if self._budget.is_spent:
@@ -115,6 +126,13 @@ class Sweep:
             found = data[item.path]
             if item.path not in staying and found is not None:
                 self._put_back(item, found)
+
+    def _remove_catalog_versions(self, removals: Sequence[Removal]) -> None:
+        """Remove versions of the catalog, the lowest first, durably: those that are left are one unbroken run."""
+        self._budget.spend(len(removals))
+        remove_all(self._store, removals, self.swept)
+        with suppress(NotFound):  # another run is further
+            self._store.sync([self._newest])
 
     def _without_references(self, location: str, removals: Sequence[Removal]) -> list[Removal]:
         try:

@@ -22,6 +22,7 @@ from namespace_server.directory.manifest_table.rows import one_batch
 from namespace_server.directory.manifest_table.schema import BASE_PROPERTY, OnDisk, read_inline
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import CatalogDamaged, CatalogTooNew
+from namespace_server.directory.model.root_layout import kept_version_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
@@ -131,6 +132,17 @@ class Snapshots:
         with self._lock:
             self._remember(snapshot)
         return snapshot
+
+    def kept(self, version: int) -> CatalogSnapshot:
+        """As `at`; a version below the oldest kept one is read from its copy, if there is one (G6)."""
+        newest = self.current
+        if version >= newest.collector.oldest:
+            return self.at(version)
+        data = self._store.find(kept_version_key(version))
+        if data is None:
+            raise ReferenceNotFound(f"catalog version {version} is no longer kept, and there is no copy of it")
+        scheme = _scheme_of(newest)
+        return self._follow(newest, self._parse(version, scheme, data), scheme, newest.listed_at)
 
     def _is_there(self, newest: CatalogSnapshot, version: int) -> bool:
         """Whether an earlier version is still kept."""

@@ -85,6 +85,10 @@ class ManifestTable:
         """See `Snapshots.at`."""
         return self._snapshots.at(version)
 
+    def kept(self, version: int) -> CatalogSnapshot:
+        """See `Snapshots.kept`."""
+        return self._snapshots.kept(version)
+
     def steps(self, first: int, last: int) -> Iterator[tuple[CatalogSnapshot, Changes | None]]:
         """See `Snapshots.steps`."""
         return self._snapshots.steps(first, last)

@@ -145,8 +145,8 @@ class RecordEntry:
     tombstone: its participants are tables that were removed, and their locations are not used again (G15). A `removing`
     record names a deleted branch whose files are not all removed yet (B2).
 
-    `operation` names what the batch did, `catalog_version` is the version that it made, or 0 in records of releases
-    that did not write it. `properties` are what clients noted on the batch afterwards.
+    `operation` names what the batch did, `catalog_version` is the version that it made, in a tombstone the one before,
+    or 0 in records of releases that did not write it. `properties` are what clients noted on the batch afterwards.
     """
 
     batch_uuid: str

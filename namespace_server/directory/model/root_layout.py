@@ -6,6 +6,7 @@ _staging/foreign/<uuid>/<former key>              unmanaged files in quarantine 
 _staging/removing/<uuid>/<e_tag>/<former key>     files that are being removed if they have this e_tag (`removals`)
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
 _staging/gc/<run uuid>/{clock,plan-<n>,done-<n>}  the time of a collection, what it removes, and what is done
+_staging/gc/kept/<number>.manifest                catalog versions that are needed, although they are not kept (G6)
 _staging/newest.json                              the newest catalog version that was seen (F7)
 _staging/<uuid>/probe                             written and removed at once, to see whether the root can be written
 """
@@ -22,6 +23,7 @@ QUARANTINE: Final = f"{STAGING}/foreign"
 REMOVALS: Final = f"{STAGING}/removing"
 HIGH_WATER_MARKS: Final = f"{STAGING}/high-water"
 COLLECTION: Final = f"{STAGING}/gc"
+KEPT_VERSIONS: Final = f"{COLLECTION}/kept"
 NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
 RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING})
 """First components of keys that no table may have as its location."""
@@ -38,6 +40,11 @@ def staged_manifest_key(batch_uuid: str, attempt: str, operation_index: int, ver
 def collection_key(run: str, name: str) -> str:
     """Where the collection with the uuid `run` keeps what is called `name`."""
     return f"{COLLECTION}/{run}/{name}"
+
+
+def kept_version_key(version: int) -> str:
+    """Where the copy of a catalog version lies that is needed although it is not kept."""
+    return f"{KEPT_VERSIONS}/{version}.manifest"
 
 
 def probe_key(name: str) -> str:

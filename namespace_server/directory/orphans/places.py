@@ -16,6 +16,7 @@ from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.root_layout import (
     COLLECTION,
     HIGH_WATER_MARKS,
+    KEPT_VERSIONS,
     NEWEST_VERSION_NOTE,
     QUARANTINE,
     REMOVALS,
@@ -30,7 +31,7 @@ _MOVED: Final = re.compile(
 )
 _BOOKKEEPING: Final = re.compile(
     rf"{HIGH_WATER_MARKS}/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
-    rf"|{COLLECTION}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)",
+    rf"|{COLLECTION}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest",
     re.ASCII,
 )
 

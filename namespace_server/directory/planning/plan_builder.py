@@ -183,7 +183,7 @@ class PlanBuilder:
         """Put the tombstones of tables that this batch removes, visible to the operations that follow (G15).
 
         To be called before their rows are removed. The uuids are derived from the batch's own, so that planning it
-        again makes the same records.
+        again makes the same records. Their catalog version is the one before the flip: it has the rows (G13).
         """
         for start in range(0, len(tables), TABLES_PER_TOMBSTONE):
             chunk = tables[start : start + TABLES_PER_TOMBSTONE]
@@ -198,6 +198,7 @@ class PlanBuilder:
                     Participant(table.id, None, 0 if head is None else head[0], table.location, None)
                     for table, head in heads
                 ),
+                catalog_version=self.base.version,
             )
             self._tombstones += 1
             self.change([tombstone])

@@ -1,0 +1,171 @@
+"""The history of the catalog itself is collected, and what is kept of it can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import lance
+import pytest
+
+from lance_core.errors import ReferenceNotFound
+from lance_core.format.naming import NamingScheme, manifest_name
+from lance_core.storage.local import LocalStore
+from lance_core.storage.port import ObjectMeta
+from lance_core.storage.wrappers.counting import CountingStore
+from namespace_server.directory.collection.history import CatalogVersion, oldest_to_keep
+from namespace_server.directory.collection.settings import CollectionSettings
+from namespace_server.directory.collection.stored_plan import unfinished_plans
+from namespace_server.directory.manifest_table.table import ManifestTable
+from tests.directory.collection.collecting import collect, let_pass
+from tests.directory.tables import Ground, rows
+from tests.storage.faults import Crashed, Fault, FaultStore
+
+T = ["g", "t"]
+NOW = datetime(2026, 7, 1, tzinfo=UTC)
+
+
+def version(number: int, hours_ago: float) -> CatalogVersion:
+    return CatalogVersion(number, NamingScheme.V2, ObjectMeta(str(number), 1, None, NOW - timedelta(hours=hours_ago)))
+
+
+@pytest.mark.parametrize(
+    ("count", "age", "oldest"),
+    [(2, 1, 4), (1, 1, 4), (4, 1, 2), (9, 1, 1), (1, 5, 3), (1, 6, 2), (1, 99, 1)],
+)
+def test_versions_are_kept_by_count_and_by_when_they_were_superseded(count: int, age: int, oldest: int) -> None:
+    versions = [version(1, 20), version(2, 10), version(3, 5.5), version(4, 4.5), version(5, 0.5)]
+    settings = CollectionSettings(catalog_age=timedelta(hours=age), catalog_count=count)
+    assert oldest_to_keep(versions, settings, NOW) == oldest
+    assert oldest_to_keep(versions[:1], settings, NOW) == 1
+    assert oldest_to_keep([], settings, NOW) == 1
+
+
+def flips(ground: Ground, count: int, name: str = "n") -> None:
+    for number in range(count):
+        ground.make_namespace(f"{name}{number}")
+
+
+def files(root: Path, *directories: str) -> set[str]:
+    return {
+        f"{directory}/{path.name}"
+        for directory in directories
+        for path in (root / "__manifest" / directory).glob("*")
+        if path.is_file()
+    }
+
+
+def needs(root: Path) -> Iterator[str]:
+    """Row files and deletion files of all versions that are there, by stock pylance."""
+    for each in lance.dataset(str(root / "__manifest")).versions():
+        dataset = lance.dataset(str(root / "__manifest"), version=each["version"])
+        dataset.validate()
+        for fragment in dataset.get_fragments():
+            yield from (f"data/{file.path}" for file in fragment.data_files())
+            deletion = fragment.deletion_file()
+            if deletion is not None:
+                yield f"_deletions/{Path(deletion).name}"
+
+
+def test_versions_and_rows_that_nothing_keeps_go(ground: Ground) -> None:
+    flips(ground, 120)
+    let_pass(ground, timedelta(hours=2))
+    flips(ground, 40, "k")
+    ground.make_table(*T)
+    let_pass(ground)
+    flips(ground, 80, "m")
+    before = {entry.object_id for entry in ground.catalog.snapshot().entries()}
+    report = collect(ground)
+    newest = ground.catalog.snapshot()
+    assert report.oldest == report.catalog_version - 100
+    assert report.removed["earlier version of the catalog"].files == report.oldest - 1
+    oldest = (ground.root / "__manifest/_versions" / manifest_name(report.oldest)).stat().st_mtime
+    unneeded = files(ground.root, "data", "_deletions") - set(needs(ground.root))
+    assert all((ground.root / "__manifest" / key).stat().st_mtime > oldest - 3_600 for key in unneeded)
+    assert len(unneeded) < 40
+    assert {entry.object_id for entry in newest.entries()} == {*before, "$transactions$gc"}
+    for process in (ground, ground.again()):
+        assert process.catalog.snapshot(report.oldest).version == report.oldest
+        with pytest.raises(ReferenceNotFound):
+            process.catalog.table.at(report.oldest - 1)
+        history = process.catalog.table.history(1_000)
+        assert history[-1].version == report.oldest
+    flips(ground.again(), 3, "z")
+    assert ground.ids(T) == [0, 1, 2]
+
+
+def test_a_process_that_saw_nothing_of_it_finds_the_newest_version(ground: Ground) -> None:
+    flips(ground, 120)
+    let_pass(ground)
+    stale = ground.again()
+    stale.catalog.snapshot(5)
+    flips(ground, 110, "m")
+    collect(ground)
+    assert stale.catalog.table.refresh().version == ground.catalog.snapshot().version
+    stale.make_namespace("late")
+    assert ground.catalog.snapshot().namespace(("late",)) is not None
+
+
+def test_a_version_that_a_dropped_table_needs_is_read_from_a_copy(ground: Ground) -> None:
+    ground.make_table(*T)
+    ground.write(T, rows(3, 5))
+    ground.call("drop_table", id=T)
+    [tombstone] = [record for record in ground.catalog.snapshot().records() if record.state == "dropped"]
+    before = ground.catalog.table.at(tombstone.catalog_version)
+    wanted = {entry.object_id: entry for entry in before.entries()}
+    flips(ground, 120)
+    let_pass(ground)
+    report = collect(ground, {"gc.dropped.window": "30d"})
+    assert report.oldest > tombstone.catalog_version
+    for process in (ground, ground.again()):
+        kept = process.catalog.table.kept(tombstone.catalog_version)
+        assert {entry.object_id for entry in kept.entries()} == wanted.keys()
+        assert kept.head(tuple(T)) == before.head(tuple(T))
+        with pytest.raises(ReferenceNotFound):
+            process.catalog.table.at(tombstone.catalog_version)
+    let_pass(ground)
+    collect(ground, {"gc.dropped.window": "1h"})
+    collect(ground)
+    with pytest.raises(ReferenceNotFound, match="there is no copy"):
+        ground.catalog.table.kept(tombstone.catalog_version)
+    assert list((ground.root / "_staging/gc/kept").glob("*")) == []
+
+
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+def test_a_run_dies_at_some_of_its_writes(ground: Ground, fault: Fault) -> None:
+    ground.make_table(*T)
+    ground.call("drop_table", id=T)
+    flips(ground, 110)
+    let_pass(ground)
+    deaths = 0
+    for deaths in range(200):
+        store = FaultStore(LocalStore(ground.root, "none"))
+        store.fail(fault, nth=deaths)
+        try:
+            collect(ground.again(store), {"gc.dropped.window": "30d"})
+        except Crashed:
+            newest = ManifestTable(LocalStore(ground.root, "none")).refresh()
+            numbers = sorted(each["version"] for each in lance.dataset(str(ground.root / "__manifest")).versions())
+            assert numbers[-1] == newest.version
+            assert set(range(newest.collector.oldest, newest.version + 1)) <= set(numbers)
+        else:
+            break
+    assert 5 < deaths < 199
+    assert unfinished_plans(ground.store) == []
+    assert set(needs(ground.root)) <= files(ground.root, "data", "_deletions")
+
+
+def test_requests_of_a_run(tmp_path: Path) -> None:
+    ground = Ground(tmp_path / "root")
+    flips(ground, 300)
+    let_pass(ground)
+    store = CountingStore(LocalStore(ground.root, "none"))
+    other = ground.again(store)
+    other.catalog.snapshot()
+    store.reset()
+    report = collect(other)
+    assert store.cost.requests < 2.2 * report.total.files + 100
+    store.reset()
+    assert collect(other).total.files <= 2
+    assert store.cost.requests < 100
