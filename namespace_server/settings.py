@@ -276,6 +276,14 @@ class Settings(BaseSettings):
         default=CACHE_BYTES, ge=0, description="Most bytes of keys and values in the response cache; 0 keeps none."
     )
 
+    gc_interval: int = Field(
+        default=6 * 3_600,
+        ge=0,
+        le=31 * 86_400,
+        description="Seconds between two collections, which remove what nothing in the catalog needs any more, in a "
+        "process of one of the servers on the root. 0: none.",
+    )
+
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least level of messages that are logged."
     )
@@ -354,6 +362,13 @@ class Settings(BaseSettings):
             idle_timeout=self.idle_timeout,
             shutdown_timeout=self.shutdown_timeout,
         )
+
+    def collection_environment(self) -> dict[str, str]:
+        """The environment variables of the command `gc` for this catalog, beside its root and durability."""
+        given = {f"{PREFIX}STORAGE": json.dumps(self.storage)} if self.storage else {}
+        if self.manifest_store is not None:
+            given[f"{PREFIX}MANIFEST_STORE"] = self.manifest_store.get_secret_value()
+        return given
 
     def namespace_properties(self) -> dict[str, str]:
         """The properties of the `DirectoryNamespace` to serve."""

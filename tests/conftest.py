@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 TESTS = Path(__file__).parent
+os.environ.setdefault("LANCE_NAMESPACE_GC_INTERVAL", "0")  # flips of a collection would be met by any test
 os.environ.setdefault("LANCE_NAMESPACE_PRELOAD_WORKERS", "false")  # most of the many servers are asked for no rows
 SERVICES = {"azurite", "cluster", "fake_gcs", "guarded_s3", "moto_server", "unconditional_s3"}
 """Fixtures that start an emulator or a database server."""

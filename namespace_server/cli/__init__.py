@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli import catalogs, conformance, tables
+from namespace_server.cli import catalogs, collection, conformance, tables
 
 cli = typer.Typer(
     name="lance-namespace",
@@ -52,6 +52,7 @@ for _command in (
     tables.compact,
     tables.cleanup,
     catalogs.orphans,
+    collection.gc,
     conformance.tck,
 ):
     cli.command()(_command)

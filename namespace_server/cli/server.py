@@ -16,6 +16,7 @@ from pydantic_settings import SettingsError
 from lance_core.errors import LanceCoreError
 from namespace_server.app import create_app
 from namespace_server.cli.options import refusal
+from namespace_server.collecting import CollectionSchedule
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
 from namespace_server.process import tune_process
@@ -60,10 +61,15 @@ def serve(config: Path | None, **given: object) -> None:
     threading.Thread(target=_check_readable, args=(namespace,), name="first-look", daemon=True).start()
     signal.signal(signal.SIGHUP, lambda *_: authenticator.reload_soon())
     authenticator.start()
+    collections = _collections(settings, namespace)
+    if collections is not None:
+        collections.start()
     try:
         server.run(lambda: typer.echo(f"listening on {server.url}"))
     finally:
         authenticator.stop()
+        if collections is not None:
+            collections.stop()
 
 
 def adopt(config: Path | None, *, strict: bool, **given: object) -> None:
@@ -86,6 +92,15 @@ def adopt(config: Path | None, *, strict: bool, **given: object) -> None:
 def _access_log(settings: Settings) -> AccessLog | None:
     is_wanted = settings.access_log and settings.log_level in {"debug", "info"}
     return AccessLog(settings.log_format) if is_wanted else None
+
+
+def _collections(settings: Settings, namespace: DirectoryNamespace) -> CollectionSchedule | None:
+    if not settings.gc_interval:
+        return None
+    arguments = (settings.root, "--durability", settings.durability)
+    return CollectionSchedule(
+        namespace.catalog.store, settings.gc_interval, arguments, settings.collection_environment()
+    )
 
 
 def _hosts(settings: Settings) -> frozenset[str]:

@@ -61,7 +61,7 @@ class ServerRequests:
         return self._names(f"/v1/namespace/{object_id(namespace)}/table/list", "tables")
 
     def drop_table(self, path: Path) -> None:
-        """Remove a table from the catalog. Its files stay in storage. Raises `NoSuchTable`."""
+        """Remove a table from the catalog. Its files stay until a collection. Raises `NoSuchTable`."""
         self._change(f"/v1/table/{object_id(path)}/drop")
 
     def rename_table(self, path: Path, target: Path) -> None:

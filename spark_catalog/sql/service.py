@@ -170,7 +170,7 @@ class SqlService:
         return describe(state, file, at=head, steps=0, properties=state.properties)
 
     def drop_table(self, session: SqlSession, _statement: str | None, table: list[str], purge: bool = False) -> bool:
-        """Drop a table. Its files stay in storage."""
+        """Drop a table. Its files stay until a collection removes them."""
         name = ".".join(table)
         self.sessions.refuse_inside(session, f"DROP TABLE {name}{' PURGE' if purge else ''}")
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -12,7 +13,11 @@ from namespace_server.directory.model.root_layout import collection_key
 _MOST_APART: Final = timedelta(hours=1)
 
 
-def store_time(store: ObjectStore, run: str, *, newest: datetime, now: datetime | None = None) -> datetime:
+Clock = Callable[[ObjectStore, str, datetime], datetime]
+"""Tells the time of a run, by its uuid and the date of the newest catalog version."""
+
+
+def store_time(store: ObjectStore, run: str, newest: datetime, now: datetime | None = None) -> datetime:
     """The store's date, in whole seconds, of an object that the run `run` writes for it.
 
     Everything that a run decides is decided by this time. A wrong one that lies ahead would refuse all writers for

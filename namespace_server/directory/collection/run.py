@@ -13,7 +13,7 @@ from typing import Any, Final
 from lance_core.cleanup.kinds import FileKind, role_of
 from lance_core.errors import ReferenceNotFound
 from namespace_server.directory.catalog import Catalog
-from namespace_server.directory.collection.clock import store_time
+from namespace_server.directory.collection.clock import Clock, store_time
 from namespace_server.directory.collection.expired_versions import ExpiredVersions, removed_places
 from namespace_server.directory.collection.fence import FENCE_METADATA, plan_fence
 from namespace_server.directory.collection.history import (
@@ -68,7 +68,8 @@ class _Terms:
 class Collector:
     """Collects one catalog. Several runs at one time, in any processes, are safe: each removes garbage only.
 
-    `settle` is the pause before what was written meanwhile is looked for again. `sleep` waits for a number of seconds.
+    `settle` is the pause before what was written meanwhile is looked for again. `sleep` waits for a number of seconds,
+    `clock` tells the time of a run (`store_time`).
     """
 
     def __init__(
@@ -77,12 +78,14 @@ class Collector:
         *,
         settle: timedelta = SETTLE,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Clock = store_time,
     ) -> None:
         self._catalog = catalog
         self._store = catalog.store
         self._table = catalog.table
         self._settle = settle
         self._sleep = sleep
+        self._clock = clock
 
     def collect(self, given: Mapping[str, str] | None = None, budget: Budget | None = None) -> CollectionReport:
         """Remove what nothing needs. A crash at any moment leaves a catalog that is whole; the next run goes on.
@@ -106,7 +109,7 @@ class Collector:
         newest = versions[-1].meta
         sweep = Sweep(self._store, snapshot, newest.path, budget or Budget())
         complete = sweep.carry_out(unfinished_plans(self._store))
-        now = store_time(self._store, run, newest=newest.last_modified)
+        now = self._clock(self._store, run, newest.last_modified)
         terms = _Terms(now, settings, given or {}, oldest_to_keep(versions, settings, now), run)
         copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
         fenced = self._catalog.committer.commit_changes(partial(_fence, terms=terms), table_metadata=FENCE_METADATA)
@@ -116,9 +119,11 @@ class Collector:
         ]
         search = self._search(fenced, terms.horizon)
         search.look()
-        self._sleep(self._settle.total_seconds())
-        search.look_again()
         found = search.report()
+        if found.orphans:
+            self._sleep(self._settle.total_seconds())
+            search.look_again()
+            found = search.report()
         plans = store_plans(self._store, run, [*history, *removals_of(found)])
         complete = sweep.carry_out(plans) and complete
         purged = self._close(fenced, terms.now_ms)

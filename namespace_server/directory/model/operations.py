@@ -85,7 +85,7 @@ class DeregisterTable:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
-    """Forget a table for good; its files stay, and nothing removes them later."""
+    """Remove a table. Its files stay until a collection removes them."""
 
     name: ClassVar = "drop_table"
     id: ObjectId

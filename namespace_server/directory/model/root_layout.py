@@ -6,6 +6,7 @@ _staging/foreign/<uuid>/<former key>              unmanaged files in quarantine 
 _staging/removing/<uuid>/<e_tag>/<former key>     files that are being removed if they have this e_tag (`removals`)
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
 _staging/gc/<run uuid>/{clock,plan-<n>,done-<n>}  the time of a collection, what it removes, and what is done
+_staging/gc/periods/<number>                      a server collects in this period
 _staging/gc/kept/<number>.manifest                catalog versions that are needed, although they are not kept (G6)
 _staging/newest.json                              the newest catalog version that was seen (F7)
 _staging/<uuid>/probe                             written and removed at once, to see whether the root can be written
@@ -23,6 +24,7 @@ QUARANTINE: Final = f"{STAGING}/foreign"
 REMOVALS: Final = f"{STAGING}/removing"
 HIGH_WATER_MARKS: Final = f"{STAGING}/high-water"
 COLLECTION: Final = f"{STAGING}/gc"
+COLLECTION_PERIODS: Final = f"{COLLECTION}/periods"
 KEPT_VERSIONS: Final = f"{COLLECTION}/kept"
 NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
 RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING})
@@ -40,6 +42,11 @@ def staged_manifest_key(batch_uuid: str, attempt: str, operation_index: int, ver
 def collection_key(run: str, name: str) -> str:
     """Where the collection with the uuid `run` keeps what is called `name`."""
     return f"{COLLECTION}/{run}/{name}"
+
+
+def collection_period_key(period: int) -> str:
+    """What a server writes that collects in a period; `period` is its number since the epoch."""
+    return f"{COLLECTION_PERIODS}/{period}"
 
 
 def kept_version_key(version: int) -> str:

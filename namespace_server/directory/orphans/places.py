@@ -15,6 +15,7 @@ from namespace_server.directory.model.identifiers import is_managed_location
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.root_layout import (
     COLLECTION,
+    COLLECTION_PERIODS,
     HIGH_WATER_MARKS,
     KEPT_VERSIONS,
     NEWEST_VERSION_NOTE,
@@ -31,7 +32,8 @@ _MOVED: Final = re.compile(
 )
 _BOOKKEEPING: Final = re.compile(
     rf"{HIGH_WATER_MARKS}/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
-    rf"|{COLLECTION}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest",
+    rf"|{COLLECTION}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest"
+    rf"|{COLLECTION_PERIODS}/[0-9]+",
     re.ASCII,
 )
 

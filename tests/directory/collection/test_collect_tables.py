@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import lance
 import pytest
+from lance.fragment import write_fragments
+from lance_namespace import CreateNamespaceRequest
 
+from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.errors import StorageError
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
+from lance_core.storage.opening import open_store
+from lance_core.storage.port import ObjectStore
 from lance_core.tables.tags import Tags
+from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.collection.stored_plan import unfinished_plans
 from namespace_server.directory.collection.sweep import Budget
 from namespace_server.directory.model.root_layout import COLLECTION
+from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.collection.collecting import collect, forget_history, let_pass
 from tests.directory.orphans.test_search import leave_fragment
-from tests.directory.tables import Ground, rows
+from tests.directory.tables import QUIET, Ground, rows
+from tests.emulators import Emulator
 from tests.orphans import contents, list_orphans
 from tests.storage.faults import Crashed, Fault, FaultStore
+from tests.storage.manifests import MemoryManifestStore
 
 T, U = ["g", "t"], ["g", "u"]
 
@@ -240,3 +251,56 @@ def test_nothing_goes_if_its_plan_cannot_be_stored(two: Ground) -> None:
     with pytest.raises(StorageError):
         collect(two.again(store))
     assert lost.exists()
+
+
+def collect_later(store: ObjectStore) -> CollectionReport:
+    """One run as if it were a month from now: the dates of a bucket cannot be changed."""
+    catalog = Catalog(store, QUIET)
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=30)
+    return Collector(catalog, settle=timedelta(0), clock=lambda _store, _run, _newest: later).collect()
+
+
+def test_over_an_external_manifest_store(tmp_path: Path) -> None:
+    manifests = MemoryManifestStore()
+    store = ExternalManifestHandler(manifests).over(LocalStore(tmp_path / "root", "none"))
+    ground = Ground(tmp_path / "root", store)
+    ground.make_namespace("g")
+    ground.make_table(*T)
+    ground.make_table(*U)
+    for number in range(110):
+        ground.make_namespace(f"n{number}")
+    ground.write(T, rows(3, 5))
+    ground.call("drop_table", id=U)
+    ground.catalog.sweep()
+    lost = leave_fragment(ground, T)
+    report = collect_later(store)
+    assert (report.oldest > 10, len(report.purged), report.complete) == (True, 1, True)
+    assert not (ground.root / lost).exists()
+    assert ground.again(store).ids(T) == [0, 1, 2, 3, 4]
+    assert ground.again(store).catalog.table.refresh_by_listing().version == report.catalog_version + 1
+    again = collect_later(store)
+    assert {reason for reason in again.removed if "catalog" not in reason} == set()
+
+
+@pytest.mark.services
+def test_on_a_bucket(moto_server: Emulator) -> None:
+    root, options = moto_server.new_root(), moto_server.storage_options
+    properties = {f"storage.{name}": value for name, value in options.items()}
+    namespace = DirectoryNamespace(root=root, sweep_interval_seconds="0", **properties)
+    namespace.create_namespace(CreateNamespaceRequest(id=["g"]))
+    for table in (T, U):
+        lance.write_dataset(
+            rows(0, 3), mode="create", namespace_client=namespace, table_id=table, storage_options=options
+        )
+    dataset = lance.dataset(namespace_client=namespace, table_id=T, storage_options=options)
+    write_fragments(rows(70, 71), dataset.uri, mode="append", storage_options=options)
+    namespace.write("drop_table", {"id": U})
+    namespace.catalog.sweep()
+    with closing(open_store(root, options)) as store:
+        report = collect_later(store)
+        assert report.removed["named by no manifest"].files == 1
+        assert len(report.purged) == 1
+        assert store.first(report.purged[0]) is None
+        assert collect_later(store).total.files == 0
+    assert lance.dataset(dataset.uri, storage_options=options).count_rows() == 3
+    namespace.close()

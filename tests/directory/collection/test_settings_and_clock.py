@@ -58,13 +58,13 @@ def test_settings_stay_in_the_catalog(ground: Ground) -> None:
 
 def test_the_time_of_a_run_is_that_of_the_store(tmp_path: Path) -> None:
     store, now = LocalStore(tmp_path, "none"), datetime.now(UTC)
-    found = store_time(store, RUN, newest=now)
+    found = store_time(store, RUN, now)
     assert abs(found - now) <= timedelta(seconds=2)
     assert found.microsecond == 0
     with pytest.raises(CollectionStopped, match="less than an hour between them"):
-        store_time(store, RUN, newest=now, now=now + 2 * HOUR)
+        store_time(store, RUN, now, now + 2 * HOUR)
     with pytest.raises(CollectionStopped, match="its clock went back"):
-        store_time(store, RUN, newest=now + 2 * HOUR)
+        store_time(store, RUN, now + 2 * HOUR)
 
 
 def test_the_horizon_never_goes_back(ground: Ground) -> None:

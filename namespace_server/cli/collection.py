@@ -1,0 +1,76 @@
+"""The command that removes from a catalog what nothing needs."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from namespace_server.cli.options import (
+    Durability,
+    StorageOptions,
+    TableManifestStore,
+    duration,
+    refusal,
+    refusing,
+    storage_options,
+)
+
+
+def gc(
+    root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Remove nothing; say what would go.")] = False,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A setting of the catalog, for this run and all later ones, such as gc.dropped.window=30d; may be "
+            "repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    max_removals: Annotated[
+        int | None, typer.Option(min=0, help="End after so many removals; the next run goes on with the rest.")
+    ] = None,
+    max_time: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Begin no removal after so long: 90m, 2h. The next run goes on.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+    durability: Durability = None,
+    storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """Remove from a catalog what nothing needs any more.
+
+    That is: earlier versions of the catalog, dropped tables whose time to come back is over, deleted versions of
+    tables, and files of failed writes and rejected batches. Servers and writers may go on; a write that takes longer
+    than gc.uncommitted.grace from its first file to its commit is refused, and has to be repeated. After a crash at any
+    moment the catalog is whole, and the next run goes on. The first run shuts out releases of this server that cannot
+    collect.
+    """
+    given = [item.partition("=") for item in setting or ()]
+    if wrong := [name for name, equals, _ in given if not equals or not name]:
+        raise refusal(f"--set {wrong[0]}: expected NAME=VALUE")
+    until = None if max_time is None else time.monotonic() + duration("--max-time", max_time).total_seconds()
+    properties = {"root": root, "sweep_interval_seconds": "0"}
+    properties |= {f"storage.{name}": value for name, value in storage_options(storage_option).items()}
+    properties |= {} if manifest_store is None else {"manifest_store": manifest_store}
+    properties |= {} if durability is None else {"durability": durability}
+    settings = {name: value for name, _, value in given}
+    with refusing(), ExitStack() as opened:
+        from namespace_server.directory.collection.run import Collector
+        from namespace_server.directory.collection.sweep import Budget
+        from namespace_server.directory.properties import open_catalog
+
+        catalog, manifests = open_catalog(properties)
+        if manifests is not None:
+            opened.callback(manifests.close)
+        opened.callback(catalog.close)
+        collector = Collector(catalog)
+        report = collector.estimate(settings) if dry_run else collector.collect(settings, Budget(max_removals, until))
+    for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
+        typer.echo(line)

@@ -1,0 +1,115 @@
+"""Collections of a catalog, started by a server in processes of their own.
+
+A collection reads every manifest and parses it, which would hold the interpreter of the server. Its process can be
+ended at any moment: the next one goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from lance_core.errors import AlreadyExists, LanceCoreError
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.model.root_layout import COLLECTION_PERIODS, collection_period_key
+
+_log = logging.getLogger(__name__)
+
+_LOOK: Final = 600.0
+"""Seconds from the start of a server to its first look whether a collection is due, and between two looks."""
+_NICENESS: Final = 10
+_LAST_WORDS: Final = 2_000
+
+
+@dataclass(slots=True)
+class CollectionSchedule:
+    """Starts a collection in each period of `interval` seconds, in one of the servers on a root.
+
+    Attributes:
+        store: The root of the catalog.
+        interval: Length of a period, by the machine's clock.
+        arguments: The arguments of the command `gc`.
+        environment: Its environment variables, over those of this process. Secrets belong here.
+        look: Seconds between two looks whether one is due, and to the first one.
+    """
+
+    store: ObjectStore
+    interval: int
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    look: float = _LOOK
+    _stopped: threading.Event = field(default_factory=threading.Event, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
+    _process: subprocess.Popen[str] | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Begin to look in the background."""
+        self._thread = threading.Thread(target=self._run, name="collections", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it, and the process of a collection that is under way."""
+        self._stopped.set()
+        process = self._process
+        if process is not None:
+            process.terminate()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        tried = -1
+        while not self._stopped.wait(self.look):
+            period = int(time.time()) // self.interval
+            if period == tried:
+                continue
+            tried = period
+            try:
+                if self._claim(period):
+                    self._collect()
+            except (LanceCoreError, OSError) as error:
+                _log.warning("collection: %s", error)
+
+    def _claim(self, period: int) -> bool:
+        """Whether this server collects in a period. It saves requests: several collections at one time do no harm."""
+        key = collection_period_key(period)
+        try:
+            self.store.put_if_absent(key, b"", durable=False)
+        except AlreadyExists:
+            return False
+        for meta in list(self.store.list(COLLECTION_PERIODS)):
+            if meta.path != key:
+                self.store.delete(meta.path)
+        return True
+
+    def _collect(self) -> None:
+        command = [sys.executable, "-m", "namespace_server", "gc", "--json", *self.arguments]
+        self._process = subprocess.Popen(  # noqa: S603 - no shell; the arguments are the server's own settings
+            command,
+            env=os.environ | dict(self.environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICENESS)
+        output, errors = self._process.communicate()
+        if self._stopped.is_set():
+            return
+        if self._process.returncode:
+            _log.warning(
+                "collection failed with status %d: %s", self._process.returncode, errors[-_LAST_WORDS:].strip()
+            )
+            return
+        report: dict[str, Any] = json.loads(output)
+        removed = {reason: found["files"] for reason, found in report["removed"].items()}
+        size = sum(found["size"] for found in report["removed"].values())
+        _log.info("collection: removed %s; %d bytes; complete: %s", removed or "nothing", size, report["complete"])
+        for location, problem in report["not_judged"].items():
+            _log.warning("collection: the table at %s was left alone: %s", location, problem)

@@ -1,0 +1,123 @@
+"""Collections that a server starts, and the command."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from contextlib import closing
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace import CreateNamespaceRequest
+from typer.testing import CliRunner
+
+from lance_core.storage.local import LocalStore
+from namespace_server.cli import cli
+from namespace_server.collecting import CollectionSchedule
+from namespace_server.directory.namespace import DirectoryNamespace
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A catalog with a table, and a file that nothing names."""
+    root = tmp_path / "catalog"
+    with closing(DirectoryNamespace(root=str(root))) as made:
+        made.create_namespace(CreateNamespaceRequest(id=["g"]))
+        lance.write_dataset(pa.table({"x": [1]}), mode="create", namespace_client=made, table_id=["g", "t"])
+    lost = lost_file(root)
+    lost.write_bytes(b"no rows")
+    os.utime(lost, (time.time() - 20 * 86_400,) * 2)
+    return root
+
+
+def lost_file(root: Path) -> Path:
+    [table] = root.glob("*_g$t")
+    return table / "data" / "lost.lance"
+
+
+def version(root: Path) -> int:
+    with closing(DirectoryNamespace(root=str(root), sweep_interval_seconds="0")) as namespace:
+        return namespace.catalog.snapshot().version
+
+
+def gc(*arguments: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(cli, ["gc", *arguments], catch_exceptions=False)
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_the_command(root: Path) -> None:
+    before = version(root)
+    status, said, _ = gc(str(root), "--dry-run")
+    assert (status, version(root)) == (0, before)
+    assert "would go: 1 file, 7 bytes named by no manifest" in said
+    status, said, _ = gc(str(root), "--max-removals", "0")
+    assert "the rest is left to the next run" in said
+    assert lost_file(root).exists()
+    status, said, _ = gc(str(root), "--json", "--set", "gc.dropped.window=30d")
+    assert status == 0
+    assert '"gc.dropped.window": "30d"' in said
+    assert not lost_file(root).exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--set", "gc.dropped.window"], "expected NAME=VALUE"),
+        (["--set", "gc.dropped.window=1s"], "is too little"),
+        (["--set", "gc.window=1d"], "no such setting"),
+        (["--max-time", "soon"], "expected a number"),
+    ],
+)
+def test_what_the_command_refuses(root: Path, arguments: list[str], said: str) -> None:
+    before = version(root)
+    status, _, errors = gc(str(root), *arguments)
+    assert status == 2
+    assert said in errors
+    assert version(root) == before
+
+
+def test_the_command_on_no_catalog(tmp_path: Path) -> None:
+    assert "expected a catalog, found none" in gc(str(tmp_path / "none"))[2]
+    assert not (tmp_path / "none").exists()
+
+
+def schedule(root: Path) -> CollectionSchedule:
+    return CollectionSchedule(LocalStore(root, "none"), 86_400, (str(root), "--durability", "none"), {}, look=0.01)
+
+
+def test_a_server_collects_once_in_a_period(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    first, second = schedule(root), schedule(root)
+    first.start()
+    while "collection: removed" not in caplog.text:
+        time.sleep(0.01)
+    collected = version(root)
+    second.start()
+    time.sleep(0.1)
+    first.stop()
+    second.stop()
+    assert "{'named by no manifest': 1}" in caplog.text
+    assert not lost_file(root).exists()
+    assert version(root) == collected
+    assert len(list((root / "_staging/gc/periods").iterdir())) == 1
+
+
+def test_a_collection_that_fails_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    failing = schedule(tmp_path)
+    failing.start()
+    while "collection failed" not in caplog.text:
+        time.sleep(0.01)
+    failing.stop()
+    assert "expected a catalog, found none" in caplog.text
+
+
+def test_the_end_of_a_server_ends_its_collection(root: Path) -> None:
+    ending = schedule(root)
+    ending.start()
+    while ending._process is None:
+        time.sleep(0.001)
+    ending.stop()
+    assert ending._process.returncode is not None
