@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
     from namespace_client.staged_transaction import StagedTransaction
     from namespace_client.transaction import MultiTableTransaction
+    from namespace_client.wire import DroppedTable
     from table_data.batch_operations import TableState
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "CompactionCounts",
     "CompactionOptions",
     "Conflict",
+    "DroppedTable",
     "IncompatibleConflict",
     "InvalidCall",
     "MergeCounts",
@@ -89,6 +91,7 @@ _HOMES: Final = {
     "TransactionResult": "namespace_client.results",
     "StagedTransaction": "namespace_client.staged_transaction",
     "MultiTableTransaction": "namespace_client.transaction",
+    "DroppedTable": "namespace_client.wire",
     "TableState": "table_data.batch_operations",
 }
 

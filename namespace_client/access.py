@@ -12,7 +12,15 @@ from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponen
 
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnavailable, CatalogUnreachable, CommitRejected, CommitUnknown
-from namespace_client.wire import CatalogHead, CatalogPins, CommittedBatch, batch_request, committed_batch, pages_of
+from namespace_client.wire import (
+    CatalogHead,
+    CatalogPins,
+    CommittedBatch,
+    DroppedTable,
+    batch_request,
+    committed_batch,
+    pages_of,
+)
 from table_data.batch_operations import BatchOperation, Json, TableId, TableState, VersionIdentity
 
 _FIRST_PAUSE = 0.2
@@ -158,6 +166,12 @@ class CatalogAccess:
         return TableState(
             table_id, str(table["location"]), head, properties, branch, storage_options, identity=identity
         )
+
+    def dropped_tables(self) -> list[DroppedTable]:
+        """The dropped tables that can come back, the last one first."""
+        pages = pages_of(lambda more: self._backend.ask("list_dropped_tables", more))
+        with self._parsing():
+            return [DroppedTable.of(row) for page in pages for row in page["tables"]]
 
     def pins(self, version: int | None = None) -> CatalogPins:
         """All tables and their versions in one catalog version, the newest if None."""

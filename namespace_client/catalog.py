@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -11,6 +12,8 @@ from tenacity import AttemptManager, Retrying, retry_if_exception_type, stop_aft
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import RetryableConflict
 from namespace_client.http import CatalogServer
+from namespace_client.wire import DroppedTable
+from table_data.batch_operations import DELIMITER, TableId, TableReturn
 
 if TYPE_CHECKING:
     from namespace_client.in_process import Namespace
@@ -110,6 +113,35 @@ class Catalog:
     def ensure_namespace(self, namespace: Sequence[str] | None = None) -> None:
         """Create a namespace (the default namespace if None) and its parents if they do not exist."""
         self.access.ensure_namespace(self._namespace if namespace is None else namespace)
+
+    def dropped_tables(self) -> list[DroppedTable]:
+        """The dropped tables that can come back, the last one first. Raises `CommitRejected`, `CatalogUnreachable`."""
+        return self.access.dropped_tables()
+
+    def undrop(
+        self, table: str | Sequence[str], new_name: str | Sequence[str] | None = None, *, tombstone: str | None = None
+    ) -> None:
+        """Bring back a dropped table, with its versions, branches, tags and indices, in one batch.
+
+        It is as it was before the batch that dropped it.
+
+        Args:
+            table: Name that the table had, in the default namespace, or its path.
+            new_name: Name or path under which it comes back; its own if None.
+            tombstone: Which one, if several tables of this name were dropped; the last one if None.
+
+        Raises:
+            CommitRejected: The catalog refused it: with code 4 if none of that name can come back, 5 if the new name is
+                taken, 1 if there is no such namespace.
+            CatalogUnreachable: The catalog did not respond; nothing was done.
+            CommitUnknown: The outcome is unknown.
+        """
+        old = self._path(table)
+        returned = TableReturn(old, old if new_name is None else self._path(new_name), tombstone)
+        self.access.commit([returned], idempotency_key=str(uuid.uuid4()), message=None)
+
+    def _path(self, name: str | Sequence[str]) -> TableId:
+        return (*self._namespace, *name.split(DELIMITER)) if isinstance(name, str) else tuple(name)
 
     def begin(self, *, message: str | None = None, isolation: Isolation = "snapshot") -> MultiTableTransaction:
         """Make a transaction, for use in a `with` statement.

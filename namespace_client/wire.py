@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import (
@@ -65,6 +66,42 @@ class CommittedBatch:
     transaction_id: str | None
     catalog_version: int | None
     tables: tuple[CommittedTable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedTable:
+    """A dropped table that can come back.
+
+    Attributes:
+        id: Path that the table had.
+        location: URI of the table.
+        tombstone: What names this drop, should several tables of one name have been dropped.
+        dropped_at: When it was dropped.
+        catalog_version: Catalog version before the drop.
+        version: Newest version of the table, None if it was only declared.
+        principal: Who dropped it, None if the server knows no principals.
+    """
+
+    id: TableId
+    location: str
+    tombstone: str
+    dropped_at: datetime
+    catalog_version: int
+    version: int | None
+    principal: str | None
+
+    @classmethod
+    def of(cls, row: Json) -> DroppedTable:
+        """A row of the list of dropped tables. Raises `KeyError`, `TypeError` or `ValueError` if it is none."""
+        return cls(
+            tuple(row["id"]),
+            row["location"],
+            row["tombstone_id"],
+            datetime.fromtimestamp(int(row["timestamp_millis"]) / 1000, UTC),
+            int(row["catalog_version"]),
+            row.get("version"),
+            row.get("principal"),
+        )
 
 
 def batch_request(operations: Sequence[BatchOperation], message: str | None) -> Json:

@@ -131,7 +131,19 @@ class PropertyChange:
     location: str | None = None
 
 
-BatchOperation = TableDeclaration | TransactionCommit | VersionAssertion | PropertyChange
+@dataclass(frozen=True, slots=True)
+class TableReturn:
+    """Operation of a batch: bring back a dropped table under the name `new_id`.
+
+    `tombstone` says which one, if several of this name were dropped; the last one if it is None.
+    """
+
+    id: TableId
+    new_id: TableId
+    tombstone: str | None = None
+
+
+BatchOperation = TableDeclaration | TransactionCommit | VersionAssertion | PropertyChange | TableReturn
 
 
 def operation_json(operation: BatchOperation) -> Json:
@@ -160,6 +172,9 @@ def operation_json(operation: BatchOperation) -> Json:
             else:
                 changed |= {"updates": dict(updates), "removals": sorted(removals)}
             return {"set_table_properties": {name: value for name, value in changed.items() if value is not None}}
+        case TableReturn(table_id, new_id, tombstone):
+            returned: Json = {"id": list(table_id), "new_id": list(new_id), "tombstone_id": tombstone}
+            return {"undrop_table": {name: value for name, value in returned.items() if value is not None}}
 
 
 def _read(branch: str | None, location: str | None, manifest_sha256: str | None) -> Json:

@@ -53,6 +53,8 @@ for _command in (
     tables.cleanup,
     catalogs.orphans,
     collection.gc,
+    collection.dropped,
+    collection.undrop,
     conformance.tck,
 ):
     cli.command()(_command)

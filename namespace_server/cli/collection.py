@@ -1,11 +1,13 @@
-"""The command that removes from a catalog what nothing needs."""
+"""Commands on what was dropped, and on what nothing needs."""
 
 from __future__ import annotations
 
 import json
 import time
-from contextlib import ExitStack
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,9 +21,14 @@ from namespace_server.cli.options import (
     storage_options,
 )
 
+if TYPE_CHECKING:
+    from namespace_server.directory.catalog import Catalog
+
+_Root = Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")]
+
 
 def gc(
-    root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")],
+    root: _Root,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Remove nothing; say what would go.")] = False,
     setting: Annotated[
         list[str] | None,
@@ -56,21 +63,78 @@ def gc(
     if wrong := [name for name, equals, _ in given if not equals or not name]:
         raise refusal(f"--set {wrong[0]}: expected NAME=VALUE")
     until = None if max_time is None else time.monotonic() + duration("--max-time", max_time).total_seconds()
-    properties = {"root": root, "sweep_interval_seconds": "0"}
-    properties |= {f"storage.{name}": value for name, value in storage_options(storage_option).items()}
-    properties |= {} if manifest_store is None else {"manifest_store": manifest_store}
-    properties |= {} if durability is None else {"durability": durability}
     settings = {name: value for name, _, value in given}
-    with refusing(), ExitStack() as opened:
+    with refusing(), _catalog(root, storage_option, manifest_store, durability) as catalog:
         from namespace_server.directory.collection.run import Collector
         from namespace_server.directory.collection.sweep import Budget
-        from namespace_server.directory.properties import open_catalog
 
-        catalog, manifests = open_catalog(properties)
-        if manifests is not None:
-            opened.callback(manifests.close)
-        opened.callback(catalog.close)
         collector = Collector(catalog)
         report = collector.estimate(settings) if dry_run else collector.collect(settings, Budget(max_removals, until))
     for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
         typer.echo(line)
+
+
+def dropped(
+    root: _Root,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything that is known of them, as JSON.")] = False,
+    storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """List the dropped tables of a catalog that can come back, the last one first."""
+    with refusing(), _catalog(root, storage_option, manifest_store) as catalog:
+        from namespace_client import Catalog
+        from namespace_server.directory.namespace import DirectoryNamespace
+
+        tables = Catalog.connect(DirectoryNamespace(catalog=catalog)).dropped_tables()
+    if as_json:
+        shown = [asdict(table) | {"dropped_at": table.dropped_at.isoformat()} for table in tables]
+        typer.echo(json.dumps(shown, indent=2))
+        return
+    for table in tables:
+        version = "declared" if table.version is None else f"version {table.version}"
+        typer.echo(f"{'$'.join(table.id)}  {version}  {table.dropped_at:%Y-%m-%dT%H:%M:%SZ}  {table.tombstone}")
+
+
+def undrop(
+    root: _Root,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The table, such as 'a$t'.")],
+    new_name: Annotated[str | None, typer.Option("--as", metavar="ID", help="Another name for it.")] = None,
+    tombstone: Annotated[
+        str | None, typer.Option("--id", metavar="UUID", help="Which one, if several of this name were dropped.")
+    ] = None,
+    durability: Durability = None,
+    storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """Bring back a dropped table, with its versions, branches, tags and indices.
+
+    It is as it was before the batch that dropped it. Servers may go on.
+    """
+    with refusing(), _catalog(root, storage_option, manifest_store, durability) as catalog:
+        from namespace_server.directory.model.object_ids import parse_id
+        from namespace_server.directory.namespace import DirectoryNamespace
+
+        request: dict[str, object] = {"id": list(parse_id(table)), "tombstone_id": tombstone}
+        if new_name is not None:
+            request["new_id"] = list(parse_id(new_name))
+        answer = DirectoryNamespace(catalog=catalog).write("undrop_table", request)
+    typer.echo(f"{new_name or table}: back at {answer.body['location']}, catalog version {answer.catalog_version}")
+
+
+@contextmanager
+def _catalog(
+    root: str, options: list[str] | None, manifest_store: str | None, durability: str | None = None
+) -> Iterator[Catalog]:
+    """The catalog at a root, open within. Nothing happens in the background."""
+    from namespace_server.directory.properties import open_catalog
+
+    properties = {"root": root, "sweep_interval_seconds": "0"}
+    properties |= {f"storage.{name}": value for name, value in storage_options(options).items()}
+    properties |= {} if manifest_store is None else {"manifest_store": manifest_store}
+    properties |= {} if durability is None else {"durability": durability}
+    with ExitStack() as opened:
+        catalog, manifests = open_catalog(properties)
+        if manifests is not None:
+            opened.callback(manifests.close)
+        opened.callback(catalog.close)
+        yield catalog

@@ -88,6 +88,7 @@ class Catalog:
             stage_max_age=options.stage_max_age,
             known=self.manifests.get,
             load=self.manifests.load,
+            kept=self.table.kept,
             allowed=AllowedLocations(store, options.allowed_locations),
             contents=options.verify_data_files,
         )

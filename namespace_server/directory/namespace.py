@@ -115,7 +115,7 @@ def _of_an_index(work: Callable[[JsonCatalog, str, Json], Any]) -> Callable[[Jso
 
 _METHODS: Final[Mapping[str, Callable[..., Any]]] = {
     **{name: _read for name in READS if hasattr(LanceNamespace, name)},
-    **dict.fromkeys(CALLS, _commit),
+    **{name: _commit for name in CALLS if hasattr(LanceNamespace, name)},
     **dict.fromkeys(CHANGES, _change),
     "create_table": _create_table,
     "insert_into_table": _change_table,

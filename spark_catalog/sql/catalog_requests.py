@@ -60,9 +60,13 @@ class ServerRequests:
         """Names of the tables of a namespace. Raises `NoSuchNamespace`."""
         return self._names(f"/v1/namespace/{object_id(namespace)}/table/list", "tables")
 
-    def drop_table(self, path: Path) -> None:
-        """Remove a table from the catalog. Its files stay until a collection. Raises `NoSuchTable`."""
-        self._change(f"/v1/table/{object_id(path)}/drop")
+    def drop_table(self, path: Path, *, purge: bool = False) -> None:
+        """Drop a table. It can come back for a while, with `purge` until the next collection. Raises `NoSuchTable`."""
+        self._change(f"/v1/table/{object_id(path)}/drop", {"purge": True} if purge else None)
+
+    def undrop_table(self, path: Path, target: Path) -> None:
+        """Bring back a dropped table. Raises `NoSuchTable`, `TableExists`, `NoSuchNamespace`."""
+        self._change(f"/v1/table/{object_id(path)}/undrop", {"new_id": list(target)})
 
     def rename_table(self, path: Path, target: Path) -> None:
         """Give a table another name. Raises `NoSuchTable`, `TableExists`, `NoSuchNamespace`."""

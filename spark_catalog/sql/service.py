@@ -170,11 +170,11 @@ class SqlService:
         return describe(state, file, at=head, steps=0, properties=state.properties)
 
     def drop_table(self, session: SqlSession, _statement: str | None, table: list[str], purge: bool = False) -> bool:
-        """Drop a table. Its files stay until a collection removes them."""
+        """Drop a table. It can come back for a while, with `purge` until the next collection."""
         name = ".".join(table)
         self.sessions.refuse_inside(session, f"DROP TABLE {name}{' PURGE' if purge else ''}")
         try:
-            self.access.requests.drop_table(tuple(table))
+            self.access.requests.drop_table(tuple(table), purge=purge)
         except NoSuchTable:
             return False
         return True

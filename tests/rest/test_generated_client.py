@@ -159,9 +159,16 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     for left in ("renamed", "two", "t"):
         call("drop_table", f"{root}${left}", body={})
 
+    assert call("undrop_table", name, body={})["id"] == [root, "t"]
+    assert [root, "two"] in [table["id"] for table in call("list_dropped_tables")["tables"]]
+
     newest = call("describe_catalog")["version"]
     assert call("list_catalog_versions", limit=2)["versions"]
     assert call("describe_catalog_version", newest)["version"] == newest
+    call("drop_namespace", root, body={"behavior": "Cascade"})
+    assert call("undrop_namespace", root, body={})["id"] == [root]
+    assert call("count_table_rows", name, body={}) == 300
+    call("drop_table", name, body={"purge": True})
     call("drop_namespace", root, body={})
 
 

@@ -11,16 +11,20 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from namespace_server.directory.model.entries import DROPPED, PURGED, PURGING, Changes, RecordEntry, changes_of
+from namespace_server.directory.model.entries import DROPPED, PURGE, PURGED, PURGING, Changes, RecordEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def claim_purges(snapshot: CatalogSnapshot, window: timedelta, now_ms: int) -> Changes:
-    """The changes that claim each table that was dropped more than `window` before `now_ms`."""
+    """The changes that claim each table that was dropped more than `window` before `now_ms`, or is to be purged."""
     latest = now_ms - window // _MILLISECOND
-    over = [record for record in snapshot.records() if record.state == DROPPED and record.timestamp_ms < latest]
+    over = [
+        record
+        for record in snapshot.records()
+        if record.state == DROPPED and (record.timestamp_ms < latest or record.properties == PURGE)
+    ]
     return changes_of(replace(record, state=PURGING) for record in over)
 
 

@@ -53,7 +53,7 @@ from namespace_server.directory.model.errors import (
     nothing_done,
 )
 from namespace_server.directory.model.object_ids import ChainKey
-from namespace_server.directory.model.operations import Batch, chains_of
+from namespace_server.directory.model.operations import Batch, UndropNamespace, UndropTable, chains_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.planning.planner import replay_committed
@@ -137,7 +137,8 @@ class Committer:
         chains = [frozenset(chains_of(batch.operations)) for batch in batches]
         try:
             snapshot = self._table.current
-            if any(snapshot.table(table_id) is None for table_id, _ in set().union(*chains)):
+            named = set().union(*chains)
+            if any(snapshot.table(table_id) is None for table_id, _ in named) or any(map(_is_undrop, batches)):
                 snapshot = self._table.refresh()
             findings = self._verifier.verify(batches, snapshot)
         except Exception as error:  # noqa: BLE001 - nothing was sent yet
@@ -335,6 +336,11 @@ class Committer:
                 if pending.verdict is not None:
                     pending.decided.set()
         return any(pending.verdict is None for pending in group)
+
+
+def _is_undrop(batch: Batch) -> bool:
+    """Whether a batch brings back what was dropped: tombstones are looked for in the newest snapshot."""
+    return any(isinstance(operation, UndropTable | UndropNamespace) for operation in batch.operations)
 
 
 def _decide(attempt: GroupAttempt, snapshot: CatalogSnapshot, *, only_final: bool = False) -> None:

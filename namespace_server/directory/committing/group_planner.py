@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from namespace_server.directory.committing.manifest_reader import find_files
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.stored_versions import FoundVersion
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, changes_of
-from namespace_server.directory.model.object_ids import ChainKey
+from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.operations import AssertTableVersion, Batch, KeepAnswer, TableOperation, chains_of
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -161,6 +161,12 @@ class AttemptContext:
             raise ServiceUnavailableError(
                 f"batch {batch.uuid}: versions that it builds on or removes cannot be promoted now; repeat it"
             )
+
+    def require_unchanged(self, base: CatalogSnapshot, tables: Iterable[ObjectId]) -> None:
+        """See `PlanningContext.require_unchanged`."""
+        committed, planned = self._snapshot.state.tables, base.state.tables
+        if base is not self._snapshot and any(committed.get(each) is not planned.get(each) for each in tables):
+            raise MustFollowGroup
 
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the row is committed and its canonical file is known to be the row's."""

@@ -20,6 +20,7 @@ from lance_core.format.manifest import ManifestFile
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.added_files import AddedFileChecks
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
+from namespace_server.directory.committing.dropped_tables import DroppedTableChecks, KeptVersion
 from namespace_server.directory.committing.locations import LocationChecks
 from namespace_server.directory.committing.staged_manifests import StagedManifestChecks
 from namespace_server.directory.committing.table_references import ReferenceChecks
@@ -37,6 +38,8 @@ from namespace_server.directory.model.operations import (
     Operation,
     RegisterTable,
     TableOperation,
+    UndropNamespace,
+    UndropTable,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.freshness import is_too_old
@@ -57,6 +60,8 @@ _Verified = (
     | CreateBranch
     | DeleteBranch
     | DeleteTableVersions
+    | UndropTable
+    | UndropNamespace
 )
 _ON_TABLE = (CreateTableVersion, CommitTransaction, CreateBranch, DeleteBranch, DeleteTableVersions)
 
@@ -84,7 +89,7 @@ class Verifier:
 
     `stage_max_age` bounds the age of a staged manifest (S2): clients remove unreferenced data files after a week.
     `known` gives the manifest of a head if it is at hand: what that has already need not be looked at again. `load`
-    reads the manifest of a row.
+    reads the manifest of a row, `kept` an earlier version of the catalog.
     `allowed` says where tables may lie and base paths may lead: by default below the root. `contents`: whether the ends
     of added data files are read in a bucket too.
     """
@@ -96,6 +101,7 @@ class Verifier:
         stage_max_age: timedelta = timedelta(days=3),
         known: Callable[[VersionEntry], ManifestFile | None] = lambda _: None,
         load: Callable[[VersionEntry], ManifestFile],
+        kept: KeptVersion,
         allowed: AllowedLocations | None = None,
         contents: bool = False,
     ) -> None:
@@ -107,6 +113,7 @@ class Verifier:
         self._staged = StagedManifestChecks(store, self._added, allowed, stage_max_age)
         self._references = ReferenceChecks(store, known, load)
         self._locations = LocationChecks(store, allowed)
+        self._dropped = DroppedTableChecks(kept)
 
     def verify(self, batches: Sequence[Batch], snapshot: CatalogSnapshot) -> list[Findings]:
         """What storage says about each operation of each batch, by index, in parallel.
@@ -125,6 +132,8 @@ class Verifier:
                         tasks.append(_Task(number, index, operation, operation.location))
                 elif isinstance(operation, RegisterTable):
                     tasks.append(_Task(number, index, operation, operation.location))
+                elif isinstance(operation, UndropTable | UndropNamespace):
+                    tasks.append(_Task(number, index, operation, ""))
                 elif isinstance(operation, _ON_TABLE):
                     table = snapshot.table(operation.id)
                     location = declared.get(operation.id) or (None if table is None else table.location)
@@ -148,6 +157,10 @@ class Verifier:
                 if task.operation.transaction.HasField("clone") and task.operation.branch is not None:
                     self._references.check_place_of_branch(task.operation, task.location, task.operation.branch)
                 return self._added.verify(task.operation, task.location, self._known_head(task.operation, snapshot))
+            if isinstance(task.operation, UndropTable):
+                return self._dropped.table(task.operation, snapshot), ()
+            if isinstance(task.operation, UndropNamespace):
+                return self._dropped.namespace(task.operation, snapshot), ()
             if isinstance(task.operation, RegisterTable):
                 return self._locations.dataset(task.operation, snapshot), ()
             if isinstance(task.operation, DeclareTable):

@@ -29,6 +29,8 @@ from namespace_server.directory.model.operations import (
     RenameTable,
     RequestedOperation,
     SetTableProperties,
+    UndropNamespace,
+    UndropTable,
 )
 from namespace_server.directory.model.requests import (
     OBJECTS,
@@ -56,6 +58,7 @@ _IN_BATCHES: Final = _by_name(
         CommitTransaction: requests.commit_transaction,
         AssertTableVersion: requests.assert_table_version,
         SetTableProperties: requests.set_table_properties,
+        UndropTable: requests.undrop_table,
     }
 )
 _ALONE: Final = {"batch_delete_table_versions": requests.delete_table_versions} | _by_name(
@@ -66,6 +69,8 @@ _ALONE: Final = {"batch_delete_table_versions": requests.delete_table_versions} 
         RegisterTable: requests.register_table,
         DeregisterTable: requests.deregister_table,
         DropTable: requests.drop_table,
+        UndropTable: requests.undrop_table,
+        UndropNamespace: requests.undrop_namespace,
         RenameTable: requests.rename_table,
         CreateTableVersion: requests.create_table_version,
         CreateBranch: requests.create_branch,

@@ -26,6 +26,8 @@ RecordState = Literal[
 DROPPED: Final = "dropped"
 PURGING: Final = "purging"
 """State of the tombstone of a dropped table that cannot come back, while its files are removed (G14)."""
+PURGE: Final[Mapping[str, str]] = MappingProxyType({"purge": "true"})
+"""Properties of the tombstone of a table that the next collection purges."""
 PURGED: Final = "purged"
 """State of the tombstone of a dropped table whose files are gone."""
 DEREGISTERED: Final = "deregistered"

@@ -39,12 +39,13 @@ class CreateNamespace:
 
 @dataclass(frozen=True, slots=True)
 class DropNamespace:
-    """Remove a namespace; with `cascade` all below it. `skip_missing`: absence is success."""
+    """Remove a namespace; with `cascade` all below it. `skip_missing`: absence is success. `purge`: see `DropTable`."""
 
     name: ClassVar = "drop_namespace"
     id: ObjectId
     skip_missing: bool
     cascade: bool
+    purge: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,31 @@ class DeregisterTable:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
-    """Remove a table. Its files stay until a collection removes them."""
+    """Remove a table. Its files stay, and it can come back, for a while; with `purge` until the next collection."""
 
     name: ClassVar = "drop_table"
+    id: ObjectId
+    purge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UndropTable:
+    """Bring back a dropped table as it was before the batch that dropped it, under `new_id`.
+
+    `tombstone` is the uuid of its tombstone, if a table of this name was dropped more than once; None: the last one.
+    """
+
+    name: ClassVar = "undrop_table"
+    id: ObjectId
+    new_id: ObjectId
+    tombstone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UndropNamespace:
+    """Bring back a namespace, with the namespaces and tables that were dropped with it."""
+
+    name: ClassVar = "undrop_namespace"
     id: ObjectId
 
 
@@ -278,6 +301,8 @@ RequestedOperation = (
     | RegisterTable
     | DeregisterTable
     | DropTable
+    | UndropTable
+    | UndropNamespace
     | RenameTable
     | SetTableProperties
     | CreateTableVersion

@@ -41,6 +41,8 @@ from namespace_server.directory.model.operations import (
     RegisterTable,
     RenameTable,
     SetTableProperties,
+    UndropNamespace,
+    UndropTable,
 )
 
 Request = Mapping[str, object]
@@ -213,7 +215,7 @@ def create_namespace(request: Request, rules: RequestRules) -> CreateNamespace:
 
 
 def drop_namespace(request: Request, _rules: RequestRules) -> DropNamespace:
-    """DropNamespaceRequest."""
+    """DropNamespaceRequest, with `purge`, which is ours."""
     target = object_id(request, "namespace")
     if not target:
         raise InvalidInputError("the root namespace cannot be dropped")
@@ -221,6 +223,7 @@ def drop_namespace(request: Request, _rules: RequestRules) -> DropNamespace:
         target,
         skip_missing=choice(request, "mode", {"fail": False, "skip": True}, default=False),
         cascade=choice(request, "behavior", {"restrict": False, "cascade": True}, default=False),
+        purge=flag(request, "purge"),
     )
 
 
@@ -263,8 +266,23 @@ def deregister_table(request: Request, _rules: RequestRules) -> DeregisterTable:
 
 
 def drop_table(request: Request, _rules: RequestRules) -> DropTable:
-    """DropTableRequest."""
-    return DropTable(table_id(request))
+    """DropTableRequest, with `purge`, which is ours."""
+    return DropTable(table_id(request), flag(request, "purge"))
+
+
+def undrop_table(request: Request, _rules: RequestRules) -> UndropTable:
+    """Ours: `new_id` is the name under which the table comes back, `tombstone_id` says which one it is."""
+    source = table_id(request)
+    target = source if request.get("new_id") is None else object_id(request, "new", "new_id")
+    identifiers.check_new_id(target, "table")
+    return UndropTable(source, target, text(request, "tombstone_id"))
+
+
+def undrop_namespace(request: Request, _rules: RequestRules) -> UndropNamespace:
+    """Ours: a namespace that was dropped with what it held."""
+    target = object_id(request, "namespace")
+    identifiers.check_new_id(target, "namespace")
+    return UndropNamespace(target)
 
 
 def rename_table(request: Request, _rules: RequestRules) -> RenameTable:

@@ -32,6 +32,13 @@ from namespace_server.directory.planning.chains import table_at_location
 from namespace_server.directory.planning.plan_builder import PlanBuilder
 
 
+def plan_namespace(builder: PlanBuilder, operation: CreateNamespace | DropNamespace) -> OperationResult:
+    """Plan what makes or removes a namespace."""
+    if isinstance(operation, CreateNamespace):
+        return create_namespace(builder, operation)
+    return drop_namespace(builder, operation)
+
+
 def create_namespace(builder: PlanBuilder, operation: CreateNamespace) -> OperationResult:
     """Create a namespace; its parent must exist. An existing name is error 2."""
     existing = builder.work.namespace(operation.id)
@@ -40,7 +47,7 @@ def create_namespace(builder: PlanBuilder, operation: CreateNamespace) -> Operat
             return {"properties": dict(existing.properties)}
         if operation.mode is CreateMode.CREATE or not operation.id:
             raise namespace_exists(operation.id)
-        _drop_below(builder, operation.id)
+        _drop_below(builder, operation.id, purge=False)
     elif builder.work.table(operation.id) is not None:
         raise table_exists(operation.id)
     builder.require_parent(operation.id)
@@ -58,12 +65,12 @@ def drop_namespace(builder: PlanBuilder, operation: DropNamespace) -> OperationR
     held = len(builder.work.child_namespaces(operation.id)) + len(builder.work.child_tables(operation.id))
     if held and not operation.cascade:
         raise NamespaceNotEmptyError(f"Namespace not empty: {join(operation.id)} holds {held} namespaces and tables")
-    _drop_below(builder, operation.id)
+    _drop_below(builder, operation.id, purge=operation.purge)
     builder.change(removes=[join(operation.id)])
-    return _with_properties({}, existing.properties)
+    return with_properties({}, existing.properties)
 
 
-def _drop_below(builder: PlanBuilder, namespace_id: ObjectId) -> None:
+def _drop_below(builder: PlanBuilder, namespace_id: ObjectId, *, purge: bool) -> None:
     """Drop all that lies below a namespace, with a tombstone for each table."""
     work = builder.work
     removed: list[str] = []
@@ -79,7 +86,8 @@ def _drop_below(builder: PlanBuilder, namespace_id: ObjectId) -> None:
         for name in work.child_namespaces(parent):
             parents.append((*parent, name))
             removed.append(join((*parent, name)))
-    builder.put_tombstones(tables, DROPPED)
+    builder.settle(tables)
+    builder.put_tombstones(tables, DROPPED, purge=purge)
     builder.change(removes=removed)
 
 
@@ -87,8 +95,8 @@ def declare_table(builder: PlanBuilder, index: int, operation: DeclareTable) -> 
     """Name and location are the table's from the flip on."""
     if operation.implicit_namespaces:
         _create_namespaces_above(builder, operation.id)
-    _require_vacant(builder, operation.id)
-    _require_unused_location(builder, operation.id, operation.location)
+    require_vacant(builder, operation.id)
+    require_unused_location(builder, operation.id, operation.location)
     tombstone = builder.tombstone_at(operation.location)
     if tombstone is not None:
         raise _used(operation.id, operation.location, tombstone)
@@ -96,7 +104,7 @@ def declare_table(builder: PlanBuilder, index: int, operation: DeclareTable) -> 
     if isinstance(finding, LanceNamespaceError):
         raise finding
     builder.declare(TableEntry(operation.id, operation.location, operation.properties))
-    return _with_properties({"location": operation.location, "managed_versioning": True}, operation.properties)
+    return with_properties({"location": operation.location, "managed_versioning": True}, operation.properties)
 
 
 def _create_namespaces_above(builder: PlanBuilder, table_id: ObjectId) -> None:
@@ -114,8 +122,8 @@ def register_table(builder: PlanBuilder, index: int, operation: RegisterTable) -
     if operation.overwrite and builder.work.table(operation.id) is not None:
         builder.require_promoted(builder.rows_of(operation.id))
         _remove(builder, builder.table(operation.id), DEREGISTERED)
-    _require_vacant(builder, operation.id)
-    _require_unused_location(builder, operation.id, operation.location)
+    require_vacant(builder, operation.id)
+    require_unused_location(builder, operation.id, operation.location)
     _require_own_location(builder, operation.id, operation.location)
     tombstone = builder.work.tombstone_at(operation.location)
     if tombstone is not None and tombstone.state != DEREGISTERED:
@@ -127,24 +135,29 @@ def register_table(builder: PlanBuilder, index: int, operation: RegisterTable) -
         raise TypeError("a registration was verified as something else")
     removes = [] if tombstone is None else [tombstone.object_id]  # it names this table alone
     builder.change([TableEntry(operation.id, operation.location, operation.properties), *versions], removes)
-    return _with_properties({"location": operation.location}, operation.properties)
+    return with_properties({"location": operation.location}, operation.properties)
 
 
 def remove_table(builder: PlanBuilder, operation: DeregisterTable | DropTable) -> OperationResult:
-    """Drop or deregister: both remove the rows and write a tombstone, and no file; deregister promotes first (P6).
+    """Drop or deregister: both remove the rows and write a tombstone, and no file, and promote first (P6, G13).
 
     `register_table` takes the location of a deregistered table again, nothing else does (G15).
     """
     table = builder.table(operation.id)
     if isinstance(operation, DeregisterTable):
         builder.require_promoted(builder.rows_of(operation.id))
-    _remove(builder, table, DEREGISTERED if isinstance(operation, DeregisterTable) else DROPPED)
-    return _with_properties({"id": list(operation.id), "location": table.location}, table.properties)
+        _remove(builder, table, DEREGISTERED)
+    else:
+        builder.settle([table])
+        _remove(builder, table, DROPPED, purge=operation.purge)
+    return with_properties({"id": list(operation.id), "location": table.location}, table.properties)
 
 
-def _remove(builder: PlanBuilder, table: TableEntry, state: Literal["dropped", "deregistered"]) -> None:
+def _remove(
+    builder: PlanBuilder, table: TableEntry, state: Literal["dropped", "deregistered"], *, purge: bool = False
+) -> None:
     """Remove all rows of a table and put its tombstone."""
-    builder.put_tombstones([table], state)
+    builder.put_tombstones([table], state, purge=purge)
     builder.change(removes=list(builder.work.object_ids(table.id)))
 
 
@@ -153,7 +166,7 @@ def rename_table(builder: PlanBuilder, operation: RenameTable) -> OperationResul
     table = builder.table(operation.id)
     if operation.new_id == operation.id:
         return {}
-    _require_vacant(builder, operation.new_id)
+    require_vacant(builder, operation.new_id)
     rows = builder.rows_of(operation.id)
     builder.require_promoted(rows)
     removed = list(builder.work.object_ids(operation.id))
@@ -172,10 +185,11 @@ def set_table_properties(builder: PlanBuilder, operation: SetTableProperties) ->
         operation.limits.check_strings(properties, "properties")
     if table.properties != properties:
         builder.change([replace(table, properties=properties)])
-    return _with_properties({}, properties)
+    return with_properties({}, properties)
 
 
-def _require_vacant(builder: PlanBuilder, table_id: ObjectId) -> None:
+def require_vacant(builder: PlanBuilder, table_id: ObjectId) -> None:
+    """Raise unless an id is vacant and its parent a namespace: 1, 2, 5, or 13 (N4)."""
     builder.require_parent(table_id)
     holder = builder.holder(table_id)
     if isinstance(holder, TableEntry):
@@ -184,7 +198,8 @@ def _require_vacant(builder: PlanBuilder, table_id: ObjectId) -> None:
         raise namespace_exists(table_id)
 
 
-def _require_unused_location(builder: PlanBuilder, table_id: ObjectId, location: str) -> None:
+def require_unused_location(builder: PlanBuilder, table_id: ObjectId, location: str) -> None:
+    """Raise InvalidInputError (13) if a table lives at a location (N1)."""
     holder = builder.table_at(location)
     if holder is not None:
         raise InvalidInputError(f"table {join(table_id)}: location {location!r} belongs to table {join(holder)}")
@@ -217,7 +232,8 @@ def _used(table_id: ObjectId, location: str, tombstone: RecordEntry) -> InvalidI
     )
 
 
-def _with_properties(result: OperationResult, properties: Mapping[str, str]) -> OperationResult:
+def with_properties(result: OperationResult, properties: Mapping[str, str]) -> OperationResult:
+    """The result with the properties, if there are any."""
     if properties:
         result["properties"] = dict(properties)
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal
@@ -12,6 +13,7 @@ from lance_namespace.errors import (
     InvalidInputError,
     LanceNamespaceError,
     NamespaceNotFoundError,
+    ServiceUnavailableError,
 )
 
 from lance_core.format.manifest import ManifestFile
@@ -19,6 +21,8 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.reachable import StatedFiles
 from namespace_server.answer import json_bytes
 from namespace_server.directory.model.entries import (
+    NO_PROPERTIES,
+    PURGE,
     Changes,
     Entry,
     NamespaceEntry,
@@ -102,11 +106,34 @@ class TableReferences:
     checked: frozenset[str] = field(default=frozenset(), compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class DroppedTable:
+    """A table as it was before it was dropped, and the uuid of its tombstone."""
+
+    tombstone: str
+    table: TableEntry
+    versions: tuple[VersionEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedTables:
+    """Tables that were dropped, and the namespaces below which they lay and that went with them, parents first."""
+
+    namespaces: tuple[NamespaceEntry, ...]
+    tables: tuple[DroppedTable, ...]
+
+
 Finding = (
-    StagedManifest | AddedFiles | VacantLocation | TableReferences | LanceNamespaceError | tuple[VersionEntry, ...]
+    StagedManifest
+    | AddedFiles
+    | VacantLocation
+    | TableReferences
+    | DroppedTables
+    | LanceNamespaceError
+    | tuple[VersionEntry, ...]
 )
-"""The result of verifying one operation on storage: its staged manifest, added files, vacant location, references or
-registered versions; or the error why these cannot be used."""
+"""The result of verifying one operation on storage: its staged manifest, added files, vacant location, references,
+dropped tables or registered versions; or the error why these cannot be used."""
 Findings = dict[int, Finding]
 """The findings of a batch, by the index of the operation."""
 
@@ -179,8 +206,12 @@ class PlanBuilder:
         """Put a table whose id and location were found vacant, visible to the operations that follow."""
         self._overlay.declare(table)
 
-    def put_tombstones(self, tables: Sequence[TableEntry], state: Literal["dropped", "deregistered"]) -> None:
+    def put_tombstones(
+        self, tables: Sequence[TableEntry], state: Literal["dropped", "deregistered"], *, purge: bool = False
+    ) -> None:
         """Put the tombstones of tables that this batch removes, visible to the operations that follow (G15).
+
+        With `purge` the next collection removes their files.
 
         To be called before their rows are removed. The uuids are derived from the batch's own, so that planning it
         again makes the same records. Their catalog version is the one before the flip: it has the rows (G13).
@@ -199,6 +230,7 @@ class PlanBuilder:
                     for table, head in heads
                 ),
                 catalog_version=self.base.version,
+                properties=PURGE if purge else NO_PROPERTIES,
             )
             self._tombstones += 1
             self.change([tombstone])
@@ -258,6 +290,25 @@ class PlanBuilder:
         if any(entry in mine for entry in waiting):
             raise InvalidInputError("a batch cannot remove a version or table that it publishes itself")
         self.context.promote(waiting, self.batch)
+
+    def settle(self, tables: Sequence[TableEntry]) -> None:
+        """Have the catalog version before this batch hold all of these tables, which it drops (G13).
+
+        Versions that are not promoted are promoted; what cannot be is dropped with its table all the same. Raises
+        `MustFollowGroup` if a batch of the same group changes one of them.
+        """
+        self.context.require_unchanged(self.base, [table.id for table in tables])
+        places = self.base.state.open_places
+        locations = {table.location: table.id for table in tables} if places else {}
+        rows = (
+            self.base.version_entry(locations[location], branch, version)
+            for location, branch, version in places
+            if location in locations
+        )
+        waiting = [row for row in rows if row is not None and not self.context.is_promoted(row)]
+        if waiting:
+            with suppress(ServiceUnavailableError):
+                self.context.promote(waiting, self.batch)
 
     def require_head_promoted(self, head: VersionEntry) -> None:
         """Promote a committed head that has only its staged name, before a version is built on it (M1).

@@ -36,6 +36,8 @@ from namespace_server.directory.model.operations import (
     RegisterTable,
     RenameTable,
     SetTableProperties,
+    UndropNamespace,
+    UndropTable,
 )
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -48,6 +50,7 @@ from namespace_server.directory.planning.plan_builder import (
     version_result,
 )
 from namespace_server.directory.planning.planning_context import PlanningContext
+from namespace_server.directory.planning.undrop import undrop
 
 
 def plan_batch(
@@ -115,16 +118,16 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
     match operation:
         case CreateTableVersion():
             return table_versions.create_version(builder, index, operation)
-        case CreateNamespace():
-            return objects.create_namespace(builder, operation)
-        case DropNamespace():
-            return objects.drop_namespace(builder, operation)
+        case CreateNamespace() | DropNamespace():
+            return objects.plan_namespace(builder, operation)
         case DeclareTable():
             return objects.declare_table(builder, index, operation)
         case RegisterTable():
             return objects.register_table(builder, index, operation)
         case DeregisterTable() | DropTable():
             return objects.remove_table(builder, operation)
+        case UndropTable() | UndropNamespace():
+            return undrop(builder, index, operation)
         case RenameTable():
             return objects.rename_table(builder, operation)
         case SetTableProperties():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -10,7 +10,9 @@ from lance_core.commit.prepare import PreparedCommit
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
+from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.operations import Batch
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
 class PlannedVersion(NamedTuple):
@@ -83,6 +85,9 @@ class PlanningContext(Protocol):
         Raises `MustFollowGroup` if a row is not committed yet, ServiceUnavailableError (17) if one cannot be promoted
         now.
         """
+
+    def require_unchanged(self, base: CatalogSnapshot, tables: Iterable[ObjectId]) -> None:
+        """Raise `MustFollowGroup` if another batch of the group changes one of these tables in `base`."""
 
     def is_promoted(self, entry: VersionEntry) -> bool:
         """Whether the row is committed and its canonical file is known to be the row's."""

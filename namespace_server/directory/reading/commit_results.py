@@ -13,6 +13,7 @@ from namespace_server.directory.model.operations import (
     DropTable,
     KeepAnswer,
     Operation,
+    UndropTable,
 )
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -66,7 +67,7 @@ def kept_answer(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Body
 def _result(
     catalog: Catalog, operation: Operation, result: OperationResult, snapshot: CatalogSnapshot
 ) -> OperationResult:
-    if isinstance(operation, DeclareTable | DeregisterTable | DropTable):
+    if isinstance(operation, DeclareTable | DeregisterTable | DropTable | UndropTable):
         return {**result, "location": catalog.store.object_uri(result["location"])}
     if not isinstance(operation, CreateTableVersion | CommitTransaction):
         return result

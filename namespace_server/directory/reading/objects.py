@@ -19,7 +19,7 @@ from lance_core.format.refs import decode_tag, tag_path
 from namespace_server.directory.committing.stored_versions import stored_entries
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.collections.sorted_names import SortedNames
-from namespace_server.directory.model.entries import NamespaceEntry, TableEntry, VersionEntry
+from namespace_server.directory.model.entries import DROPPED, NamespaceEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import namespace_not_found
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
 from namespace_server.directory.model.requests import Request
@@ -175,6 +175,28 @@ def list_catalog_versions(context: ReadContext, request: Request) -> Body:
     return _paged({"versions": versions}, str(history[wanted - 1].version) if len(history) > wanted else None)
 
 
+def list_dropped_tables(context: ReadContext, request: Request) -> Body:
+    """Ours: the dropped tables that can come back, the last one first."""
+    last = requests.page_position(request, "a number of dropped tables") or 0
+    records = [record for record in context.snapshot.records() if record.state == DROPPED]
+    records.sort(key=lambda record: (-record.catalog_version, -record.timestamp_ms, record.batch_uuid))
+    parties = [(record, party) for record in records for party in record.participants]
+    end = last + context.page_size(request)
+    tables = [
+        {
+            "id": list(party.table_id),
+            "location": context.naming.object_uri(party.location),
+            "tombstone_id": record.batch_uuid,
+            "timestamp_millis": record.timestamp_ms,
+            "catalog_version": record.catalog_version,
+            **({"version": party.version} if party.version else {}),
+            **({"principal": record.principal} if record.principal is not None else {}),
+        }
+        for record, party in parties[last:end]
+    ]
+    return _paged({"tables": tables}, str(end) if tables and len(parties) > end else None)
+
+
 def _listed(context: ReadContext, request: Request) -> ObjectId:
     """The namespace that is listed. It must exist; where namespaces are implicit, any other is an empty one."""
     namespace_id = requests.object_id(request, "namespace")
@@ -283,4 +305,5 @@ READS: Mapping[str, Read] = {
     "describe_catalog": describe_catalog,
     "describe_catalog_version": describe_catalog_version,
     "list_catalog_versions": list_catalog_versions,
+    "list_dropped_tables": list_dropped_tables,
 }

@@ -9,5 +9,6 @@ from namespace_server.rest.routing import get
 ROUTES = (
     get("describe_catalog", "/v1/catalog", Read(), fast=True),
     get("list_catalog_versions", "/v1/catalog/versions", Read(query=Paging)),
+    get("list_dropped_tables", "/v1/catalog/dropped", Read(query=Paging)),
     get("describe_catalog_version", "/v1/catalog/versions/{version}", Read()),
 )

@@ -18,4 +18,5 @@ ROUTES = (
     post("create_namespace", "/v1/namespace/{id}/create", Commit()),
     # Stock clients send no body.
     post("drop_namespace", "/v1/namespace/{id}/drop", Commit(optional=True)),
+    post("undrop_namespace", "/v1/namespace/{id}/undrop", Commit(optional=True)),
 )

@@ -22,4 +22,5 @@ ROUTES = (
     post("rename_table", "/v1/table/{id}/rename", Commit()),
     # Stock clients send no body, or `null`.
     post("drop_table", "/v1/table/{id}/drop", Commit(optional=True)),
+    post("undrop_table", "/v1/table/{id}/undrop", Commit(optional=True)),
 )

@@ -200,6 +200,22 @@ def _drop_branch(access: Access, sessions: Sessions, session: SqlSession, values
     return []
 
 
+def _undrop(access: Access, sessions: Sessions, session: SqlSession, values: Json) -> Sequence[Row]:
+    sessions.refuse_inside(session, "undrop")
+    path = table_path(values["table"])
+    target = path if values["new_name"] is None else table_path(values["new_name"])
+    access.requests.undrop_table(path, target)
+    return [[".".join(target)]]
+
+
+def _dropped(access: Access, _sessions: Sessions, _session: SqlSession, _values: Json) -> Sequence[Row]:
+    with sql_errors():
+        found = access.server.dropped_tables()
+    return [
+        [".".join(each.id), each.version, int(each.dropped_at.timestamp() * 1000), each.tombstone] for each in found
+    ]
+
+
 _TABLE = Parameter("table", "string", "namespace.table")
 
 _ALL = (
@@ -244,7 +260,7 @@ _ALL = (
     ),
     Procedure(
         "cleanup",
-        "Remove old versions of main from the catalog. Those with a tag or a branch stay, and all files do.",
+        "Remove old versions of main from the catalog. Those with a tag or a branch stay; files go by a collection.",
         (
             _TABLE,
             Parameter("older_than_hours", "long", "only versions of at least this age", "168"),
@@ -252,6 +268,23 @@ _ALL = (
         ),
         (("removed_versions", "long"),),
         _cleanup,
+    ),
+    Procedure(
+        "undrop",
+        "Bring back a dropped table, with its versions, branches, tags and indices.",
+        (
+            Parameter("table", "string", "namespace.table, as it was called"),
+            Parameter("new_name", "string", "namespace.table under which it comes back", "NULL"),
+        ),
+        (("table", "string"),),
+        _undrop,
+    ),
+    Procedure(
+        "dropped",
+        "List the dropped tables that can come back, the last one first.",
+        (),
+        (("table", "string"), ("version", "long"), ("timestamp_millis", "long"), ("tombstone", "string")),
+        _dropped,
     ),
     Procedure(
         "create_tag",

@@ -85,6 +85,7 @@ from .drop_namespace_response import DropNamespaceResponse
 from .drop_table_index_response import DropTableIndexResponse
 from .drop_table_request import DropTableRequest
 from .drop_table_response import DropTableResponse
+from .dropped_table import DroppedTable
 from .error_response import ErrorResponse
 from .explain_table_query_plan_request import ExplainTableQueryPlanRequest
 from .fragment_stats import FragmentStats
@@ -105,6 +106,7 @@ from .json_arrow_field_metadata import JsonArrowFieldMetadata
 from .json_arrow_schema import JsonArrowSchema
 from .json_arrow_schema_metadata import JsonArrowSchemaMetadata
 from .list_catalog_versions_response import ListCatalogVersionsResponse
+from .list_dropped_tables_response import ListDroppedTablesResponse
 from .list_namespaces_response import ListNamespacesResponse
 from .list_table_branches_response import ListTableBranchesResponse
 from .list_table_branches_response_branches import ListTableBranchesResponseBranches
@@ -142,6 +144,10 @@ from .table_exists_request import TableExistsRequest
 from .table_version import TableVersion
 from .table_version_metadata import TableVersionMetadata
 from .tag_contents import TagContents
+from .undrop_namespace_request import UndropNamespaceRequest
+from .undrop_namespace_response import UndropNamespaceResponse
+from .undrop_table_request import UndropTableRequest
+from .undrop_table_response import UndropTableResponse
 from .update_field_metadata_entry import UpdateFieldMetadataEntry
 from .update_field_metadata_entry_metadata import UpdateFieldMetadataEntryMetadata
 from .update_field_metadata_request import UpdateFieldMetadataRequest
@@ -246,6 +252,7 @@ __all__ = (
     "DropTableIndexResponse",
     "DropTableRequest",
     "DropTableResponse",
+    "DroppedTable",
     "ErrorResponse",
     "ExplainTableQueryPlanRequest",
     "FragmentStats",
@@ -266,6 +273,7 @@ __all__ = (
     "JsonArrowSchema",
     "JsonArrowSchemaMetadata",
     "ListCatalogVersionsResponse",
+    "ListDroppedTablesResponse",
     "ListNamespacesResponse",
     "ListTableBranchesResponse",
     "ListTableBranchesResponseBranches",
@@ -303,6 +311,10 @@ __all__ = (
     "TableVersion",
     "TableVersionMetadata",
     "TagContents",
+    "UndropNamespaceRequest",
+    "UndropNamespaceResponse",
+    "UndropTableRequest",
+    "UndropTableResponse",
     "UpdateFieldMetadataEntry",
     "UpdateFieldMetadataEntryMetadata",
     "UpdateFieldMetadataRequest",

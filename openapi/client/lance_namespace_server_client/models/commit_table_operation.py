@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..models.declare_table_request import DeclareTableRequest
     from ..models.deregister_table_request import DeregisterTableRequest
     from ..models.set_table_properties_request import SetTablePropertiesRequest
+    from ..models.undrop_table_request import UndropTableRequest
 
 
 T = TypeVar("T", bound="CommitTableOperation")
@@ -41,6 +42,7 @@ class CommitTableOperation:
             `removals` are missing too. `updates` sets some and `removals` removes some, and the others stay; not together
             with
             `properties`. Not part of the published namespace API.
+        undrop_table (UndropTableRequest | Unset): Not part of the published namespace API.
     """
 
     declare_table: DeclareTableRequest | Unset = UNSET
@@ -50,6 +52,7 @@ class CommitTableOperation:
     commit_transaction: CommitTransactionRequest | Unset = UNSET
     assert_table_version: AssertTableVersionRequest | Unset = UNSET
     set_table_properties: SetTablePropertiesRequest | Unset = UNSET
+    undrop_table: UndropTableRequest | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,6 +84,10 @@ class CommitTableOperation:
         if not isinstance(self.set_table_properties, Unset):
             set_table_properties = self.set_table_properties.to_dict()
 
+        undrop_table: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.undrop_table, Unset):
+            undrop_table = self.undrop_table.to_dict()
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -98,6 +105,8 @@ class CommitTableOperation:
             field_dict["assert_table_version"] = assert_table_version
         if set_table_properties is not UNSET:
             field_dict["set_table_properties"] = set_table_properties
+        if undrop_table is not UNSET:
+            field_dict["undrop_table"] = undrop_table
 
         return field_dict
 
@@ -110,6 +119,7 @@ class CommitTableOperation:
         from ..models.declare_table_request import DeclareTableRequest
         from ..models.deregister_table_request import DeregisterTableRequest
         from ..models.set_table_properties_request import SetTablePropertiesRequest
+        from ..models.undrop_table_request import UndropTableRequest
 
         d = dict(src_dict)
         _declare_table = d.pop("declare_table", UNSET)
@@ -161,6 +171,13 @@ class CommitTableOperation:
         else:
             set_table_properties = SetTablePropertiesRequest.from_dict(_set_table_properties)
 
+        _undrop_table = d.pop("undrop_table", UNSET)
+        undrop_table: UndropTableRequest | Unset
+        if isinstance(_undrop_table, Unset):
+            undrop_table = UNSET
+        else:
+            undrop_table = UndropTableRequest.from_dict(_undrop_table)
+
         commit_table_operation = cls(
             declare_table=declare_table,
             create_table_version=create_table_version,
@@ -169,6 +186,7 @@ class CommitTableOperation:
             commit_transaction=commit_transaction,
             assert_table_version=assert_table_version,
             set_table_properties=set_table_properties,
+            undrop_table=undrop_table,
         )
 
         commit_table_operation.additional_properties = d

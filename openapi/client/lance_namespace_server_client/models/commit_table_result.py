@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..models.declare_table_response import DeclareTableResponse
     from ..models.deregister_table_response import DeregisterTableResponse
     from ..models.set_table_properties_response import SetTablePropertiesResponse
+    from ..models.undrop_table_response import UndropTableResponse
 
 
 T = TypeVar("T", bound="CommitTableResult")
@@ -33,6 +34,7 @@ class CommitTableResult:
         commit_transaction (CommitTransactionResponse | Unset):
         assert_table_version (AssertTableVersionResponse | Unset): Empty: it held.
         set_table_properties (SetTablePropertiesResponse | Unset):
+        undrop_table (UndropTableResponse | Unset):
     """
 
     declare_table: DeclareTableResponse | Unset = UNSET
@@ -42,6 +44,7 @@ class CommitTableResult:
     commit_transaction: CommitTransactionResponse | Unset = UNSET
     assert_table_version: AssertTableVersionResponse | Unset = UNSET
     set_table_properties: SetTablePropertiesResponse | Unset = UNSET
+    undrop_table: UndropTableResponse | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,6 +76,10 @@ class CommitTableResult:
         if not isinstance(self.set_table_properties, Unset):
             set_table_properties = self.set_table_properties.to_dict()
 
+        undrop_table: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.undrop_table, Unset):
+            undrop_table = self.undrop_table.to_dict()
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -90,6 +97,8 @@ class CommitTableResult:
             field_dict["assert_table_version"] = assert_table_version
         if set_table_properties is not UNSET:
             field_dict["set_table_properties"] = set_table_properties
+        if undrop_table is not UNSET:
+            field_dict["undrop_table"] = undrop_table
 
         return field_dict
 
@@ -102,6 +111,7 @@ class CommitTableResult:
         from ..models.declare_table_response import DeclareTableResponse
         from ..models.deregister_table_response import DeregisterTableResponse
         from ..models.set_table_properties_response import SetTablePropertiesResponse
+        from ..models.undrop_table_response import UndropTableResponse
 
         d = dict(src_dict)
         _declare_table = d.pop("declare_table", UNSET)
@@ -153,6 +163,13 @@ class CommitTableResult:
         else:
             set_table_properties = SetTablePropertiesResponse.from_dict(_set_table_properties)
 
+        _undrop_table = d.pop("undrop_table", UNSET)
+        undrop_table: UndropTableResponse | Unset
+        if isinstance(_undrop_table, Unset):
+            undrop_table = UNSET
+        else:
+            undrop_table = UndropTableResponse.from_dict(_undrop_table)
+
         commit_table_result = cls(
             declare_table=declare_table,
             create_table_version=create_table_version,
@@ -161,6 +178,7 @@ class CommitTableResult:
             commit_transaction=commit_transaction,
             assert_table_version=assert_table_version,
             set_table_properties=set_table_properties,
+            undrop_table=undrop_table,
         )
 
         commit_table_result.additional_properties = d

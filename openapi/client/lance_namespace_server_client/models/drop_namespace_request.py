@@ -26,6 +26,8 @@ class DropNamespaceRequest:
         mode (str | Unset): If it does not exist: `Fail` (default) or `Skip`. Any case.
         behavior (str | Unset): If it is not empty: `Restrict` (default) refuses, `Cascade` drops everything in it. Any
             case.
+        purge (bool | Unset): Let the next collection remove the files of its tables. Not part of the published
+            namespace API.
     """
 
     identity: Identity | Unset = UNSET
@@ -33,6 +35,7 @@ class DropNamespaceRequest:
     id: list[str] | Unset = UNSET
     mode: str | Unset = UNSET
     behavior: str | Unset = UNSET
+    purge: bool | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,6 +55,8 @@ class DropNamespaceRequest:
 
         behavior = self.behavior
 
+        purge = self.purge
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -65,6 +70,8 @@ class DropNamespaceRequest:
             field_dict["mode"] = mode
         if behavior is not UNSET:
             field_dict["behavior"] = behavior
+        if purge is not UNSET:
+            field_dict["purge"] = purge
 
         return field_dict
 
@@ -94,12 +101,15 @@ class DropNamespaceRequest:
 
         behavior = d.pop("behavior", UNSET)
 
+        purge = d.pop("purge", UNSET)
+
         drop_namespace_request = cls(
             identity=identity,
             context=context,
             id=id,
             mode=mode,
             behavior=behavior,
+            purge=purge,
         )
 
         drop_namespace_request.additional_properties = d

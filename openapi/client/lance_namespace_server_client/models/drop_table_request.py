@@ -23,11 +23,13 @@ class DropTableRequest:
         identity (Identity | Unset): Credentials as a client was given them. The server looks at the headers only.
         context (Context | Unset): Free entries that accompany a request.
         id (list[str] | Unset): A path of names, outermost first; empty is the root.
+        purge (bool | Unset): Let the next collection remove the files. Not part of the published namespace API.
     """
 
     identity: Identity | Unset = UNSET
     context: Context | Unset = UNSET
     id: list[str] | Unset = UNSET
+    purge: bool | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -43,6 +45,8 @@ class DropTableRequest:
         if not isinstance(self.id, Unset):
             id = self.id
 
+        purge = self.purge
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -52,6 +56,8 @@ class DropTableRequest:
             field_dict["context"] = context
         if id is not UNSET:
             field_dict["id"] = id
+        if purge is not UNSET:
+            field_dict["purge"] = purge
 
         return field_dict
 
@@ -77,10 +83,13 @@ class DropTableRequest:
 
         id = cast(list[str], d.pop("id", UNSET))
 
+        purge = d.pop("purge", UNSET)
+
         drop_table_request = cls(
             identity=identity,
             context=context,
             id=id,
+            purge=purge,
         )
 
         drop_table_request.additional_properties = d

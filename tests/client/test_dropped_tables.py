@@ -1,0 +1,85 @@
+"""Dropped tables come back through the client, and by the command."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from namespace_client import Catalog, CommitRejected
+from namespace_server.cli import cli
+from namespace_server.directory.namespace import DirectoryNamespace
+from tests.client.scene import Scene
+from tests.server.servers import ServerProcess
+
+ROWS = pa.table({"a": [1, 2, 3]})
+
+
+def drop(scene: Scene, table: str, server: ServerProcess) -> None:
+    if isinstance(scene.target, str):
+        server.call("POST", f"/v1/table/{scene.namespace}${table}/drop")
+    else:
+        scene.target.write("drop_table", {"id": [scene.namespace, table]})
+
+
+def rows(catalog: Catalog, table: str) -> int:
+    with catalog.begin() as tx:
+        return tx.table(table).count_rows()
+
+
+def test_a_table_comes_back(scene: Scene, server: ServerProcess) -> None:
+    catalog = scene.catalog
+    with catalog.begin() as tx:
+        tx.create("t", ROWS)
+    drop(scene, "t", server)
+    [dropped] = [table for table in catalog.dropped_tables() if table.id[0] == scene.namespace]
+    assert (dropped.id, dropped.version) == ((scene.namespace, "t"), 1)
+    assert abs(datetime.now(UTC) - dropped.dropped_at) < timedelta(minutes=5)
+    with catalog.begin() as tx:
+        tx.create("t", ROWS.slice(0, 1))
+    with pytest.raises(CommitRejected) as taken:
+        catalog.undrop("t")
+    assert taken.value.code == 5
+    catalog.undrop("t", "old", tombstone=dropped.tombstone)
+    assert (rows(catalog, "t"), rows(catalog, "old")) == (1, 3)
+    with pytest.raises(CommitRejected) as none:
+        catalog.undrop([scene.namespace, "t"], "again")
+    assert none.value.code == 4
+
+
+def test_the_list_has_pages(local: Scene) -> None:
+    with local.catalog.begin() as tx:
+        for number in range(5):
+            tx.create(f"t{number}", ROWS)
+    with closing(DirectoryNamespace(root=str(local.target))) as namespace:
+        for number in range(5):
+            namespace.write("drop_table", {"id": ["ml", f"t{number}"]})
+        first = namespace.read("list_dropped_tables", {"limit": 2}).body
+        second = namespace.read("list_dropped_tables", {"limit": 9, "page_token": first["page_token"]}).body
+    assert [table["id"][1] for table in first["tables"] + second["tables"]] == ["t4", "t3", "t2", "t1", "t0"]
+    assert "page_token" not in second
+    assert [table.id[1] for table in local.catalog.dropped_tables()] == ["t4", "t3", "t2", "t1", "t0"]
+
+
+def test_the_commands(local: Scene) -> None:
+    root = str(local.target)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+        return done.exit_code, done.stdout + done.stderr
+
+    with local.catalog.begin() as tx:
+        tx.create("t", ROWS)
+    assert run("dropped", root) == (0, "")
+    with closing(DirectoryNamespace(root=root)) as namespace:
+        namespace.write("drop_table", {"id": ["ml", "t"]})
+    assert run("dropped", root)[1].startswith("ml$t  version 1  ")
+    [listed] = json.loads(run("dropped", root, "--json")[1])
+    assert "none of that name was dropped" in run("undrop", root, "ml$u")[1]
+    status, said = run("undrop", root, "ml$t", "--as", "ml$back", "--id", listed["tombstone"])
+    assert (status, said.startswith("ml$back: back at file://")) == (0, True)
+    assert rows(local.catalog, "back") == 3

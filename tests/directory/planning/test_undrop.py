@@ -1,0 +1,243 @@
+"""Dropped tables and namespaces come back (rules G13 and G14)."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+from lance_namespace.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceNotFoundError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+
+from lance_core.storage.local import LocalStore
+from namespace_server.directory.model.collector_rows import CollectorEntry
+from namespace_server.directory.model.entries import PURGING, changes_of
+from namespace_server.directory.model.errors import CommitOutcomeUnknown
+from tests.directory.collection.collecting import collect, let_pass
+from tests.directory.tables import Ground, rows
+from tests.storage.faults import Crashed, Fault, FaultStore
+
+T, U = ["g", "t"], ["g", "u"]
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    made = Ground(tmp_path / "root")
+    made.make_namespace("g")
+    made.make_table(*T)
+    made.write(T, rows(3, 6))
+    return made
+
+
+def described(ground: Ground, table_id: list[str]) -> dict[str, Any]:
+    """All that the catalog and stock pylance tell of a table."""
+    table = ground.catalog.snapshot().table(tuple(table_id))
+    assert table is not None
+    chains = (None, *ground.catalog.snapshot().branches(table.id))
+    versions = {
+        (branch, row.version): replace(row, table_id=())
+        for branch in chains
+        for row in ground.catalog.snapshot().versions(table.id, branch)
+    }
+    dataset = ground.open(table_id)
+    return {
+        "location": table.location,
+        "properties": dict(table.properties),
+        "versions": versions,
+        "rows": sorted(map(str, dataset.to_table().to_pylist())),
+        "tags": {name: tag["version"] for name, tag in dataset.tags.list().items()},
+        "branches": sorted(dataset.branches.list()),
+        "indices": sorted(index.name for index in dataset.describe_indices()),
+        "first": ground.open(table_id, 1).count_rows(),
+    }
+
+
+def test_a_dropped_table_comes_back_with_all_that_it_had(ground: Ground) -> None:
+    dataset = lance.dataset(namespace_client=ground.namespace, table_id=T)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.tags.create("gold", 2)
+    ground.batch({"set_table_properties": {"id": T, "properties": {"team": "a"}}})
+    lance.dataset(namespace_client=ground.namespace, table_id=T).create_branch("dev")
+    before = described(ground, T)
+    ground.call("drop_table", id=T)
+    with pytest.raises(TableNotFoundError):
+        ground.read("describe_table", id=T)
+    answer = ground.call("undrop_table", id=T)
+    assert answer["id"] == T
+    assert answer["location"].endswith(before["location"])
+    for process in (ground, ground.again()):
+        assert described(process, T) == before
+    assert ground.catalog.snapshot().tombstone_at(before["location"]) is None
+    ground.write(T, rows(6, 8))
+    assert ground.ids(T) == list(range(8))
+
+
+def test_under_another_name_when_its_own_is_taken(ground: Ground) -> None:
+    before = described(ground, T)
+    ground.call("drop_table", id=T)
+    ground.make_table(*T, count=1)
+    with pytest.raises(TableAlreadyExistsError):
+        ground.call("undrop_table", id=T)
+    ground.call("undrop_table", id=T, new_id=["g", "old"])
+    assert described(ground, ["g", "old"]) == before
+    assert ground.ids(T) == [0]
+    ground.call("drop_table", id=T)
+    with pytest.raises(NamespaceNotFoundError):
+        ground.call("undrop_table", id=T, new_id=["nowhere", "t"])
+
+
+def test_of_several_tables_of_a_name_the_last_or_the_one_that_is_named(ground: Ground) -> None:
+    ground.call("drop_table", id=T)
+    [first] = [record for record in ground.catalog.snapshot().records() if record.state == "dropped"]
+    ground.make_table(*T, count=1)
+    ground.call("drop_table", id=T)
+    ground.call("undrop_table", id=T, new_id=["g", "second"])
+    assert ground.ids(["g", "second"]) == [0]
+    ground.call("undrop_table", id=T, tombstone_id=first.batch_uuid)
+    assert ground.ids(T) == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(TableNotFoundError, match="none of that name was dropped"):
+        ground.call("undrop_table", id=T, new_id=["g", "third"])
+
+
+def test_a_namespace_comes_back_with_all_that_it_held(ground: Ground) -> None:
+    ground.call("create_namespace", id=["g", "inner"], properties={"k": "v"})
+    ground.make_table("g", "inner", "x")
+    ground.make_table(*U)
+    ground.call("drop_table", id=U)  # by itself, before
+    before = {table: described(ground, list(table)) for table in ground.catalog.snapshot().all_tables()}
+    ground.call("drop_namespace", id=["g"], behavior="Cascade")
+    ground.call("undrop_namespace", id=["g"])
+    assert {table: described(ground, list(table)) for table in ground.catalog.snapshot().all_tables()} == before
+    assert ground.read("describe_namespace", id=["g", "inner"])["properties"] == {"k": "v"}
+    with pytest.raises(LanceNamespaceError):
+        ground.call("undrop_namespace", id=["g"])
+    with pytest.raises(NamespaceNotFoundError, match="none of that name was dropped with tables"):
+        ground.call("undrop_namespace", id=["h"])
+
+
+def test_one_table_of_a_cascade_comes_back(ground: Ground) -> None:
+    ground.make_table(*U)
+    ground.call("drop_namespace", id=["g"], behavior="Cascade")
+    ground.make_namespace("h")
+    ground.call("undrop_table", id=T, new_id=["h", "t"])
+    assert ground.ids(["h", "t"]) == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(TableNotFoundError):
+        ground.call("undrop_table", id=T, new_id=["h", "again"])
+    ground.call("undrop_table", id=U, new_id=["h", "u"])
+    assert ground.ids(["h", "u"]) == [0, 1, 2]
+    assert not [record for record in ground.catalog.snapshot().records() if record.state == "dropped"]
+
+
+def test_a_table_whose_files_are_being_removed_does_not_come_back(ground: Ground) -> None:
+    ground.call("drop_table", id=T)
+
+    def purge() -> None:
+        dead = [record for record in ground.catalog.snapshot().records() if record.state == "dropped"]
+        ground.catalog.committer.commit_changes(lambda _: changes_of(replace(each, state=PURGING) for each in dead))
+
+    store = FaultStore(LocalStore(ground.root, "none"))
+    claimed: list[str] = []
+
+    def meanwhile(verb: str, path: str) -> None:
+        if verb == "put" and path.startswith("__manifest/data/") and not claimed:
+            claimed.append(path)
+            purge()
+
+    store.before(meanwhile)
+    with pytest.raises(TableNotFoundError, match="its files are being removed"):
+        ground.again(store).call("undrop_table", id=T)
+    assert claimed
+    with pytest.raises(TableNotFoundError, match="none of that name was dropped"):
+        ground.call("undrop_table", id=T)
+
+
+def test_two_processes_bring_one_table_back_once(ground: Ground) -> None:
+    ground.call("drop_table", id=T)
+    answers: list[object] = []
+
+    def undrop(name: str) -> None:
+        try:
+            answers.append(ground.again().call("undrop_table", id=T, new_id=["g", name]))
+        except LanceNamespaceError as error:
+            answers.append(error)
+
+    threads = [threading.Thread(target=undrop, args=(f"t{number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(isinstance(answer, dict) for answer in answers) == 1
+    assert len(ground.catalog.snapshot().child_tables(("g",))) == 1
+
+
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_ANSWER])
+def test_at_each_write_it_comes_back_as_a_whole_or_not_at_all(ground: Ground, fault: Fault) -> None:
+    before = described(ground, T)
+    for number in range(20):
+        ground.call("drop_table", id=T)
+        store = FaultStore(LocalStore(ground.root, "none"))
+        store.fail(fault, nth=number)
+        try:
+            ground.again(store).call("undrop_table", id=T)
+        except (Crashed, ServiceUnavailableError, CommitOutcomeUnknown):
+            pass
+        else:
+            if store.writes and not any(write.number == number for write in store.writes):
+                break
+        if ground.catalog.snapshot().table(tuple(T)) is None:
+            ground.call("undrop_table", id=T)
+        assert described(ground.again(), T) == before
+    assert 2 <= number < 19
+
+
+def test_what_was_acknowledged_before_the_drop_comes_back(ground: Ground) -> None:
+    """An append and the drop meet in one group: the drop waits for the flip of the append."""
+    catalog = ground.catalog
+    operation = ground.transaction(T, rows(6, 9))
+    append = ground.namespace.prepare("batch_commit_tables", {"operations": [operation]}).batch
+    drop = ground.namespace.prepare("drop_table", {"id": T}).batch
+    catalog.commit([append, drop])
+    ground.call("undrop_table", id=T)
+    assert ground.ids(T) == list(range(9))
+
+
+def test_a_table_that_a_batch_makes_and_drops_was_never_there(ground: Ground) -> None:
+    ground.call("rename_table", id=T, new_table_name="moved")
+    with pytest.raises(TableNotFoundError, match="none of that name was dropped"):
+        ground.call("undrop_table", id=T)
+    assert ground.ids(["g", "moved"]) == [0, 1, 2, 3, 4, 5]
+
+
+def test_after_a_collection_it_comes_back_from_a_copy(ground: Ground) -> None:
+    before = described(ground, T)
+    ground.call("drop_table", id=T)
+    for number in range(110):
+        ground.make_namespace(f"n{number}")
+    let_pass(ground)
+    collect(ground, {"gc.dropped.window": "30d"})
+    assert ground.catalog.snapshot().collector != CollectorEntry()
+    ground.again().call("undrop_table", id=T)
+    assert described(ground, T) == before
+
+
+def test_after_its_window_it_does_not_come_back(ground: Ground) -> None:
+    ground.call("drop_table", id=T)
+    let_pass(ground)
+    collect(ground)
+    with pytest.raises(TableNotFoundError, match="its files are gone"):
+        ground.call("undrop_table", id=T)
+
+
+def test_a_name_is_checked(ground: Ground) -> None:
+    ground.call("drop_table", id=T)
+    with pytest.raises(InvalidInputError):
+        ground.call("undrop_table", id=T, new_id=["g", "a$b"])
