@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -82,17 +82,16 @@ def dropped(
 ) -> None:
     """List the dropped tables of a catalog that can come back, the last one first."""
     with refusing(), _catalog(root, storage_option, manifest_store) as catalog:
-        from namespace_client import Catalog
         from namespace_server.directory.namespace import DirectoryNamespace
 
-        tables = Catalog.connect(DirectoryNamespace(catalog=catalog)).dropped_tables()
+        tables = DirectoryNamespace(catalog=catalog).read("list_dropped_tables", {"limit": -1}).body["tables"]
     if as_json:
-        shown = [asdict(table) | {"dropped_at": table.dropped_at.isoformat()} for table in tables]
-        typer.echo(json.dumps(shown, indent=2))
+        typer.echo(json.dumps(tables, indent=2))
         return
     for table in tables:
-        version = "declared" if table.version is None else f"version {table.version}"
-        typer.echo(f"{'$'.join(table.id)}  {version}  {table.dropped_at:%Y-%m-%dT%H:%M:%SZ}  {table.tombstone}")
+        version = f"version {table['version']}" if "version" in table else "declared"
+        moment = datetime.fromtimestamp(table["timestamp_millis"] / 1_000, UTC)
+        typer.echo(f"{'$'.join(table['id'])}  {version}  {moment:%Y-%m-%dT%H:%M:%SZ}  {table['tombstone_id']}")
 
 
 def undrop(

@@ -80,6 +80,6 @@ def test_the_commands(local: Scene) -> None:
     assert run("dropped", root)[1].startswith("ml$t  version 1  ")
     [listed] = json.loads(run("dropped", root, "--json")[1])
     assert "none of that name was dropped" in run("undrop", root, "ml$u")[1]
-    status, said = run("undrop", root, "ml$t", "--as", "ml$back", "--id", listed["tombstone"])
+    status, said = run("undrop", root, "ml$t", "--as", "ml$back", "--id", listed["tombstone_id"])
     assert (status, said.startswith("ml$back: back at file://")) == (0, True)
     assert rows(local.catalog, "back") == 3

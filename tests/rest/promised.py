@@ -69,6 +69,17 @@ class Scene:
         self.ask(f"/v1/table/{found}/tags/create", {"tag": "v", "version": 1})
         return found
 
+    def dropped(self, name: str) -> str:
+        found = self.table(name)
+        self.ask(f"/v1/table/{found}/drop", {})
+        return found
+
+    def dropped_namespace(self, name: str) -> str:
+        self.ask(f"/v1/namespace/{name}/create", {})
+        self.ask(f"/v1/table/{name}$t/declare", {})
+        self.ask(f"/v1/namespace/{name}/drop", {"behavior": "Cascade"})
+        return name
+
     def branched(self, name: str) -> str:
         found = self.table(name)
         self.ask(f"/v1/table/{found}/branches/create", {"name": "dev"})
@@ -115,11 +126,13 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     # Changes: the second argument is a name that nothing has yet.
     "CreateNamespace": lambda _, n: Asked({}, f"{NAMESPACE}${n}"),
     "DropNamespace": lambda s, n: (s.ask(f"/v1/namespace/{n}/create", {}), Asked({}, n))[1],
+    "UndropNamespace": lambda s, n: Asked({}, s.dropped_namespace(n)),
     "DeclareTable": lambda _, n: Asked({}, f"{NAMESPACE}${n}"),
     "RegisterTable": lambda s, n: Asked({"location": s.dataset(n)}, f"{NAMESPACE}${n}"),
     "DeregisterTable": lambda s, n: Asked({}, s.table(n)),
     "RenameTable": lambda s, n: Asked({"new_table_name": f"{n}-new"}, s.table(n)),
     "DropTable": lambda s, n: Asked({}, s.table(n)),
+    "UndropTable": lambda s, n: Asked({}, s.dropped(n)),
     "CreateTableVersion": lambda s, n: _without_id(s.staged_version(n)),
     "BatchCreateTableVersions": lambda s, n: Asked({"entries": [s.staged_version(n)]}),
     "BatchDeleteTableVersions": lambda s, n: Asked(
@@ -174,6 +187,7 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "DescribeTableIndexStats": lambda s, n: Asked({}, s.indexed(n), names={"index_name": "i"}),
     "DescribeCatalog": lambda _, n: Asked(),
     "ListCatalogVersions": lambda _, n: Asked(),
+    "ListDroppedTables": lambda _, n: Asked(),
     "DescribeCatalogVersion": lambda _, n: Asked(names={"version": "1"}),
     "HealthLive": lambda _, n: Asked(),
     "HealthReady": lambda _, n: Asked(),

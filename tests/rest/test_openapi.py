@@ -28,8 +28,10 @@ OPERATIONS = {
 
 # What this server adds to the published models.
 OURS = {
-    "CommitTableOperation": {"commit_transaction", "assert_table_version", "set_table_properties"},
-    "CommitTableResult": {"commit_transaction", "assert_table_version", "set_table_properties"},
+    "CommitTableOperation": {"commit_transaction", "assert_table_version", "set_table_properties", "undrop_table"},
+    "CommitTableResult": {"commit_transaction", "assert_table_version", "set_table_properties", "undrop_table"},
+    "DropNamespaceRequest": {"purge"},
+    "DropTableRequest": {"purge"},
     "ErrorResponse": {"failures"},
     "TableVersion": {"manifest_sha256"},
 }

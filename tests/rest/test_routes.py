@@ -16,8 +16,11 @@ from tests.rest.served import SERVED
 OURS = {
     ("GET", "/v1/catalog"),
     ("GET", "/v1/catalog/versions"),
+    ("GET", "/v1/catalog/dropped"),
     ("GET", "/v1/catalog/versions/{version}"),
     ("POST", "/v1/table/{id}/stage"),
+    ("POST", "/v1/table/{id}/undrop"),
+    ("POST", "/v1/namespace/{id}/undrop"),
 }
 
 

@@ -349,6 +349,7 @@ class TestShapes:
             for field in set(SPEC["components"]["schemas"][name].get("properties", {})) - fields
         }
         missing -= {"ErrorResponse.detail", "ErrorResponse.instance"}  # these need a fault: see test_wire
+        missing -= {"DroppedTable.principal"}  # this needs a key: see test_promised_headers
         # These need a server that hands them out: see tests/credentials.
         missing -= {f"{kind}TableResponse.storage_options" for kind in ("Declare", "Describe")}
         assert missing == set()
@@ -487,7 +488,16 @@ def exercise(call: Recorder, url: str) -> None:
     gone = call("DeregisterTable", {}, id="ws$e")
     call("RegisterTable", {"location": gone["location"].rpartition("/")[2], "properties": {"a": "b"}}, id="ws$e")
     call("DropTable", id="ws$e")
+    call("UndropTable", {}, id="ws$e")
+    call("DropTable", id="ws$e")
+    call("DropTable", {"purge": True}, id="ws$b")
+    call("ListDroppedTables", query="?limit=1")
+    call("BatchCommitTables", {"operations": [{"undrop_table": {"id": ["ws", "e"], "new_id": ["ws", "f"]}}]})
     call("DropNamespace", id="other")
+    call("CreateNamespace", {"properties": {"owner": "ann"}}, id="lost")
+    call("DeclareTable", {}, id="lost$a")
+    call("DropNamespace", {"behavior": "Cascade"}, id="lost")
+    call("UndropNamespace", {}, id="lost")
     call("DescribeCatalog")
     call("ListCatalogVersions")
     newest = call("ListCatalogVersions", query="?limit=1")["versions"][0]["version"]

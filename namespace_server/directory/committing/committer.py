@@ -7,6 +7,7 @@ flip published. Several processes on one root are safe: only the compare-and-set
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import random
 import threading
@@ -33,6 +34,7 @@ from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.record_maintenance import RecordMaintenance
+from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.committing.stored_versions import versions_above
 from namespace_server.directory.committing.verifier import Verifier
 from namespace_server.directory.manifest_table.flip import (
@@ -276,11 +278,27 @@ class Committer:
         objects = [item for plan in attempt.plans for item in plan.staged]
         calls: list[Callable[[], object]] = [newest, above, changed]
         calls += [partial(self._store.put, *item, durable=False) for item in objects]
+        calls += [partial(self._remove_late, *item) for item in attempt.removed_files]
         if flip is not None:
             calls.append(partial(self._table.stage, flip))
         self._store.gather(calls)
         self._store.sync([key for key, _ in objects])
         return _Observed(newest.result, above.result, changed.result)
+
+    def _remove_late(self, path: str, sha256: str) -> None:
+        """Remove the file of a version that went with its branch, and that was written late, unless it is another one.
+
+        No row can name it again. What cannot be removed now is met again.
+        """
+        try:
+            e_tag = self._store.head(path).e_tag
+            if e_tag is None or hashlib.sha256(self._store.get(path)).hexdigest() != sha256:
+                return
+            remove_if(self._store, path, e_tag)
+        except StorageError as error:
+            logger.warning("%s is left of a branch that was deleted: %s", path, error)
+        else:
+            logger.error("%s was written after its branch was deleted, and is removed", path)
 
     def _send(self, flip: Flip, attempt: GroupAttempt) -> FlipOutcome:
         """The commit step of a flip. A batch counts as sent unless the flip is in no history or was refused."""

@@ -31,7 +31,7 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Findings, Plan
 from namespace_server.directory.planning.planner import plan_batch, require_managed
 from namespace_server.directory.planning.planning_context import Basis, MustFollowGroup, PlannedVersion
-from namespace_server.directory.planning.unmanaged_versions import adopt_found
+from namespace_server.directory.planning.unmanaged_versions import adopt_found, removed_files
 
 logger = logging.getLogger(__name__)
 
@@ -198,7 +198,8 @@ class GroupAttempt:
 
     `names` are the names by which the planned batches are found: uuids, idempotency keys, request hashes (P1, A1).
     `promoted_head`: a head below unmanaged versions was promoted by this attempt. What stands above it now is known
-    only after another look at storage, so the attempt decides nothing.
+    only after another look at storage, so the attempt decides nothing. `removed_files` are keys and SHA-256 of files of
+    deleted branches, to be removed: see `unmanaged_versions.removed_files`.
     """
 
     snapshot: CatalogSnapshot
@@ -207,6 +208,7 @@ class GroupAttempt:
     names: set[str] = field(default_factory=set)
     batches: list[PlannedBatch] = field(default_factory=list)
     promoted_head: bool = False
+    removed_files: list[tuple[str, str]] = field(default_factory=list)
 
     def basis(self, batch: Batch) -> CatalogSnapshot:
         """The snapshot itself if nothing planned before concerns the batch, else the overlay."""
@@ -294,6 +296,7 @@ class GroupPlanner:
             table = overlay.table(chain[0])
             if chain not in found or table is None:
                 continue
+            attempt.removed_files += removed_files(attempt.snapshot, table, chain[1], found[chain])
             head = attempt.snapshot.head(*chain)
             if head is not None and not attempt.context.is_promoted(head):
                 self._promoter.promote([head], attempt.snapshot)

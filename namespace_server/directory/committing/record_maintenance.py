@@ -16,6 +16,7 @@ from typing import Final
 from namespace_server.directory.model.entries import (
     DEREGISTERED,
     PURGED,
+    REMOVED,
     Changes,
     RecordEntry,
     VersionEntry,
@@ -29,6 +30,8 @@ _CLOSINGS_WHEN_IDLE = 1_024
 _REMOVALS_PER_FLIP = 256
 MIN_RECORD_AGE: Final = timedelta(minutes=2)
 """Younger records never expire, however many there are: a flip whose proof was delayed is recognised by them (G7)."""
+_EXPIRING: Final = frozenset({PURGED, DEREGISTERED, REMOVED})
+"""What expires with the tombstones: that of a dropped table is purged first, that of a branch goes with its files."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
@@ -113,8 +116,9 @@ def _is_there(entry: VersionEntry | RecordEntry, snapshot: CatalogSnapshot) -> b
 class RecordRetention:
     """How long records are kept after their batch: closed ones for `records`, the newest `limit` of them at most.
 
-    Tombstones of tables that were purged or deregistered are kept for `tombstones`: as long as a manifest that was
-    staged for a removed table may be published (S2, G15). Those of dropped tables stay until these are purged.
+    Tombstones of tables that were purged or deregistered, and records of what deleted branches held, are kept for
+    `tombstones`: as long as a manifest that was staged for a removed table may be published (S2, G15). Those of dropped
+    tables stay until these are purged.
     """
 
     records: timedelta
@@ -136,5 +140,5 @@ def find_expired(snapshot: CatalogSnapshot, retention: RecordRetention, now_ms: 
         if record.timestamp_ms < oldest or (number < surplus and record.timestamp_ms < settled)
     ]
     oldest = now_ms - retention.tombstones // _MILLISECOND
-    expired += [record for record in records if record.state in {PURGED, DEREGISTERED} and record.timestamp_ms < oldest]
+    expired += [record for record in records if record.state in _EXPIRING and record.timestamp_ms < oldest]
     return expired

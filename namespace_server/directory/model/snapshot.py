@@ -6,9 +6,12 @@ import heapq
 from collections.abc import Iterator
 from typing import Final
 
+import orjson
+
 from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.collector_rows import NEVER_COLLECTED, CollectorEntry
 from namespace_server.directory.model.entries import (
+    REMOVED,
     Changes,
     Entry,
     NamespaceEntry,
@@ -171,6 +174,16 @@ class CatalogSnapshot:
         """The record of the removal of the table that a location belonged to; None if none is kept (G15)."""
         batch_uuid = self._state.used.get(location)
         return None if batch_uuid is None else self.record(batch_uuid)
+
+    def removed_versions(self, base: str) -> frozenset[str]:
+        """SHA-256 of the manifests that branches had which were deleted at this root; looks at all records."""
+        found = (stored.entry for stored in self._state.records.values() if stored.state == REMOVED)
+        return frozenset(
+            digest
+            for record in found
+            if any(party.location == base for party in record.participants)
+            for digest in orjson.loads(record.results)
+        )
 
     def records(self) -> Iterator[RecordEntry]:
         """All records, in no particular order."""

@@ -20,6 +20,7 @@ from namespace_server.directory.model.entries import (
     Place,
     RecordEntry,
     RecordKey,
+    RecordState,
     TableEntry,
 )
 from namespace_server.directory.model.object_ids import (
@@ -65,6 +66,11 @@ class StoredRecord:
             entry = replace(entry, results=b"")
         self._entry = entry
         self.serial = serial
+
+    @property
+    def state(self) -> RecordState:
+        """The state of the record."""
+        return self._entry.state
 
     @property
     def entry(self) -> RecordEntry:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 from urllib.parse import unquote
 from uuid import NAMESPACE_OID, uuid5
 
@@ -18,7 +20,15 @@ from lance_core.errors import NotFound
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.transaction.operations import Clone, encode_transaction
-from namespace_server.directory.model.entries import REMOVING, Participant, RecordEntry, TableEntry, VersionEntry
+from namespace_server.answer import json_bytes
+from namespace_server.directory.model.entries import (
+    REMOVED,
+    REMOVING,
+    Participant,
+    RecordEntry,
+    TableEntry,
+    VersionEntry,
+)
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import (
     CommitTransaction,
@@ -32,6 +42,8 @@ from namespace_server.directory.planning.chains import chain_name, require_head
 from namespace_server.directory.planning.plan_builder import PlanBuilder, TableReferences
 from namespace_server.directory.planning.transactions import begin_branch
 
+_REMEMBERED: Final = 1_000
+"""Versions of a deleted branch, the newest ones, that are known again if their manifests are written late."""
 _NAMED = 10
 """The most names that a refusal lists."""
 _OWN_DIRECTORIES = frozenset({"", "data", "_deletions", "_indices"})
@@ -83,19 +95,21 @@ def _delete_branch(builder: PlanBuilder, index: int, operation: DeleteBranch) ->
     rows = list(builder.view(operation.id).versions(operation.id, operation.branch))
     builder.require_promoted(rows)
     base = branch_base(table.location, operation.branch)
-    builder.change(
-        [
-            RecordEntry(
-                str(uuid5(NAMESPACE_OID, f"{builder.batch.uuid}/removing/{index}")),
-                REMOVING,
-                principal=builder.batch.principal,
-                timestamp_ms=builder.context.now_ms,
-                attempt=builder.context.attempt,
-                participants=(Participant(table.id, operation.branch, head.version, base, None),),
-            )
-        ],
-        [row.object_id for row in rows],
+    removing = RecordEntry(
+        str(uuid5(NAMESPACE_OID, f"{builder.batch.uuid}/removing/{index}")),
+        REMOVING,
+        principal=builder.batch.principal,
+        timestamp_ms=builder.context.now_ms,
+        attempt=builder.context.attempt,
+        participants=(Participant(table.id, operation.branch, head.version, base, None),),
     )
+    removed = replace(
+        removing,
+        batch_uuid=str(uuid5(NAMESPACE_OID, f"{builder.batch.uuid}/removed/{index}")),
+        state=REMOVED,
+        results=json_bytes([row.sha256 for row in rows[-_REMEMBERED:]]),
+    )
+    builder.change([removing, removed], [row.object_id for row in rows])
     return {}
 
 

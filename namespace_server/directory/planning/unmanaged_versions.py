@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lance_core.format.manifest import ManifestFile
+from lance_core.format.naming import branch_base
 from lance_core.transaction.lineage import lineage_break
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -21,10 +22,11 @@ def adopt_found(
     """Rows for canonical files of other writers above the head: contiguous, each built on the one before (P5).
 
     `found` has (naming scheme, parsed file, e_tag) per file, ascending. The rows end before the first file that does
-    not descend from the head, or of which a file is missing or too old: its branch may be one that was deleted and made
-    again, and a process that was held before the removal of its files may have written the manifest after it.
+    not descend from the head, or of which a file is missing or too old, and before a version of a deleted branch (see
+    `removed_files`).
     """
     adopted: list[VersionEntry] = []
+    removed = frozenset() if branch is None else snapshot.removed_versions(branch_base(table.location, branch))
     head = snapshot.head(table.id, branch)
     below = None if head is None else context.manifest(head)
     for scheme, file, e_tag in found:
@@ -37,11 +39,31 @@ def adopt_found(
         if (file.branch or None) != branch:
             break
         row = found_entry(table, branch, file, e_tag, scheme)
+        if row.sha256 in removed:
+            break
         if not context.is_adoptable(row.canonical_path, row.base, file, below):
             break
         adopted.append(row)
         below = file
     return adopted
+
+
+def removed_files(
+    snapshot: CatalogSnapshot,
+    table: TableEntry,
+    branch: str | None,
+    found: Sequence[tuple[str, ManifestFile, str | None]],
+) -> list[tuple[str, str]]:
+    """Keys and SHA-256 of the files, among those found above a head, of versions that went with a deleted branch.
+
+    Its numbers are used again when it is made again. A process that was held at the promotion of such a version, or a
+    put of a bucket that arrived late, may have written it since.
+    """
+    if branch is None:
+        return []
+    removed = snapshot.removed_versions(branch_base(table.location, branch))
+    rows = [found_entry(table, branch, file, e_tag, scheme) for scheme, file, e_tag in found] if removed else []
+    return [(row.canonical_path, row.sha256) for row in rows if row.sha256 in removed]
 
 
 def found_entry(

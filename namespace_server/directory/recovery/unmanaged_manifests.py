@@ -6,6 +6,7 @@ that uuid. So the next sweep of any process finishes the work of a process that 
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 import uuid
@@ -176,7 +177,7 @@ class UnmanagedManifests:
         if item.uuid in self._reported or snapshot.record(item.uuid) is not None:
             self._compared.add(item.uuid)
             return None
-        obstacle = self._find_obstacle(item, file, kept, snapshot)
+        obstacle = _removed_with_branch(item, data, snapshot) or self._find_obstacle(item, file, kept, snapshot)
         if obstacle is not None or place is None or file is None or file.transaction is None:
             self._write_report(item, obstacle or "its table is not in the catalog any more")
             return None
@@ -288,6 +289,12 @@ class UnmanagedManifests:
         except AlreadyExists:
             return
         self._store.delete(item.kept_at)
+
+
+def _removed_with_branch(item: QuarantinedFile, data: bytes, snapshot: CatalogSnapshot) -> str | None:
+    """Why a file of a branch that was deleted is not committed again; None if it is none."""
+    removed = snapshot.removed_versions(item.base)
+    return "its branch was deleted with it" if removed and hashlib.sha256(data).hexdigest() in removed else None
 
 
 def _log(item: QuarantinedFile) -> None:

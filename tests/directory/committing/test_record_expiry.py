@@ -38,8 +38,9 @@ def test_tombstones_have_a_retention_of_their_own() -> None:
     assert expired(
         record("purged", "purged", 6 * HOUR + 1),
         record("deregistered", "deregistered", 6 * HOUR + 1),
+        record("of a branch", "removed", 6 * HOUR + 1),
         record("young", "purged", 2 * HOUR),
-    ) == {"purged", "deregistered"}
+    ) == {"purged", "deregistered", "of a branch"}
 
 
 def test_the_tombstone_of_a_dropped_table_stays_until_its_files_are_gone() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from namespace_server.directory.manifest_table.row_codec import Row, decode_row, decode_version, encode_entry
 from namespace_server.directory.model.collector_rows import CollectorEntry
 from namespace_server.directory.model.entries import (
+    RECORD_STATES,
     Changes,
     Entry,
     NamespaceEntry,
@@ -51,7 +52,7 @@ participants = st.builds(
 records = st.builds(
     RecordEntry,
     batch_uuid=st.uuids().map(str),
-    state=st.sampled_from(["open", "closed", "collected", "foreign", "dropped", "deregistered", "removing"]),
+    state=st.sampled_from(sorted(RECORD_STATES)),
     request_hash=st.text("0123456789abcdef", max_size=64),
     idempotency_key=st.none() | names,
     principal=st.none() | names,
