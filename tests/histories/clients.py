@@ -34,6 +34,8 @@ from tests.histories.workload import Workload
 
 DEEDS: tuple[Deed, ...] = ("insert", "increment", "delete")
 PATIENCE = 20
+STAGE_AGAIN = "the horizon of the catalog"
+"""In a refusal of what a collection may have removed (rule G2)."""
 
 
 class Unexpected(Exception):
@@ -117,6 +119,10 @@ class OwnClient(Client):
                 with attempt as transaction:
                     self._change(event, transaction, compacted)
         except (RetryableConflict, CatalogUnavailable, CatalogUnreachable):
+            event.outcome = "rejected"
+        except CommitRejected as error:
+            if STAGE_AGAIN not in str(error):
+                raise
             event.outcome = "rejected"
         except CommitUnknown:
             if self.chance.random() < 0.8:
@@ -291,7 +297,7 @@ class HttpClient(Client):
                     self._answered.append(Answered(event, path, body, key, answer.json()))
                 return answer.json()
             error = answer.json()
-            if (answer.status_code, error["code"]) == (409, 14):
+            if (answer.status_code, error["code"]) == (409, 14) or STAGE_AGAIN in error["error"]:
                 event.outcome = "unknown" if doubtful else "rejected"
                 return None
             if error["code"] not in {17, 21}:
@@ -430,6 +436,7 @@ class StockOutcome:
     TEXTS: ClassVar[Mapping[str, Outcome]] = {
         "commit conflict": "rejected",
         "not built on version": "rejected",
+        "the horizon of the catalog": "rejected",
         "Too many concurrent writers": "rejected",
         "Failed to execute request": "unknown",
         "is unknown": "unknown",

@@ -87,14 +87,25 @@ class Report:
         return "\n".join(lines)
 
 
-def run(seed: str, home: Path, factory: ServerFactory, *, seconds: float, enough: int = 1_000_000) -> Report:
+def run(
+    seed: str,
+    home: Path,
+    factory: ServerFactory,
+    *,
+    seconds: float,
+    enough: int = 1_000_000,
+    kinds: Sequence[type[Client]] = EVERY,
+    beside: Callable[[Callable[[], bool]], None] = lambda _over: None,
+) -> Report:
     """Run the history of a seed below `home`, with clients of every kind and faults of two servers, and check it.
+
+    `beside` runs with them until its argument says that it is over.
 
     It ends after some seconds, or with `enough` events where the machine is quick; a client that has committed nothing
     yet goes on until it has, without faults. Without anomalies the invariants of the root are checked too, and that all
     its tables can be written.
     """
-    with _clients(seed, home, factory, EVERY, servers=2) as (running, clients, recorder):
+    with _clients(seed, home, factory, kinds, servers=2) as (running, clients, recorder):
         faults = Faults(seed, running, recorder)
         end = time.monotonic() + seconds
 
@@ -110,7 +121,7 @@ def run(seed: str, home: Path, factory: ServerFactory, *, seconds: float, enough
                 faults.step()
 
         works = {client.name: partial(act, client) for client in clients}
-        _at_one_time({**works, "faults": disturb}, recorder, end)
+        _at_one_time({**works, "faults": disturb, "beside": partial(beside, over)}, recorder, end)
     report = _check(seed, home, recorder)
     if report.sound:
         try:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.histories.clients import Client, Reader
+from tests.histories.clients import Client, PathClient, Reader
+from tests.histories.collections import Collections, collect_rest
 from tests.histories.meetings import (
     BatchingClient,
     FirstRowDeleter,
@@ -19,6 +20,7 @@ from tests.histories.meetings import (
 )
 from tests.histories.run import EVERY, run, run_rounds
 from tests.histories.servers import ServerFactory
+from tests.orphans import list_orphans
 
 ROUNDS = 3
 """Of clients that meet: what two of them do is in each one, and what comes after an acknowledgement is in the third."""
@@ -37,6 +39,18 @@ def test_a_history_is_sound(tmp_path: Path, factory: ServerFactory, seed: str) -
     assert report.recorder.faults, report
     committed = {event.client for event in report.recorder.events if event.outcome == "committed"}
     assert len(committed) == len(EVERY), report
+
+
+def test_a_history_beside_a_collector_is_sound(tmp_path: Path, factory: ServerFactory) -> None:
+    """Without commits by path: their files are protected by the grace time alone, and here there is none."""
+    collections = Collections("collected", tmp_path / "root")
+    kinds = [kind for kind in EVERY if kind is not PathClient]
+    report = run("collected", tmp_path, factory, seconds=10, kinds=kinds, beside=collections.run_until)
+    assert report.sound, report
+    assert collections.removed["named by no manifest"] > 5, collections.removed
+    assert {"death", "hold"} <= set(collections.faults), collections.faults
+    collect_rest(tmp_path / "root")
+    assert list_orphans(tmp_path / "root").orphans == ()
 
 
 @pytest.mark.parametrize(

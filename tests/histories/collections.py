@@ -1,0 +1,75 @@
+"""A collector beside the clients of a history. Its horizon is always now, so nothing but the rules protects files.
+
+It is held between two calls, and dies at a write, at moments that the seed chooses; then the next one goes on.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from lance_namespace.errors import LanceNamespaceError
+
+from lance_core.errors import LanceCoreError
+from lance_core.storage.local import LocalStore
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.collection.report import CollectionReport
+from namespace_server.directory.collection.run import Collector
+from tests.directory.tables import QUIET
+from tests.storage.faults import Crashed, Fault, FaultStore
+
+GRACE = timedelta(days=7)
+KEPT = {"gc.catalog.age": "30d"}
+"""All catalog versions stay: the checker reads them."""
+
+
+def collect_now(store: ObjectStore) -> CollectionReport:
+    """One run, whose horizon is the second that has begun."""
+    clock = datetime.now(UTC).replace(microsecond=0) + GRACE
+    return Collector(Catalog(store, QUIET), settle=timedelta(0), clock=lambda *_: clock).collect(KEPT)
+
+
+class Collections:
+    """Runs on the root of a history. `removed` counts files by reason, `faults` what befell the runs."""
+
+    def __init__(self, seed: str, root: Path) -> None:
+        self._chance = random.Random(f"{seed} collections")
+        self._root = root
+        self.removed: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
+
+    def run_until(self, over: Callable[[], bool]) -> None:
+        """One run after the other."""
+        while not over():
+            store = FaultStore(LocalStore(self._root, "none"))
+            if self._chance.random() < 0.4:
+                store.fail(self._chance.choice([Fault.CRASH_BEFORE, Fault.CRASH_AFTER]), nth=self._chance.randrange(12))
+            store.before(self._hold)
+            try:
+                report = collect_now(store)
+            except Crashed:
+                self.faults["death"] += 1
+            except (LanceNamespaceError, LanceCoreError):  # busy, or a manifest went while it was read
+                self.faults["given up"] += 1
+            else:
+                self.removed.update({reason: total.files for reason, total in report.removed.items()})
+            time.sleep(self._chance.uniform(0, 0.5))
+
+    def _hold(self, _verb: str, _path: str) -> None:
+        if self._chance.random() < 0.01:
+            self.faults["hold"] += 1
+            time.sleep(self._chance.choice((0.01, 0.1, 1.2)))
+
+
+def collect_rest(root: Path) -> None:
+    """Two runs on a quiet root."""
+    for _ in range(2):
+        time.sleep(1.1)  # what was written last is older than the horizon
+        with suppress(Crashed):
+            collect_now(LocalStore(root, "none"))
