@@ -40,12 +40,13 @@ if TYPE_CHECKING:
     from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
     from namespace_client.staged_transaction import StagedTransaction
     from namespace_client.transaction import MultiTableTransaction
-    from namespace_client.wire import DroppedTable
+    from namespace_client.wire import CatalogPin, DroppedTable
     from table_data.batch_operations import TableState
 
 __all__ = [
     "Attempt",
     "Catalog",
+    "CatalogPin",
     "CatalogServer",
     "CatalogUnavailable",
     "CatalogUnreachable",
@@ -91,6 +92,7 @@ _HOMES: Final = {
     "TransactionResult": "namespace_client.results",
     "StagedTransaction": "namespace_client.staged_transaction",
     "MultiTableTransaction": "namespace_client.transaction",
+    "CatalogPin": "namespace_client.wire",
     "DroppedTable": "namespace_client.wire",
     "TableState": "table_data.batch_operations",
 }

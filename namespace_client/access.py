@@ -14,6 +14,7 @@ from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnavailable, CatalogUnreachable, CommitRejected, CommitUnknown
 from namespace_client.wire import (
     CatalogHead,
+    CatalogPin,
     CatalogPins,
     CommittedBatch,
     DroppedTable,
@@ -172,6 +173,12 @@ class CatalogAccess:
         pages = pages_of(lambda more: self._backend.ask("list_dropped_tables", more))
         with self._parsing():
             return [DroppedTable.of(row) for page in pages for row in page["tables"]]
+
+    def catalog_pins(self) -> list[CatalogPin]:
+        """The catalog versions that are kept by a pin, by the name of the pin."""
+        answer = self._backend.ask("list_catalog_pins", {})
+        with self._parsing():
+            return [CatalogPin.of(row) for row in answer["pins"]]
 
     def pins(self, version: int | None = None) -> CatalogPins:
         """All tables and their versions in one catalog version, the newest if None."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -12,8 +13,8 @@ from tenacity import AttemptManager, Retrying, retry_if_exception_type, stop_aft
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import RetryableConflict
 from namespace_client.http import CatalogServer
-from namespace_client.wire import DroppedTable
-from table_data.batch_operations import DELIMITER, TableId, TableReturn
+from namespace_client.wire import CatalogPin, CommittedBatch, DroppedTable
+from table_data.batch_operations import DELIMITER, BatchOperation, PinRemoval, TableId, TableReturn, VersionPin
 
 if TYPE_CHECKING:
     from namespace_client.in_process import Namespace
@@ -137,8 +138,48 @@ class Catalog:
             CommitUnknown: The outcome is unknown.
         """
         old = self._path(table)
-        returned = TableReturn(old, old if new_name is None else self._path(new_name), tombstone)
-        self.access.commit([returned], idempotency_key=str(uuid.uuid4()), message=None)
+        self._commit(TableReturn(old, old if new_name is None else self._path(new_name), tombstone))
+
+    def pins(self) -> list[CatalogPin]:
+        """The catalog versions that are kept by a pin. Raises `CommitRejected`, `CatalogUnreachable`."""
+        return self.access.catalog_pins()
+
+    def pin(
+        self,
+        name: str,
+        version: int | None = None,
+        *,
+        lasting: timedelta | None = None,
+        reason: str | None = None,
+    ) -> int | None:
+        """Keep a catalog version with all rows and files, whatever the settings of collections.
+
+        A pin of the same name is replaced.
+
+        Args:
+            name: What the pin is called: 1 to 128 letters, digits, dots, underscores or hyphens.
+            version: Catalog version; if None the one that this change makes, which holds all that was committed.
+            lasting: How long, at most 30 days; until the pin is removed if None.
+            reason: Text that is kept with it.
+
+        Returns:
+            The catalog version that is pinned; None if the server did not tell it.
+
+        Raises:
+            CommitRejected: The catalog refused it: with code 11 if the version is not kept.
+            CatalogUnreachable: The catalog did not respond; nothing was done.
+            CommitUnknown: The outcome is unknown.
+        """
+        seconds = None if lasting is None else int(lasting.total_seconds())
+        committed = self._commit(VersionPin(name, version, seconds, reason))
+        return committed.catalog_version if version is None else version
+
+    def unpin(self, name: str) -> None:
+        """Remove a pin. Raises as `pin`, with code 11 if there is none of that name."""
+        self._commit(PinRemoval(name))
+
+    def _commit(self, operation: BatchOperation) -> CommittedBatch:
+        return self.access.commit([operation], idempotency_key=str(uuid.uuid4()), message=None)
 
     def _path(self, name: str | Sequence[str]) -> TableId:
         return (*self._namespace, *name.split(DELIMITER)) if isinstance(name, str) else tuple(name)

@@ -152,6 +152,8 @@ class HttpBackend:
             return self._client.ask("GET", "/v1/catalog")
         if operation == "describe_catalog_version":
             return self._client.ask("GET", f"/v1/catalog/versions/{int(request['version'])}")
+        if operation == "list_catalog_pins":
+            return self._client.ask("GET", "/v1/catalog/pins")
         if operation == "list_dropped_tables":
             return self._client.ask("GET", "/v1/catalog/dropped", parameters=request)
         name = object_id(request["id"])

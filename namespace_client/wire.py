@@ -69,6 +69,44 @@ class CommittedBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogPin:
+    """A catalog version that is kept with all rows and files.
+
+    Attributes:
+        name: What the pin is called.
+        version: The catalog version.
+        pinned_at: When it was pinned.
+        until: When the pin may end; None if it stays until it is removed.
+        reason: Text that was given with it.
+        principal: Who pinned it, None if the server knows no principals.
+    """
+
+    name: str
+    version: int
+    pinned_at: datetime
+    until: datetime | None
+    reason: str | None
+    principal: str | None
+
+    @classmethod
+    def of(cls, row: Json) -> CatalogPin:
+        """A row of the list of pins. Raises `KeyError`, `TypeError` or `ValueError` if it is none."""
+        until = row.get("until_millis")
+        return cls(
+            row["name"],
+            int(row["version"]),
+            _moment(row["timestamp_millis"]),
+            None if until is None else _moment(until),
+            row.get("reason"),
+            row.get("principal"),
+        )
+
+
+def _moment(millis: int) -> datetime:
+    return datetime.fromtimestamp(int(millis) / 1000, UTC)
+
+
+@dataclass(frozen=True, slots=True)
 class DroppedTable:
     """A dropped table that can come back.
 
@@ -97,7 +135,7 @@ class DroppedTable:
             tuple(row["id"]),
             row["location"],
             row["tombstone_id"],
-            datetime.fromtimestamp(int(row["timestamp_millis"]) / 1000, UTC),
+            _moment(row["timestamp_millis"]),
             int(row["catalog_version"]),
             row.get("version"),
             row.get("principal"),

@@ -143,7 +143,29 @@ class TableReturn:
     tombstone: str | None = None
 
 
-BatchOperation = TableDeclaration | TransactionCommit | VersionAssertion | PropertyChange | TableReturn
+@dataclass(frozen=True, slots=True)
+class VersionPin:
+    """Operation of a batch: keep a catalog version under a name, the one that the batch makes if `version` is None.
+
+    It is kept for so many `seconds`, or until the pin is removed.
+    """
+
+    name: str
+    version: int | None = None
+    seconds: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PinRemoval:
+    """Operation of a batch: remove a pin."""
+
+    name: str
+
+
+BatchOperation = (
+    TableDeclaration | TransactionCommit | VersionAssertion | PropertyChange | TableReturn | VersionPin | PinRemoval
+)
 
 
 def operation_json(operation: BatchOperation) -> Json:
@@ -175,6 +197,11 @@ def operation_json(operation: BatchOperation) -> Json:
         case TableReturn(table_id, new_id, tombstone):
             returned: Json = {"id": list(table_id), "new_id": list(new_id), "tombstone_id": tombstone}
             return {"undrop_table": {name: value for name, value in returned.items() if value is not None}}
+        case VersionPin(pin, version, seconds, reason):
+            asked: Json = {"name": pin, "version": version, "seconds": seconds, "reason": reason}
+            return {"pin_catalog_version": {name: value for name, value in asked.items() if value is not None}}
+        case PinRemoval(pin):
+            return {"unpin_catalog_version": {"name": pin}}
 
 
 def _read(branch: str | None, location: str | None, manifest_sha256: str | None) -> Json:

@@ -55,6 +55,9 @@ for _command in (
     collection.gc,
     collection.dropped,
     collection.undrop,
+    collection.pins,
+    collection.pin,
+    collection.unpin,
     conformance.tck,
 ):
     cli.command()(_command)

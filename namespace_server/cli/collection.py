@@ -1,4 +1,4 @@
-"""Commands on what was dropped, and on what nothing needs."""
+"""Commands on what was dropped, on what is kept, and on what nothing needs."""
 
 from __future__ import annotations
 
@@ -90,8 +90,7 @@ def dropped(
         return
     for table in tables:
         version = f"version {table['version']}" if "version" in table else "declared"
-        moment = datetime.fromtimestamp(table["timestamp_millis"] / 1_000, UTC)
-        typer.echo(f"{'$'.join(table['id'])}  {version}  {moment:%Y-%m-%dT%H:%M:%SZ}  {table['tombstone_id']}")
+        typer.echo(f"{'$'.join(table['id'])}  {version}  {_moment(table['timestamp_millis'])}  {table['tombstone_id']}")
 
 
 def undrop(
@@ -118,6 +117,70 @@ def undrop(
             request["new_id"] = list(parse_id(new_name))
         answer = DirectoryNamespace(catalog=catalog).write("undrop_table", request)
     typer.echo(f"{new_name or table}: back at {answer.body['location']}, catalog version {answer.catalog_version}")
+
+
+def pins(
+    root: _Root,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything that is known of them, as JSON.")] = False,
+    storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """List the pins of a catalog: versions of it that are kept with all rows and files."""
+    with refusing(), _catalog(root, storage_option, manifest_store) as catalog:
+        from namespace_server.directory.namespace import DirectoryNamespace
+
+        found = DirectoryNamespace(catalog=catalog).read("list_catalog_pins", {}).body["pins"]
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    for each in found:
+        until = _moment(each["until_millis"]) if "until_millis" in each else "for ever"
+        typer.echo(f"{each['name']}  catalog version {each['version']}  {until}  {each.get('reason', '')}".rstrip())
+
+
+def pin(
+    root: _Root,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the pin is called.")],
+    version: Annotated[int | None, typer.Option(help="Catalog version (the newest).")] = None,
+    lasting: Annotated[
+        str | None,
+        typer.Option("--for", metavar="TIME", help="How long, at most 30d; else until it is removed."),
+    ] = None,
+    reason: Annotated[str | None, typer.Option(help="Text that is kept with it.")] = None,
+    durability: Durability = None,
+    storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """Keep a version of a catalog, with all rows and files, whatever the settings of collections.
+
+    A pin of the same name is replaced.
+    """
+    seconds = None if lasting is None else int(duration("--for", lasting).total_seconds())
+    with refusing(), _catalog(root, storage_option, manifest_store, durability) as catalog:
+        from namespace_server.directory.namespace import DirectoryNamespace
+
+        request = {"name": name, "version": version, "seconds": seconds, "reason": reason}
+        answer = DirectoryNamespace(catalog=catalog).write("pin_catalog_version", request)
+    typer.echo(f"{name}: catalog version {answer.body['pin']['version']} is pinned")
+
+
+def unpin(
+    root: _Root,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the pin is called.")],
+    durability: Durability = None,
+    storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """Remove a pin of a catalog."""
+    with refusing(), _catalog(root, storage_option, manifest_store, durability) as catalog:
+        from namespace_server.directory.namespace import DirectoryNamespace
+
+        answer = DirectoryNamespace(catalog=catalog).write("unpin_catalog_version", {"name": name})
+    typer.echo(f"{name}: catalog version {answer.body['pin']['version']} is not pinned by it any more")
+
+
+def _moment(millis: int) -> str:
+    return f"{datetime.fromtimestamp(millis / 1_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Dropped tables come back through the client, and by the command."""
+"""Dropped tables come back through the client, and by the command; commands of pins."""
 
 from __future__ import annotations
 
@@ -51,6 +51,28 @@ def test_a_table_comes_back(scene: Scene, server: ServerProcess) -> None:
     assert none.value.code == 4
 
 
+def test_pins(scene: Scene) -> None:
+    catalog, name = scene.catalog, f"pin-{scene.namespace}"
+    with catalog.begin() as tx:
+        tx.create("t", ROWS)
+    version = catalog.pin(name, lasting=timedelta(days=2), reason="audit")
+    assert version is not None
+    with catalog.begin() as tx:
+        tx.append("t", ROWS)
+    [pin] = [pin for pin in catalog.pins() if pin.name == name]
+    assert (pin.version, pin.reason) == (version, "audit")
+    assert pin.until is not None
+    assert pin.until - pin.pinned_at == timedelta(days=2)
+    state = catalog.access.pins(version).tables[scene.namespace, "t"]
+    assert state.version == 1
+    assert catalog.pin(name, 1) == 1
+    catalog.unpin(name)
+    assert name not in {pin.name for pin in catalog.pins()}
+    with pytest.raises(CommitRejected) as none:
+        catalog.unpin(name)
+    assert none.value.code == 11
+
+
 def test_the_list_has_pages(local: Scene) -> None:
     with local.catalog.begin() as tx:
         for number in range(5):
@@ -63,6 +85,31 @@ def test_the_list_has_pages(local: Scene) -> None:
     assert [table["id"][1] for table in first["tables"] + second["tables"]] == ["t4", "t3", "t2", "t1", "t0"]
     assert "page_token" not in second
     assert [table.id[1] for table in local.catalog.dropped_tables()] == ["t4", "t3", "t2", "t1", "t0"]
+
+
+def test_the_commands_of_pins(local: Scene) -> None:
+    root = str(local.target)
+
+    def run(*arguments: str) -> str:
+        done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+        return done.stdout + done.stderr
+
+    with local.catalog.begin() as tx:
+        tx.create("t", ROWS)
+    version = local.catalog.access.state().version + 1
+    assert run("pin", root, "audit", "--for", "14d", "--reason", "year's end") == (
+        f"audit: catalog version {version} is pinned\n"
+    )
+    assert run("pin", root, "first", "--version", "1") == "first: catalog version 1 is pinned\n"
+    audit, first = run("pins", root).splitlines()
+    assert audit.startswith(f"audit  catalog version {version}  20")
+    assert audit.endswith("Z  year's end")
+    assert first == "first  catalog version 1  for ever"
+    assert [pin["name"] for pin in json.loads(run("pins", root, "--json"))] == ["audit", "first"]
+    assert run("unpin", root, "first") == "first: catalog version 1 is not pinned by it any more\n"
+    assert "there is no pin first" in run("unpin", root, "first")
+    assert "seconds: expected a number from 1 to" in run("pin", root, "x", "--for", "31d")
+    assert "catalog version 99 is not kept" in run("pin", root, "x", "--version", "99")
 
 
 def test_the_commands(local: Scene) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import orjson
 
-from namespace_server.directory.model.collector_rows import COLLECTOR_ID, NEVER_COLLECTED, CollectorEntry
+from namespace_server.directory.model.collector_rows import COLLECTOR_ID, NEVER_COLLECTED, CollectorEntry, PinEntry
 from namespace_server.directory.model.entries import (
     DEREGISTERED,
     DROPPED,
@@ -123,8 +123,13 @@ class ReferenceCatalog:
         ]
         if self.random.random() < 0.1:
             puts.append(self.fence())
+        if self.random.random() < 0.1:
+            puts.append(PinEntry(f"p{self.random.randrange(3)}", self.random.randrange(1, 9), 0, None, "principal", 7))
         closed = [entry.object_id for entry in self.of(RecordEntry) if entry.state != "open"]
+        pins = [entry.object_id for entry in self.of(PinEntry)]
         expired = frozenset(self.random.sample(closed, len(closed) // 2) if len(closed) > 20 else [])
+        if pins and self.random.random() < 0.3:
+            expired |= {self.random.choice(pins)}
         part = Changes({entry.object_id: entry for entry in puts}, expired)
         changes = changes.then(part)
         self.rows = before
@@ -184,7 +189,7 @@ def fields_of(entry: Entry) -> dict[str, object]:
 
 
 def _below(path: ObjectId, entry: Entry) -> bool:
-    if isinstance(entry, RecordEntry | CollectorEntry):
+    if isinstance(entry, RecordEntry | CollectorEntry | PinEntry):
         return False
     other = entry.table_id if isinstance(entry, VersionEntry) else entry.id
     return len(other) > len(path) and other[: len(path)] == path
@@ -213,6 +218,9 @@ def assert_snapshot_is(snapshot: CatalogSnapshot, reference: ReferenceCatalog) -
             assert same(snapshot.version_entry(entry.table_id, entry.branch, entry.version), entry)
         else:
             assert other == entry
+    pins = [entry for entry in rows.values() if isinstance(entry, PinEntry)]
+    assert snapshot.pins() == sorted(pins, key=lambda pin: pin.name)
+    assert all(snapshot.pin(pin.name) == pin for pin in pins)
     assert snapshot.collector == rows.get(COLLECTOR_ID, NEVER_COLLECTED)
     namespaces = {entry.id for entry in rows.values() if isinstance(entry, NamespaceEntry)}
     tables = {entry.id: entry for entry in rows.values() if isinstance(entry, TableEntry)}

@@ -34,7 +34,7 @@ from tests.histories.workload import Workload
 
 DEEDS: tuple[Deed, ...] = ("insert", "increment", "delete")
 PATIENCE = 20
-STAGE_AGAIN = "the horizon of the catalog"
+STAGE_AGAIN = "stage again"
 """In a refusal of what a collection may have removed (rule G2)."""
 
 
@@ -436,7 +436,7 @@ class StockOutcome:
     TEXTS: ClassVar[Mapping[str, Outcome]] = {
         "commit conflict": "rejected",
         "not built on version": "rejected",
-        "the horizon of the catalog": "rejected",
+        "stage again": "rejected",
         "Too many concurrent writers": "rejected",
         "Failed to execute request": "unknown",
         "is unknown": "unknown",

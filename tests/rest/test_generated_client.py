@@ -162,6 +162,10 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     assert call("undrop_table", name, body={})["id"] == [root, "t"]
     assert [root, "two"] in [table["id"] for table in call("list_dropped_tables")["tables"]]
 
+    pinned = call("pin_catalog_version", body={"name": root, "seconds": 60})["pin"]
+    assert pinned in call("list_catalog_pins")["pins"]
+    assert call("unpin_catalog_version", body={"name": root})["pin"] == pinned
+
     newest = call("describe_catalog")["version"]
     assert call("list_catalog_versions", limit=2)["versions"]
     assert call("describe_catalog_version", newest)["version"] == newest

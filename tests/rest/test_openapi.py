@@ -26,10 +26,19 @@ OPERATIONS = {
     (method.upper(), path): operation for path, item in SPEC["paths"].items() for method, operation in item.items()
 }
 
+OUR_OPERATIONS = {
+    "commit_transaction",
+    "assert_table_version",
+    "set_table_properties",
+    "undrop_table",
+    "pin_catalog_version",
+    "unpin_catalog_version",
+}
+
 # What this server adds to the published models.
 OURS = {
-    "CommitTableOperation": {"commit_transaction", "assert_table_version", "set_table_properties", "undrop_table"},
-    "CommitTableResult": {"commit_transaction", "assert_table_version", "set_table_properties", "undrop_table"},
+    "CommitTableOperation": OUR_OPERATIONS,
+    "CommitTableResult": OUR_OPERATIONS,
     "DropNamespaceRequest": {"purge"},
     "DropTableRequest": {"purge"},
     "ErrorResponse": {"failures"},

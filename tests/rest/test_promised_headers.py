@@ -108,6 +108,8 @@ def _different(asked: Asked) -> Asked:
     """Another request of the same form: about something else."""
     if asked.id is not None:
         return replace(asked, id=f"{asked.id}-other")
+    if "name" in asked.body:
+        return replace(asked, body={"name": f"{asked.body['name']}-other"})
     if "operations" in asked.body:
         return replace(asked, body={"operations": [{"declare_table": {"id": [NAMESPACE, "another"]}}]})
     [entry] = asked.body["entries"]

@@ -100,9 +100,13 @@ def place_of_manifest(location: str, key: str) -> tuple[str | None, int] | None:
 def removed_places(table: ManifestTable, newest: CatalogSnapshot) -> set[Place]:
     """The places of rows that kept catalog versions have, and that a later one of them removed or replaced.
 
-    Reads each kept version. Raises `ReferenceNotFound` if one was removed meanwhile, `CatalogDamaged`, `StorageError`.
+    Of pinned versions below the oldest kept one, the places of all rows. Reads each kept version. Raises
+    `ReferenceNotFound` if one was removed meanwhile, `CatalogDamaged`, `StorageError`.
     """
     found: set[Place] = set()
+    for pin in newest.pins():
+        if pin.version < newest.collector.oldest:
+            found.update(_all_places(table.kept(pin.version)))
     for snapshot, changes in table.steps(newest.collector.oldest, newest.version):
         if changes is None:
             found.update(_all_places(snapshot))

@@ -9,6 +9,7 @@ of those in between, and only these two are read.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -67,21 +68,28 @@ def oldest_to_keep(versions: Sequence[CatalogVersion], settings: CollectionSetti
 
 
 def needed_versions(snapshot: CatalogSnapshot) -> set[int]:
-    """The catalog versions that are needed although they are not kept: those from which dropped tables come back."""
-    return {record.catalog_version for record in snapshot.records() if record.state == DROPPED} - {0}
+    """The catalog versions that are kept in any case: pinned ones, and those from which dropped tables come back."""
+    dropped = {record.catalog_version for record in snapshot.records() if record.state == DROPPED}
+    return (dropped | {pin.version for pin in snapshot.pins()}) - {0}
 
 
 def copy_versions(store: ObjectStore, versions: Sequence[CatalogVersion], numbers: Collection[int]) -> None:
     """Copy these versions to where they are read once they are below the oldest kept one. Raises `StorageError`.
 
-    One that is gone is left out: what needed it cannot be done any more.
+    One that is gone is left out: what needed it cannot be done any more, or it was copied before.
     """
     for version in versions:
         if version.number in numbers:
-            try:
+            with suppress(AlreadyExists, NotFound):
                 store.put_if_absent(kept_version_key(version.number), store.get(version.meta.path))
-            except (AlreadyExists, NotFound):
-                continue
+
+
+def oldest_allowed(snapshot: CatalogSnapshot, oldest: int, seen: CatalogSnapshot) -> int:
+    """The oldest kept version that a fence may set on `snapshot`, which wants `oldest`, and copied what `seen` needs.
+
+    What is needed since then, by a pin or a drop, was not copied, and stays above.
+    """
+    return min([oldest, *(needed_versions(snapshot) - needed_versions(seen))])
 
 
 def superseded_versions(versions: Sequence[CatalogVersion], oldest: int) -> list[Removal]:

@@ -18,12 +18,18 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def claim_purges(snapshot: CatalogSnapshot, window: timedelta, now_ms: int) -> Changes:
-    """The changes that claim each table that was dropped more than `window` before `now_ms`, or is to be purged."""
+    """The changes that claim each table that was dropped more than `window` before `now_ms`, or is to be purged.
+
+    A table that a pinned catalog version may name is left alone.
+    """
+    pinned = min((pin.version for pin in snapshot.pins()), default=snapshot.version + 1)
     latest = now_ms - window // _MILLISECOND
     over = [
         record
         for record in snapshot.records()
-        if record.state == DROPPED and (record.timestamp_ms < latest or record.properties == PURGE)
+        if record.state == DROPPED
+        and (record.timestamp_ms < latest or record.properties == PURGE)
+        and record.catalog_version < pinned
     ]
     return changes_of(replace(record, state=PURGING) for record in over)
 

@@ -20,6 +20,7 @@ from namespace_server.directory.collection.history import (
     copy_versions,
     list_catalog_versions,
     needed_versions,
+    oldest_allowed,
     oldest_to_keep,
     superseded_versions,
     unnamed_files,
@@ -29,7 +30,7 @@ from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import Removal, store_plans, unfinished_plans
 from namespace_server.directory.collection.sweep import Budget, Sweep
-from namespace_server.directory.model.entries import Changes
+from namespace_server.directory.model.entries import Changes, changes_of
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.orphans.report import OrphanReport, Total
@@ -45,7 +46,8 @@ MANIFEST_KINDS: Final = frozenset({FileKind.MANIFEST.value, FileKind.STAGED.valu
 class _Terms:
     """What a run decides by: the time by the store's clock, the settings, and the oldest catalog version to keep.
 
-    `given` are the settings that are set with the fence. `run` is the uuid of the run, empty for an estimate.
+    `given` are the settings that are set with the fence. `run` is the uuid of the run, empty for an estimate. Versions
+    that `seen` needs are copied.
     """
 
     now: datetime
@@ -53,6 +55,7 @@ class _Terms:
     given: Mapping[str, str]
     oldest: int
     run: str
+    seen: CatalogSnapshot
 
     @property
     def horizon(self) -> datetime:
@@ -110,7 +113,7 @@ class Collector:
         sweep = Sweep(self._store, snapshot, newest.path, budget or Budget())
         complete = sweep.carry_out(unfinished_plans(self._store))
         now = self._clock(self._store, run, newest.last_modified)
-        terms = _Terms(now, settings, given or {}, oldest_to_keep(versions, settings, now), run)
+        terms = _Terms(now, settings, given or {}, oldest_to_keep(versions, settings, now), run, snapshot)
         copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
         fenced = self._catalog.committer.commit_changes(partial(_fence, terms=terms), table_metadata=FENCE_METADATA)
         history = [
@@ -148,7 +151,7 @@ class Collector:
         settings = settings_of(snapshot, given)
         now = now or datetime.now(UTC)
         versions = list_catalog_versions(self._store)
-        terms = _Terms(now, settings, {}, oldest_to_keep(versions, settings, now), "")
+        terms = _Terms(now, settings, {}, oldest_to_keep(versions, settings, now), "", snapshot)
         fenced = snapshot.apply(_fence(snapshot, terms))
         history = [
             *superseded_versions(versions, fenced.collector.oldest),
@@ -196,16 +199,18 @@ class Collector:
 
 
 def _fence(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:
-    """The changes of the fence: the horizon, the oldest kept version, and the tables that are purged."""
+    """The changes of the fence: the horizon, the oldest kept version, pins that end, and the tables that are purged."""
     fence = plan_fence(
         snapshot,
         horizon=int(terms.horizon.timestamp()),
-        oldest=terms.oldest,
+        oldest=oldest_allowed(snapshot, terms.oldest, terms.seen),
         run=terms.run,
         now_ms=terms.now_ms,
         settings=terms.given,
     )
-    return fence.then(claim_purges(snapshot, terms.settings.dropped_window, terms.now_ms))
+    ended = [pin.object_id for pin in snapshot.pins() if pin.until_ms and pin.until_ms < terms.now_ms]
+    purges = claim_purges(snapshot, terms.settings.dropped_window, terms.now_ms)
+    return fence.then(changes_of(removes=ended), purges)
 
 
 def settings_of(snapshot: CatalogSnapshot, given: Mapping[str, str] | None) -> CollectionSettings:

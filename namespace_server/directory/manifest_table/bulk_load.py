@@ -31,7 +31,7 @@ from namespace_server.directory.model.collections.layered_map import LayeredMap
 from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.collections.version_columns import VersionBlock, VersionColumns, join_columns
 from namespace_server.directory.model.collections.version_index import Chain, Segment
-from namespace_server.directory.model.collector_rows import COLLECTOR_ID, CollectorEntry
+from namespace_server.directory.model.collector_rows import COLLECTOR_ID, PIN_PREFIX, CollectorEntry, PinEntry
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     TOMBSTONES,
@@ -55,6 +55,7 @@ from namespace_server.directory.model.state import (
     Children,
     StoredCollector,
     StoredNamespace,
+    StoredPin,
     StoredRecord,
     StoredTable,
 )
@@ -83,6 +84,7 @@ class BulkLoader:
         self._unusual: list[StoredTable] = []
         self._records: dict[str, StoredRecord] = {}
         self._collector: StoredCollector | None = None
+        self._pins: dict[str, StoredPin] = {}
         self._unrecognised: dict[str, tuple[int, ...]] = {}
         self._holders: dict[str, int] = {}
         self._parsed: list[ParsedVersions] = []
@@ -135,6 +137,7 @@ class BulkLoader:
             ),
             Map(self._unrecognised),
             self._collector,
+            Map(self._pins),
             frozenset(path for path in children if path and path not in self._namespaces),
         )
         return self._put_irregular(state)
@@ -228,11 +231,14 @@ class BulkLoader:
             self._records[entry.batch_uuid] = StoredRecord(entry, serial)
         elif isinstance(entry, CollectorEntry):
             self._collector = StoredCollector(entry, serial)
+        elif isinstance(entry, PinEntry):
+            self._pins[entry.name] = StoredPin(entry, serial)
 
     def _drop(self, object_id: str) -> None:
         self._namespaces.pop(parse_id(object_id), None)
         if object_id == COLLECTOR_ID:
             self._collector = None
+        self._pins.pop(object_id.removeprefix(PIN_PREFIX), None)
         if object_id.startswith(RECORD_PREFIX):
             self._records.pop(object_id[len(RECORD_PREFIX) :], None)
 

@@ -14,7 +14,13 @@ import orjson
 
 from lance_core.format.naming import MAIN_BRANCH, parse_manifest_name
 from namespace_server.answer import json_bytes
-from namespace_server.directory.model.collector_rows import COLLECTOR_ID, FIRST_VERSION, CollectorEntry
+from namespace_server.directory.model.collector_rows import (
+    COLLECTOR_ID,
+    FIRST_VERSION,
+    PIN_PREFIX,
+    CollectorEntry,
+    PinEntry,
+)
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     RECORD_STATES,
@@ -40,7 +46,8 @@ TABLE_VERSION: Final = "table_version"
 TRANSACTION: Final = "transaction"
 """Values of the column `object_type`."""
 _COLLECTOR: Final = "collector"
-"""What the metadata of the collector's row give in the place of a record's state."""
+_PIN: Final = "pin"
+"""What the metadata of these rows have in the place of a record's state."""
 
 
 class Row(NamedTuple):
@@ -60,6 +67,8 @@ def encode_entry(entry: Entry) -> Row:
         return Row(RECORD_PREFIX + entry.batch_uuid, TRANSACTION, None, _encode_record(entry))
     if isinstance(entry, CollectorEntry):
         return Row(COLLECTOR_ID, TRANSACTION, None, _encode_collector(entry))
+    if isinstance(entry, PinEntry):
+        return Row(PIN_PREFIX + entry.name, TRANSACTION, None, _encode_pin(entry))
     metadata = orjson.dumps(dict(entry.properties)).decode() if entry.properties else None
     if isinstance(entry, TableEntry):
         return Row(DELIMITER.join(entry.id), TABLE, entry.location, metadata)
@@ -81,6 +90,8 @@ def decode_row(row: Row) -> Entry | None:
         return decode_version(path, metadata)
     if kind == TRANSACTION and path == COLLECTOR_ID:
         return _decode_collector(metadata)
+    if kind == TRANSACTION and path.startswith(PIN_PREFIX):
+        return _decode_pin(path[len(PIN_PREFIX) :], metadata)
     if kind == TRANSACTION and path.startswith(RECORD_PREFIX):
         return _decode_record(path[len(RECORD_PREFIX) :], metadata)
     return None
@@ -245,6 +256,26 @@ def _decode_collector(metadata: str | None) -> CollectorEntry | None:
         _integer(values.get("timestamp_millis")),
         dict(_properties(values.get("settings"))),
         _integer(values.get("grace")),
+    )
+
+
+def _encode_pin(entry: PinEntry) -> str:
+    values: dict[str, Any] = {"state": _PIN, "version": entry.version, "timestamp_millis": entry.timestamp_ms}
+    given = {"until_millis": entry.until_ms or None, "reason": entry.reason, "principal": entry.principal}
+    return orjson.dumps(values | {name: value for name, value in given.items() if value is not None}).decode()
+
+
+def _decode_pin(name: str, metadata: str | None) -> PinEntry | None:
+    values = _load_object(metadata)
+    if values.get("state") != _PIN:
+        return None
+    return PinEntry(
+        name,
+        _integer(values.get("version")),
+        _integer(values.get("until_millis")),
+        _string(values.get("reason")),
+        _string(values.get("principal")),
+        _integer(values.get("timestamp_millis")),
     )
 
 

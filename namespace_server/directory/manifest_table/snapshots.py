@@ -101,7 +101,7 @@ class Snapshots:
                 self._current = snapshot
 
     def at(self, version: int) -> CatalogSnapshot:
-        """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not there (any more).
+        """The snapshot of a catalog version. Raises `ReferenceNotFound` for one that is not kept (any more).
 
         Raises `CatalogDamaged` and `CatalogTooNew` as `refresh` does.
         """
@@ -116,6 +116,8 @@ class Snapshots:
             newest = self.refresh()
         if version == newest.version:
             return newest
+        if version < newest.collector.oldest and newest.is_pinned(version):
+            return self.kept(version)
         is_kept = newest.collector.oldest <= version < newest.version
         file = self._read_kept(newest, version) if is_kept else None
         if file is None:

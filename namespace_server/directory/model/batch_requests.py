@@ -26,8 +26,10 @@ from namespace_server.directory.model.operations import (
     DropNamespace,
     DropTable,
     RegisterTable,
+    RemovePin,
     RenameTable,
     RequestedOperation,
+    SetPin,
     SetTableProperties,
     UndropNamespace,
     UndropTable,
@@ -59,6 +61,8 @@ _IN_BATCHES: Final = _by_name(
         AssertTableVersion: requests.assert_table_version,
         SetTableProperties: requests.set_table_properties,
         UndropTable: requests.undrop_table,
+        SetPin: requests.pin_catalog_version,
+        RemovePin: requests.unpin_catalog_version,
     }
 )
 _ALONE: Final = {"batch_delete_table_versions": requests.delete_table_versions} | _by_name(
@@ -71,6 +75,8 @@ _ALONE: Final = {"batch_delete_table_versions": requests.delete_table_versions} 
         DropTable: requests.drop_table,
         UndropTable: requests.undrop_table,
         UndropNamespace: requests.undrop_namespace,
+        SetPin: requests.pin_catalog_version,
+        RemovePin: requests.unpin_catalog_version,
         RenameTable: requests.rename_table,
         CreateTableVersion: requests.create_table_version,
         CreateBranch: requests.create_branch,

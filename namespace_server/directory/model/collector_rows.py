@@ -1,4 +1,4 @@
-"""The rows of a catalog that say what may be removed from it: so far one, the collector's own."""
+"""The rows of a catalog that say what may be removed from it: the collector's own, and pins."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from namespace_server.directory.model.object_ids import RECORD_PREFIX
 
 COLLECTOR_ID: Final = f"{RECORD_PREFIX}gc"
 """The object id of the collector's row."""
+PIN_PREFIX: Final = f"{RECORD_PREFIX}pin$"
+"""What the object ids of pins begin with."""
 FIRST_VERSION: Final = 1
 
 
@@ -37,3 +39,24 @@ class CollectorEntry:
 
 
 NEVER_COLLECTED: Final = CollectorEntry()
+
+
+@dataclass(frozen=True, slots=True)
+class PinEntry:
+    """A catalog version that is kept with all rows and files, whatever the settings (G10).
+
+    `name` is what it is called. It ends at the first fence after `until_ms`, in milliseconds since the epoch; never if
+    that is 0. `timestamp_ms` is when it was set, by `principal`.
+    """
+
+    name: str
+    version: int
+    until_ms: int = 0
+    reason: str | None = None
+    principal: str | None = None
+    timestamp_ms: int = 0
+
+    @property
+    def object_id(self) -> str:
+        """The key of the row."""
+        return PIN_PREFIX + self.name

@@ -115,6 +115,38 @@ class UndropNamespace:
 
 
 @dataclass(frozen=True, slots=True)
+class SetPin:
+    """Keep a catalog version under a name, for so many `seconds`; None: until it is removed.
+
+    `version` None is the one that the batch makes. A pin of that name is replaced.
+    """
+
+    name: ClassVar = "pin_catalog_version"
+    pin: str
+    version: int | None
+    seconds: int | None
+    reason: str | None
+
+    @property
+    def id(self) -> ObjectId:
+        """The name of the pin, as what errors name the operation by."""
+        return (self.pin,)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovePin:
+    """Remove a pin."""
+
+    name: ClassVar = "unpin_catalog_version"
+    pin: str
+
+    @property
+    def id(self) -> ObjectId:
+        """The name of the pin, as what errors name the operation by."""
+        return (self.pin,)
+
+
+@dataclass(frozen=True, slots=True)
 class RenameTable:
     """Give a table another name; its location stays."""
 
@@ -303,6 +335,8 @@ RequestedOperation = (
     | DropTable
     | UndropTable
     | UndropNamespace
+    | SetPin
+    | RemovePin
     | RenameTable
     | SetTableProperties
     | CreateTableVersion

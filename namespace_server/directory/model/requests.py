@@ -39,7 +39,9 @@ from namespace_server.directory.model.operations import (
     DropTable,
     KeepAnswer,
     RegisterTable,
+    RemovePin,
     RenameTable,
+    SetPin,
     SetTableProperties,
     UndropNamespace,
     UndropTable,
@@ -49,6 +51,8 @@ Request = Mapping[str, object]
 T = TypeVar("T")
 _MAX_DIGITS = len(str(MAX_INT64))
 _MAX_PAGE = 2**31 - 1
+_LONGEST_PIN = 30 * 86_400
+"""Seconds that a pin may be asked for, unless it stays until it is removed."""
 _DATA_FORMATS = ("2.0", "2.1", "2.2", "2.3")
 _WALKS = frozenset({".", ".."})
 OBJECTS = (dict, Mapping)
@@ -283,6 +287,28 @@ def undrop_namespace(request: Request, _rules: RequestRules) -> UndropNamespace:
     target = object_id(request, "namespace")
     identifiers.check_new_id(target, "namespace")
     return UndropNamespace(target)
+
+
+def pin_catalog_version(request: Request, _rules: RequestRules) -> SetPin:
+    """Ours. Without `seconds` the pin stays until it is removed."""
+    version, seconds = integer(request, "version"), integer(request, "seconds")
+    if version is not None and version < 1:
+        raise InvalidInputError(f"version: expected a catalog version, from 1 on, found {version}")
+    if seconds is not None and not 0 < seconds <= _LONGEST_PIN:
+        raise InvalidInputError(f"seconds: expected a number from 1 to {_LONGEST_PIN}, found {seconds}")
+    return SetPin(_pin_name(request), version, seconds, text(request, "reason"))
+
+
+def unpin_catalog_version(request: Request, _rules: RequestRules) -> RemovePin:
+    """Ours."""
+    return RemovePin(_pin_name(request))
+
+
+def _pin_name(request: Request) -> str:
+    name = text(request, "name", required=True) or ""
+    if re.fullmatch(r"[A-Za-z0-9._-]{1,128}", name, re.ASCII) is None:
+        raise InvalidInputError(f"name: expected 1 to 128 letters, digits, '.', '_' or '-', found {shown(name)}")
+    return name
 
 
 def rename_table(request: Request, _rules: RequestRules) -> RenameTable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
+from namespace_server.directory.model.collector_rows import PinEntry
 from namespace_server.directory.model.entries import VersionEntry
 
 
@@ -35,6 +36,30 @@ class OperationResult(TypedDict, total=False):
     properties: Mapping[str, str]
     answer: Mapping[str, object]
     sha256: str
+    pin: PinJson
+
+
+class PinJson(TypedDict):
+    """A pin on the wire. Without `until_millis` it stays until it is removed."""
+
+    name: str
+    version: int
+    timestamp_millis: int
+    until_millis: NotRequired[int]
+    reason: NotRequired[str]
+    principal: NotRequired[str]
+
+
+def pin_json(pin: PinEntry) -> PinJson:
+    """The wire form of a pin."""
+    found: PinJson = {"name": pin.name, "version": pin.version, "timestamp_millis": pin.timestamp_ms}
+    if pin.until_ms:
+        found["until_millis"] = pin.until_ms
+    if pin.reason is not None:
+        found["reason"] = pin.reason
+    if pin.principal is not None:
+        found["principal"] = pin.principal
+    return found
 
 
 def table_version_json(entry: VersionEntry, manifest_path: str, *, with_e_tag: bool = True) -> TableVersionJson:

@@ -9,7 +9,7 @@ from typing import Final
 import orjson
 
 from namespace_server.directory.model.collections.sorted_names import SortedNames
-from namespace_server.directory.model.collector_rows import NEVER_COLLECTED, CollectorEntry
+from namespace_server.directory.model.collector_rows import NEVER_COLLECTED, CollectorEntry, PinEntry
 from namespace_server.directory.model.entries import (
     REMOVED,
     Changes,
@@ -206,6 +206,19 @@ class CatalogSnapshot:
         stored = self._state.collector
         return NEVER_COLLECTED if stored is None else stored.entry
 
+    def pin(self, name: str) -> PinEntry | None:
+        """The pin of that name, or None."""
+        stored = self._state.pins.get(name)
+        return None if stored is None else stored.entry
+
+    def pins(self) -> list[PinEntry]:
+        """All pins, by name."""
+        return [self._state.pins[name].entry for name in sorted(self._state.pins)]
+
+    def is_pinned(self, version: int) -> bool:
+        """Whether a pin keeps this catalog version."""
+        return any(stored.entry.version == version for stored in self._state.pins.values())
+
     def facts(self, object_id: ObjectId) -> tuple[object, ...]:
         """All facts about one id: its namespace or table with all its versions, and the names directly below it.
 
@@ -240,6 +253,7 @@ class CatalogSnapshot:
         yield from self.records()
         if state.collector is not None:
             yield state.collector.entry
+        yield from self.pins()
 
     def _children(self, namespace_id: ObjectId) -> Children:
         children: Children = self._state.children.get(namespace_id, NO_CHILDREN)

@@ -13,7 +13,7 @@ from namespace_server.directory.model.collections.layered_map import LayeredMap
 from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.collections.version_columns import NOT_STORED
 from namespace_server.directory.model.collections.version_index import Chain
-from namespace_server.directory.model.collector_rows import COLLECTOR_ID, CollectorEntry
+from namespace_server.directory.model.collector_rows import COLLECTOR_ID, PIN_PREFIX, CollectorEntry, PinEntry
 from namespace_server.directory.model.entries import (
     HASH_DIGITS,
     NamespaceEntry,
@@ -47,6 +47,13 @@ class StoredCollector(NamedTuple):
     """What the last fence decided, and the serial of its row."""
 
     entry: CollectorEntry
+    serial: int
+
+
+class StoredPin(NamedTuple):
+    """A pin, and the serial of its row."""
+
+    entry: PinEntry
     serial: int
 
 
@@ -157,6 +164,8 @@ class CatalogState(NamedTuple):
     unrecognised_rows: Map[str, tuple[int, ...]] = Map()
     """Unrecognised or shadowed rows: object id -> serials. They stay on disk until the id is put."""
     collector: StoredCollector | None = None
+    pins: Map[str, StoredPin] = Map()
+    """Pins by name."""
     detached: frozenset[ObjectId] = frozenset()
     """Parents that have children and are no namespace: other writers do not check for one."""
 
@@ -186,11 +195,14 @@ class CatalogState(NamedTuple):
 
     def resolve(
         self, object_id: str
-    ) -> StoredNamespace | StoredTable | StoredRecord | StoredCollector | VersionKey | None:
+    ) -> StoredNamespace | StoredTable | StoredRecord | StoredCollector | StoredPin | VersionKey | None:
         """The object that an id names. Of the readings of an id that ends in digits, the one that exists."""
         if object_id.startswith(RECORD_PREFIX):
             if object_id == COLLECTOR_ID and self.collector is not None:
                 return self.collector
+            if object_id.startswith(PIN_PREFIX):
+                pin: StoredPin | None = self.pins.get(object_id[len(PIN_PREFIX) :])
+                return pin
             record: StoredRecord | None = self.records.get(object_id[len(RECORD_PREFIX) :])
             if record is not None:
                 return record

@@ -10,7 +10,7 @@ from immutables import Map
 
 from namespace_server.directory.model.collections.version_columns import NOT_STORED
 from namespace_server.directory.model.collections.version_index import Chain
-from namespace_server.directory.model.collector_rows import CollectorEntry
+from namespace_server.directory.model.collector_rows import CollectorEntry, PinEntry
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     TOMBSTONES,
@@ -30,6 +30,7 @@ from namespace_server.directory.model.state import (
     Children,
     StoredCollector,
     StoredNamespace,
+    StoredPin,
     StoredRecord,
     StoredTable,
     VersionKey,
@@ -68,6 +69,7 @@ class _Editor:
         self.closed: list[RecordEntry] = []
         self.unrecognised_rows = state.unrecognised_rows
         self.collector = state.collector
+        self.pins = state.pins
         self.touched: set[ObjectId] = set()
 
     def remove(self, object_ids: Iterable[str]) -> None:
@@ -88,6 +90,8 @@ class _Editor:
                 self._remove_record(holder.entry)
             elif isinstance(holder, StoredCollector):
                 self.collector = None
+            elif isinstance(holder, StoredPin):
+                self.pins = self.pins.delete(holder.entry.name)
         for (table_id, branch), numbers in versions.items():
             table = self.tables[table_id]
             chain = table.chain(branch)
@@ -110,6 +114,8 @@ class _Editor:
                 records.append(entry)
             elif isinstance(entry, CollectorEntry):
                 self.collector = StoredCollector(entry, self._serial(object_id))
+            elif isinstance(entry, PinEntry):
+                self.pins = self.pins.set(entry.name, StoredPin(entry, self._serial(object_id)))
             else:
                 self._vacate_version(object_id)
                 if isinstance(entry, TableEntry):
@@ -157,6 +163,7 @@ class _Editor:
             self._open_places() if self.opened or self.closed else self.before.open_places,
             self.unrecognised_rows,
             self.collector,
+            self.pins,
             detached,
         )
 

@@ -31,12 +31,22 @@ from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.planning.chains import table_at_location
 from namespace_server.directory.planning.plan_builder import PlanBuilder
 
+_Object = CreateNamespace | DropNamespace | DeregisterTable | DropTable | RenameTable | SetTableProperties
 
-def plan_namespace(builder: PlanBuilder, operation: CreateNamespace | DropNamespace) -> OperationResult:
-    """Plan what makes or removes a namespace."""
-    if isinstance(operation, CreateNamespace):
-        return create_namespace(builder, operation)
-    return drop_namespace(builder, operation)
+
+def plan_object(builder: PlanBuilder, operation: _Object) -> OperationResult:
+    """Plan an operation on a namespace or table for which storage is not asked."""
+    match operation:
+        case CreateNamespace():
+            return create_namespace(builder, operation)
+        case DropNamespace():
+            return drop_namespace(builder, operation)
+        case DeregisterTable() | DropTable():
+            return remove_table(builder, operation)
+        case RenameTable():
+            return rename_table(builder, operation)
+        case SetTableProperties():
+            return set_table_properties(builder, operation)
 
 
 def create_namespace(builder: PlanBuilder, operation: CreateNamespace) -> OperationResult:

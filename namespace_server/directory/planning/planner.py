@@ -34,7 +34,9 @@ from namespace_server.directory.model.operations import (
     KeepAnswer,
     Operation,
     RegisterTable,
+    RemovePin,
     RenameTable,
+    SetPin,
     SetTableProperties,
     UndropNamespace,
     UndropTable,
@@ -42,6 +44,7 @@ from namespace_server.directory.model.operations import (
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import objects, references, table_versions, transactions
+from namespace_server.directory.planning.pins import plan_pin
 from namespace_server.directory.planning.plan_builder import (
     Finding,
     Plan,
@@ -118,20 +121,18 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
     match operation:
         case CreateTableVersion():
             return table_versions.create_version(builder, index, operation)
-        case CreateNamespace() | DropNamespace():
-            return objects.plan_namespace(builder, operation)
+        case (
+            CreateNamespace() | DropNamespace() | DeregisterTable() | DropTable() | RenameTable() | SetTableProperties()
+        ):
+            return objects.plan_object(builder, operation)
         case DeclareTable():
             return objects.declare_table(builder, index, operation)
         case RegisterTable():
             return objects.register_table(builder, index, operation)
-        case DeregisterTable() | DropTable():
-            return objects.remove_table(builder, operation)
         case UndropTable() | UndropNamespace():
             return undrop(builder, index, operation)
-        case RenameTable():
-            return objects.rename_table(builder, operation)
-        case SetTableProperties():
-            return objects.set_table_properties(builder, operation)
+        case SetPin() | RemovePin():
+            return plan_pin(builder, operation)
         case DeleteTableVersions():
             return table_versions.delete_versions(builder, index, operation)
         case CommitTransaction():

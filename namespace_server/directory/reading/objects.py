@@ -23,6 +23,7 @@ from namespace_server.directory.model.entries import DROPPED, NamespaceEntry, Ta
 from namespace_server.directory.model.errors import namespace_not_found
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
 from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.results import pin_json
 from namespace_server.directory.reading import references, table_versions, transactions
 from namespace_server.directory.reading.arrow_json import schema_json
 from namespace_server.directory.reading.read_context import ReadContext
@@ -197,6 +198,11 @@ def list_dropped_tables(context: ReadContext, request: Request) -> Body:
     return _paged({"tables": tables}, str(end) if tables and len(parties) > end else None)
 
 
+def list_catalog_pins(context: ReadContext, _request: Request) -> Body:
+    """Ours: all pins, by name."""
+    return {"pins": [pin_json(pin) for pin in context.snapshot.pins()]}
+
+
 def _listed(context: ReadContext, request: Request) -> ObjectId:
     """The namespace that is listed. It must exist; where namespaces are implicit, any other is an empty one."""
     namespace_id = requests.object_id(request, "namespace")
@@ -306,4 +312,5 @@ READS: Mapping[str, Read] = {
     "describe_catalog_version": describe_catalog_version,
     "list_catalog_versions": list_catalog_versions,
     "list_dropped_tables": list_dropped_tables,
+    "list_catalog_pins": list_catalog_pins,
 }

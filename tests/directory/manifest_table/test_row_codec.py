@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from namespace_server.directory.manifest_table.row_codec import Row, decode_row, decode_version, encode_entry
-from namespace_server.directory.model.collector_rows import CollectorEntry
+from namespace_server.directory.model.collector_rows import CollectorEntry, PinEntry
 from namespace_server.directory.model.entries import (
     RECORD_STATES,
     Changes,
@@ -78,6 +78,15 @@ entries = st.one_of(
         timestamp_ms=st.integers(0, 2**45),
         settings=properties,
         grace=st.integers(0, 2**34),
+    ),
+    st.builds(
+        PinEntry,
+        name=st.text("abc0-._", min_size=1, max_size=12),
+        version=numbers,
+        until_ms=st.integers(0, 2**45),
+        reason=st.none() | names,
+        principal=st.none() | names,
+        timestamp_ms=st.integers(0, 2**45),
     ),
 )
 

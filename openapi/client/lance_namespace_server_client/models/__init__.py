@@ -31,6 +31,8 @@ from .boost_query import BoostQuery
 from .branch_contents import BranchContents
 from .branch_contents_metadata import BranchContentsMetadata
 from .catalog_batch import CatalogBatch
+from .catalog_pin import CatalogPin
+from .catalog_pin_response import CatalogPinResponse
 from .catalog_table import CatalogTable
 from .catalog_table_branches import CatalogTableBranches
 from .catalog_version import CatalogVersion
@@ -105,6 +107,7 @@ from .json_arrow_field import JsonArrowField
 from .json_arrow_field_metadata import JsonArrowFieldMetadata
 from .json_arrow_schema import JsonArrowSchema
 from .json_arrow_schema_metadata import JsonArrowSchemaMetadata
+from .list_catalog_pins_response import ListCatalogPinsResponse
 from .list_catalog_versions_response import ListCatalogVersionsResponse
 from .list_dropped_tables_response import ListDroppedTablesResponse
 from .list_namespaces_response import ListNamespacesResponse
@@ -122,6 +125,7 @@ from .multi_match_query import MultiMatchQuery
 from .namespace_exists_request import NamespaceExistsRequest
 from .operation_failure import OperationFailure
 from .phrase_query import PhraseQuery
+from .pin_catalog_version_request import PinCatalogVersionRequest
 from .properties import Properties
 from .query_table_request import QueryTableRequest
 from .query_table_request_columns import QueryTableRequestColumns
@@ -148,6 +152,7 @@ from .undrop_namespace_request import UndropNamespaceRequest
 from .undrop_namespace_response import UndropNamespaceResponse
 from .undrop_table_request import UndropTableRequest
 from .undrop_table_response import UndropTableResponse
+from .unpin_catalog_version_request import UnpinCatalogVersionRequest
 from .update_field_metadata_entry import UpdateFieldMetadataEntry
 from .update_field_metadata_entry_metadata import UpdateFieldMetadataEntryMetadata
 from .update_field_metadata_request import UpdateFieldMetadataRequest
@@ -198,6 +203,8 @@ __all__ = (
     "BranchContents",
     "BranchContentsMetadata",
     "CatalogBatch",
+    "CatalogPin",
+    "CatalogPinResponse",
     "CatalogTable",
     "CatalogTableBranches",
     "CatalogVersion",
@@ -272,6 +279,7 @@ __all__ = (
     "JsonArrowFieldMetadata",
     "JsonArrowSchema",
     "JsonArrowSchemaMetadata",
+    "ListCatalogPinsResponse",
     "ListCatalogVersionsResponse",
     "ListDroppedTablesResponse",
     "ListNamespacesResponse",
@@ -289,6 +297,7 @@ __all__ = (
     "NamespaceExistsRequest",
     "OperationFailure",
     "PhraseQuery",
+    "PinCatalogVersionRequest",
     "Properties",
     "QueryTableRequest",
     "QueryTableRequestColumns",
@@ -315,6 +324,7 @@ __all__ = (
     "UndropNamespaceResponse",
     "UndropTableRequest",
     "UndropTableResponse",
+    "UnpinCatalogVersionRequest",
     "UpdateFieldMetadataEntry",
     "UpdateFieldMetadataEntryMetadata",
     "UpdateFieldMetadataRequest",

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from ..models.create_table_version_request import CreateTableVersionRequest
     from ..models.declare_table_request import DeclareTableRequest
     from ..models.deregister_table_request import DeregisterTableRequest
+    from ..models.pin_catalog_version_request import PinCatalogVersionRequest
     from ..models.set_table_properties_request import SetTablePropertiesRequest
     from ..models.undrop_table_request import UndropTableRequest
+    from ..models.unpin_catalog_version_request import UnpinCatalogVersionRequest
 
 
 T = TypeVar("T", bound="CommitTableOperation")
@@ -43,6 +45,8 @@ class CommitTableOperation:
             with
             `properties`. Not part of the published namespace API.
         undrop_table (UndropTableRequest | Unset): Not part of the published namespace API.
+        pin_catalog_version (PinCatalogVersionRequest | Unset): Not part of the published namespace API.
+        unpin_catalog_version (UnpinCatalogVersionRequest | Unset): Not part of the published namespace API.
     """
 
     declare_table: DeclareTableRequest | Unset = UNSET
@@ -53,6 +57,8 @@ class CommitTableOperation:
     assert_table_version: AssertTableVersionRequest | Unset = UNSET
     set_table_properties: SetTablePropertiesRequest | Unset = UNSET
     undrop_table: UndropTableRequest | Unset = UNSET
+    pin_catalog_version: PinCatalogVersionRequest | Unset = UNSET
+    unpin_catalog_version: UnpinCatalogVersionRequest | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,6 +94,14 @@ class CommitTableOperation:
         if not isinstance(self.undrop_table, Unset):
             undrop_table = self.undrop_table.to_dict()
 
+        pin_catalog_version: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.pin_catalog_version, Unset):
+            pin_catalog_version = self.pin_catalog_version.to_dict()
+
+        unpin_catalog_version: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.unpin_catalog_version, Unset):
+            unpin_catalog_version = self.unpin_catalog_version.to_dict()
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -107,6 +121,10 @@ class CommitTableOperation:
             field_dict["set_table_properties"] = set_table_properties
         if undrop_table is not UNSET:
             field_dict["undrop_table"] = undrop_table
+        if pin_catalog_version is not UNSET:
+            field_dict["pin_catalog_version"] = pin_catalog_version
+        if unpin_catalog_version is not UNSET:
+            field_dict["unpin_catalog_version"] = unpin_catalog_version
 
         return field_dict
 
@@ -118,8 +136,10 @@ class CommitTableOperation:
         from ..models.create_table_version_request import CreateTableVersionRequest
         from ..models.declare_table_request import DeclareTableRequest
         from ..models.deregister_table_request import DeregisterTableRequest
+        from ..models.pin_catalog_version_request import PinCatalogVersionRequest
         from ..models.set_table_properties_request import SetTablePropertiesRequest
         from ..models.undrop_table_request import UndropTableRequest
+        from ..models.unpin_catalog_version_request import UnpinCatalogVersionRequest
 
         d = dict(src_dict)
         _declare_table = d.pop("declare_table", UNSET)
@@ -178,6 +198,20 @@ class CommitTableOperation:
         else:
             undrop_table = UndropTableRequest.from_dict(_undrop_table)
 
+        _pin_catalog_version = d.pop("pin_catalog_version", UNSET)
+        pin_catalog_version: PinCatalogVersionRequest | Unset
+        if isinstance(_pin_catalog_version, Unset):
+            pin_catalog_version = UNSET
+        else:
+            pin_catalog_version = PinCatalogVersionRequest.from_dict(_pin_catalog_version)
+
+        _unpin_catalog_version = d.pop("unpin_catalog_version", UNSET)
+        unpin_catalog_version: UnpinCatalogVersionRequest | Unset
+        if isinstance(_unpin_catalog_version, Unset):
+            unpin_catalog_version = UNSET
+        else:
+            unpin_catalog_version = UnpinCatalogVersionRequest.from_dict(_unpin_catalog_version)
+
         commit_table_operation = cls(
             declare_table=declare_table,
             create_table_version=create_table_version,
@@ -187,6 +221,8 @@ class CommitTableOperation:
             assert_table_version=assert_table_version,
             set_table_properties=set_table_properties,
             undrop_table=undrop_table,
+            pin_catalog_version=pin_catalog_version,
+            unpin_catalog_version=unpin_catalog_version,
         )
 
         commit_table_operation.additional_properties = d

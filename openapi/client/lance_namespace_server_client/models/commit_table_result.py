@@ -11,6 +11,7 @@ from ..types import UNSET, Unset
 if TYPE_CHECKING:
     from ..models.assert_table_version_response import AssertTableVersionResponse
     from ..models.batch_delete_table_versions_response import BatchDeleteTableVersionsResponse
+    from ..models.catalog_pin_response import CatalogPinResponse
     from ..models.commit_transaction_response import CommitTransactionResponse
     from ..models.create_table_version_response import CreateTableVersionResponse
     from ..models.declare_table_response import DeclareTableResponse
@@ -35,6 +36,8 @@ class CommitTableResult:
         assert_table_version (AssertTableVersionResponse | Unset): Empty: it held.
         set_table_properties (SetTablePropertiesResponse | Unset):
         undrop_table (UndropTableResponse | Unset):
+        pin_catalog_version (CatalogPinResponse | Unset):
+        unpin_catalog_version (CatalogPinResponse | Unset):
     """
 
     declare_table: DeclareTableResponse | Unset = UNSET
@@ -45,6 +48,8 @@ class CommitTableResult:
     assert_table_version: AssertTableVersionResponse | Unset = UNSET
     set_table_properties: SetTablePropertiesResponse | Unset = UNSET
     undrop_table: UndropTableResponse | Unset = UNSET
+    pin_catalog_version: CatalogPinResponse | Unset = UNSET
+    unpin_catalog_version: CatalogPinResponse | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,6 +85,14 @@ class CommitTableResult:
         if not isinstance(self.undrop_table, Unset):
             undrop_table = self.undrop_table.to_dict()
 
+        pin_catalog_version: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.pin_catalog_version, Unset):
+            pin_catalog_version = self.pin_catalog_version.to_dict()
+
+        unpin_catalog_version: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.unpin_catalog_version, Unset):
+            unpin_catalog_version = self.unpin_catalog_version.to_dict()
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -99,6 +112,10 @@ class CommitTableResult:
             field_dict["set_table_properties"] = set_table_properties
         if undrop_table is not UNSET:
             field_dict["undrop_table"] = undrop_table
+        if pin_catalog_version is not UNSET:
+            field_dict["pin_catalog_version"] = pin_catalog_version
+        if unpin_catalog_version is not UNSET:
+            field_dict["unpin_catalog_version"] = unpin_catalog_version
 
         return field_dict
 
@@ -106,6 +123,7 @@ class CommitTableResult:
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
         from ..models.assert_table_version_response import AssertTableVersionResponse
         from ..models.batch_delete_table_versions_response import BatchDeleteTableVersionsResponse
+        from ..models.catalog_pin_response import CatalogPinResponse
         from ..models.commit_transaction_response import CommitTransactionResponse
         from ..models.create_table_version_response import CreateTableVersionResponse
         from ..models.declare_table_response import DeclareTableResponse
@@ -170,6 +188,20 @@ class CommitTableResult:
         else:
             undrop_table = UndropTableResponse.from_dict(_undrop_table)
 
+        _pin_catalog_version = d.pop("pin_catalog_version", UNSET)
+        pin_catalog_version: CatalogPinResponse | Unset
+        if isinstance(_pin_catalog_version, Unset):
+            pin_catalog_version = UNSET
+        else:
+            pin_catalog_version = CatalogPinResponse.from_dict(_pin_catalog_version)
+
+        _unpin_catalog_version = d.pop("unpin_catalog_version", UNSET)
+        unpin_catalog_version: CatalogPinResponse | Unset
+        if isinstance(_unpin_catalog_version, Unset):
+            unpin_catalog_version = UNSET
+        else:
+            unpin_catalog_version = CatalogPinResponse.from_dict(_unpin_catalog_version)
+
         commit_table_result = cls(
             declare_table=declare_table,
             create_table_version=create_table_version,
@@ -179,6 +211,8 @@ class CommitTableResult:
             assert_table_version=assert_table_version,
             set_table_properties=set_table_properties,
             undrop_table=undrop_table,
+            pin_catalog_version=pin_catalog_version,
+            unpin_catalog_version=unpin_catalog_version,
         )
 
         commit_table_result.additional_properties = d
