@@ -1,0 +1,139 @@
+"""A collector is held before its calls while others work, and then goes on: it removes garbage only.
+
+What the others do in the meantime is what an hour brings: another whole collection, tables that come back, branches
+that are deleted and made again, tags of stock clients on deleted versions, and commits.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import lance
+import pytest
+from lance_namespace.errors import LanceNamespaceError
+
+from lance_core.errors import LanceCoreError
+from lance_core.storage.local import LocalStore
+from tests.directory.collection.collecting import collect, forget_history, let_pass
+from tests.directory.orphans.test_search import leave_fragment
+from tests.directory.tables import Ground, rows
+from tests.orphans import list_orphans
+from tests.storage.faults import FaultStore
+
+T, U, DEV = ["g", "t"], ["g", "u"], "dev"
+STEP = 7
+"""Every so manieth call is one before which it is held."""
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with deleted versions on main and on a branch, files of a failed write, and a dropped table."""
+    ground = Ground(tmp_path_factory.mktemp("collected") / "root")
+    ground.make_namespace("g")
+    ground.make_table(*T)
+    ground.make_table(*U)
+    for first in (3, 6, 9):
+        ground.write(T, rows(first, first + 3))
+    ground.write(T, rows(0, 4), "overwrite")
+    ground.call("create_table_branch", id=T, name=DEV)
+    for first in (20, 21, 22):
+        branch = lance.dataset(str(ground.root / ground.location(T))).checkout_version((DEV, None))
+        lance.write_dataset(rows(first, first + 1), branch, mode="append")
+        ground.read("list_table_versions", id=T, branch=DEV)
+    ground.catalog.sweep()
+    ground.catalog.flush_record_maintenance()
+    ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 4}])
+    ground.call("batch_delete_table_versions", id=T, branch=DEV, ranges=[{"start_version": 6, "end_version": 8}])
+    ground.call("drop_table", id=U)
+    leave_fragment(ground, T)
+    let_pass(ground)
+    forget_history(ground)
+    return ground.root
+
+
+def collects_too(ground: Ground) -> None:
+    collect(ground)
+    collect(ground)
+
+
+def brings_back(ground: Ground) -> None:
+    with suppress(LanceNamespaceError):
+        ground.call("undrop_table", id=U)
+    ground.batch(ground.transaction(T, rows(30, 31)))
+    ground.catalog.sweep()
+
+
+def makes_the_branch_again(ground: Ground) -> None:
+    with suppress(LanceNamespaceError):
+        ground.namespace.change("delete_table_branch", {"id": T, "name": DEV})
+        ground.catalog.sweep()
+        ground.call("create_table_branch", id=T, name=DEV)
+    for first in (40, 41, 42):
+        uri = str(ground.root / ground.location(T))
+        lance.write_dataset(rows(first, first + 1), lance.dataset(uri).checkout_version((DEV, None)), mode="append")
+        ground.read("list_table_versions", id=T, branch=DEV)
+    ground.catalog.sweep()
+
+
+def tags_a_deleted_version(ground: Ground) -> None:
+    uri = str(ground.root / ground.location(T))
+    for version in (2, 3):
+        with suppress(OSError, ValueError):
+            lance.dataset(uri).tags.create(f"v{version}", version)
+
+
+def check_everything(ground: Ground) -> None:
+    """Each row, and each tag, can be read by stock pylance."""
+    snapshot = ground.catalog.snapshot()
+    for table_id in snapshot.all_tables():
+        table = snapshot.table(table_id)
+        assert table is not None
+        uri = str(ground.root / table.location)
+        for branch in (None, *snapshot.branches(table_id)):
+            for row in snapshot.versions(table_id, branch):
+                lance.dataset(uri).checkout_version((branch, row.version)).validate()
+        for tag in lance.dataset(uri).tags.list():
+            dataset = lance.dataset(uri, version=tag)
+            dataset.validate()
+            dataset.to_table()
+
+
+def runs(scene: Path, place: Path, meanwhile: Callable[[Ground], None]) -> Iterator[Ground]:
+    """A fresh copy of the scene for each call before which a run was held."""
+    number = 0
+    while True:
+        root = place / f"{number}"
+        shutil.copytree(scene, root)
+        store = FaultStore(LocalStore(root, "none"))
+        left = [number]
+
+        def hold(_verb: str, _path: str, left: list[int] = left, root: Path = root) -> None:
+            left[0] -= 1
+            if left[0] == -1:
+                meanwhile(Ground(root))
+
+        store.before(hold)
+        with suppress(LanceCoreError, LanceNamespaceError):  # it may be overtaken, and is started again
+            collect(Ground(root, store))
+        if left[0] >= 0:
+            assert number > 10 * STEP
+            return
+        yield Ground(root)
+        shutil.rmtree(root)
+        number += STEP
+
+
+@pytest.mark.parametrize("meanwhile", [collects_too, brings_back, makes_the_branch_again, tags_a_deleted_version])
+def test_a_collector_held_anywhere_removes_garbage_only(
+    scene: Path, tmp_path: Path, meanwhile: Callable[[Ground], None]
+) -> None:
+    for ground in runs(scene, tmp_path, meanwhile):
+        check_everything(ground)
+        collect(ground)
+        check_everything(ground)
+        if meanwhile is collects_too:
+            assert ground.canonical(T) == [4, 5]
+            assert list_orphans(ground.root).orphans == ()
