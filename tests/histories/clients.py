@@ -34,8 +34,8 @@ from tests.histories.workload import Workload
 
 DEEDS: tuple[Deed, ...] = ("insert", "increment", "delete")
 PATIENCE = 20
-STAGE_AGAIN = "stage again"
-"""In a refusal of what a collection may have removed (rule G2)."""
+COLLECTED = ("stage again", ": nothing there")
+"""In refusals of what a collection may have removed, or has (rule G2)."""
 
 
 class Unexpected(Exception):
@@ -121,7 +121,7 @@ class OwnClient(Client):
         except (RetryableConflict, CatalogUnavailable, CatalogUnreachable):
             event.outcome = "rejected"
         except CommitRejected as error:
-            if STAGE_AGAIN not in str(error):
+            if not any(text in str(error) for text in COLLECTED):
                 raise
             event.outcome = "rejected"
         except CommitUnknown:
@@ -297,7 +297,8 @@ class HttpClient(Client):
                     self._answered.append(Answered(event, path, body, key, answer.json()))
                 return answer.json()
             error = answer.json()
-            if (answer.status_code, error["code"]) == (409, 14) or STAGE_AGAIN in error["error"]:
+            collected = any(text in error["error"] for text in COLLECTED)
+            if (answer.status_code, error["code"]) == (409, 14) or collected:
                 event.outcome = "unknown" if doubtful else "rejected"
                 return None
             if error["code"] not in {17, 21}:
@@ -436,7 +437,7 @@ class StockOutcome:
     TEXTS: ClassVar[Mapping[str, Outcome]] = {
         "commit conflict": "rejected",
         "not built on version": "rejected",
-        "stage again": "rejected",
+        **dict.fromkeys(COLLECTED, "rejected"),
         "Too many concurrent writers": "rejected",
         "Failed to execute request": "unknown",
         "is unknown": "unknown",

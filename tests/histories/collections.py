@@ -22,7 +22,16 @@ from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
 from tests.directory.tables import QUIET
+from tests.histories.clients import OwnClient
 from tests.storage.faults import Crashed, Fault, FaultStore
+
+
+class SlowClient(OwnClient):
+    """Takes seconds from its first file to its commit: collections come between."""
+
+    def meet(self) -> None:
+        time.sleep(self.chance.choice((0, 0, 1.5, 3.0)))
+
 
 GRACE = timedelta(days=7)
 KEPT = {"gc.catalog.age": "30d"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.histories.clients import Client, PathClient, Reader
-from tests.histories.collections import Collections, collect_rest
+from tests.histories.collections import Collections, SlowClient, collect_rest
 from tests.histories.meetings import (
     BatchingClient,
     FirstRowDeleter,
@@ -45,7 +45,8 @@ def test_a_history_beside_a_collector_is_sound(tmp_path: Path, factory: ServerFa
     """Without commits by path: their files are protected by the grace time alone, and here there is none."""
     collections = Collections("collected", tmp_path / "root")
     kinds = [kind for kind in EVERY if kind is not PathClient]
-    report = run("collected", tmp_path, factory, seconds=10, kinds=kinds, beside=collections.run_until)
+    kinds += [SlowClient] * 3
+    report = run("collected", tmp_path, factory, seconds=12, kinds=kinds, beside=collections.run_until)
     assert report.sound, report
     assert collections.removed["named by no manifest"] > 5, collections.removed
     assert {"death", "hold"} <= set(collections.faults), collections.faults

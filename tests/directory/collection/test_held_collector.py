@@ -24,8 +24,6 @@ from tests.orphans import list_orphans
 from tests.storage.faults import FaultStore
 
 T, U, DEV = ["g", "t"], ["g", "u"], "dev"
-STEP = 7
-"""Every so manieth call is one before which it is held."""
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +99,21 @@ def check_everything(ground: Ground) -> None:
             dataset.to_table()
 
 
-def runs(scene: Path, place: Path, meanwhile: Callable[[Ground], None]) -> Iterator[Ground]:
-    """A fresh copy of the scene for each call before which a run was held."""
-    number = 0
-    while True:
+def calls_of_a_run(scene: Path, place: Path) -> tuple[int, int]:
+    """How many calls a run makes, and how many of them before its plan is stored."""
+    root = place / "counted"
+    shutil.copytree(scene, root)
+    store = FaultStore(LocalStore(root, "none"))
+    paths: list[str] = []
+    store.before(lambda _verb, path: paths.append(path))
+    collect(Ground(root, store))
+    return len(paths), next(number for number, path in enumerate(paths) if path.endswith("/plan-0"))
+
+
+def runs(scene: Path, place: Path, meanwhile: Callable[[Ground], None], step: int) -> Iterator[Ground]:
+    """A fresh copy of the scene for each call before which a run was held: while it looks some, then every `step`."""
+    calls, before = calls_of_a_run(scene, place)
+    for number in (*range(0, before, 11), *range(before, calls, step)):
         root = place / f"{number}"
         shutil.copytree(scene, root)
         store = FaultStore(LocalStore(root, "none"))
@@ -118,19 +127,19 @@ def runs(scene: Path, place: Path, meanwhile: Callable[[Ground], None]) -> Itera
         store.before(hold)
         with suppress(LanceCoreError, LanceNamespaceError):  # it may be overtaken, and is started again
             collect(Ground(root, store))
-        if left[0] >= 0:
-            assert number > 10 * STEP
-            return
+        assert left[0] < 0
         yield Ground(root)
         shutil.rmtree(root)
-        number += STEP
 
 
-@pytest.mark.parametrize("meanwhile", [collects_too, brings_back, makes_the_branch_again, tags_a_deleted_version])
+@pytest.mark.parametrize(
+    ("meanwhile", "step"),
+    [(collects_too, 6), (brings_back, 4), (makes_the_branch_again, 1), (tags_a_deleted_version, 3)],
+)
 def test_a_collector_held_anywhere_removes_garbage_only(
-    scene: Path, tmp_path: Path, meanwhile: Callable[[Ground], None]
+    scene: Path, tmp_path: Path, meanwhile: Callable[[Ground], None], step: int
 ) -> None:
-    for ground in runs(scene, tmp_path, meanwhile):
+    for ground in runs(scene, tmp_path, meanwhile, step):
         check_everything(ground)
         collect(ground)
         check_everything(ground)
