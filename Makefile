@@ -13,7 +13,7 @@ WORKERS ?= 2
 # Hundreds of processes that tests start import the project: it is compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo example test test-fast test-spark-versions fuzz histories check generate docs serve bench tck-report clean
+.PHONY: help setup demo example test test-fast test-spark-versions fuzz histories model check generate docs serve bench tck-report clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
@@ -53,6 +53,9 @@ fuzz: $(STAMP) ## 50,000 requests generated from the OpenAPI document, to a serv
 LANCE_HISTORIES_SECONDS ?= 7200
 histories: $(STAMP) ## random histories of many clients and faults, checked; for LANCE_HISTORIES_SECONDS (7200)
 	@LANCE_HISTORIES_SECONDS=$(LANCE_HISTORIES_SECONDS) $(PYTHON_) -m tests.histories.run
+
+model: $(STAMP) ## search the models of collection completely, and compare their figures with note 019
+	@PYTHONPATH=. $(PYTHON_) -m tests.collection.model.report
 
 check: $(STAMP) ## style, types, dependency directions, generated files, documentation
 	$(VENV)/bin/ruff check .

@@ -1,0 +1,78 @@
+"""The figures of the models, as `docs/design/019-proof-of-collection.md` has them.
+
+`python -m tests.collection.model.report` searches all scenarios, and fails if the note has other figures.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.collection.model import collecting, reusing, undropping
+from tests.collection.model.search import Result, explore
+
+NOTE = Path(__file__).parents[3] / "docs/design/019-proof-of-collection.md"
+
+
+class Scenario(NamedTuple):
+    """A model with its first state; a large one is searched by `make model` only, with all rules."""
+
+    name: str
+    model: Any
+    initial: Any
+    large: bool = False
+
+    def search(self, without: str = "") -> Result:
+        """Search it completely with all rules, or up to the first problem without one of them."""
+        model = self.model.Model(frozenset(self.model.RULES) - {without})
+        return explore(self.initial, model.steps, model.problems, first_only=bool(without))
+
+
+def _catalog(name: str, requests: str, *, large: bool = False, **bounds: Any) -> Scenario:
+    return Scenario(name, collecting, collecting.initial(requests, **bounds), large)
+
+
+SCENARIOS = (
+    _catalog("slow writer, two runs, a crash", "", writer=True, collectors=1, runs=2, crashes=1),
+    _catalog("restore and pin, two runs, a crash", "restore pin", writer=False, collectors=1, runs=2, crashes=1),
+    _catalog("slow writer and pin, two collectors", "pin", writer=True, collectors=2, runs=1, crashes=0),
+    _catalog(
+        "slow writer and pin, two collectors, a crash", "pin", large=True, writer=True, collectors=2, runs=1, crashes=1
+    ),
+    Scenario("undrop, two purges and a fence", undropping, undropping.State()),
+    Scenario("branch made again, a crash", reusing, reusing.State()),
+)
+
+
+def states(*, large: bool) -> Iterator[str]:
+    """One line of the first table for each scenario. Raises AssertionError if a rule does not suffice."""
+    for scenario in SCENARIOS:
+        if large or not scenario.large:
+            result = scenario.search()
+            assert not result.problems, f"{scenario.name}: {result.problems}"
+            yield f"| {scenario.name} | {result.states:,} |"
+
+
+def removals() -> Iterator[str]:
+    """One line of the second table for each rule: what happens without it, by the shortest trace of all scenarios."""
+    for model in (collecting, undropping, reusing):
+        for rule in model.RULES:
+            results = [s.search(rule) for s in SCENARIOS if s.model is model and not s.large]
+            traces = [(len(trace), problem) for result in results for problem, trace in result.problems.items()]
+            assert traces, f"the rule {rule!r} prevents nothing"
+            steps, problem = min(traces)
+            yield f"| {rule} | {problem} | {steps} |"
+
+
+def main() -> int:
+    """Print all figures; 1 if the note does not have one of them."""
+    note = NOTE.read_text().splitlines()
+    missing = False
+    for line in (*states(large=True), *removals()):
+        print(line, "" if line in note else "<- not in the note", flush=True)
+        missing |= line not in note
+    return int(missing)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
