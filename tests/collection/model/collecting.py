@@ -297,6 +297,7 @@ def _ended(state: State, request: str, *, answered: bool = False) -> State:
 
 
 def _is_quiet(state: State) -> bool:
-    processes = (*state.servers, *state.collectors)
+    idle = all(server.doing == "idle" for server in state.servers)
+    idle &= all(collector.doing == "idle" for collector in state.collectors)
     busy = state.in_flight or state.requests or state.writer != "done"
-    return not busy and all(process.doing == "idle" for process in processes)
+    return idle and not busy
