@@ -1,14 +1,14 @@
 """The catalog's own history: which of its versions are kept, and what nothing of it needs (rules G3 and G6).
 
 A version of the catalog is a manifest of `__manifest`. It names row files and deletion files, most of which many
-versions share. A file that a later version was the first to name was written after the version before it was there. So
-what was written before the oldest kept version, and is named neither by that nor by the newest one, is needed by none
-of those in between, and only these two are read.
+versions share. No writer takes longer than the grace time from its first file to its commit (G5). So a file that was
+written longer than that before the oldest kept version was committed with an earlier one, if ever. If neither the
+oldest kept version nor the newest one names it, none in between does, and only these two are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,6 +23,7 @@ from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.collection.errors import CollectionStopped
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import Removal
+from namespace_server.directory.model.collector_rows import FIRST_VERSION
 from namespace_server.directory.model.entries import DROPPED
 from namespace_server.directory.model.root_layout import KEPT_VERSIONS, MANIFEST_TABLE, kept_version_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -30,9 +31,6 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 SUPERSEDED: Final = "earlier version of the catalog"
 UNNAMED_ROWS: Final = "rows of earlier versions of the catalog"
 ENDED: Final = "copy of a catalog version that nothing needs any more"
-
-_MARGIN: Final = timedelta(hours=1)
-"""Machines that write to one file system may date their files by clocks of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +52,18 @@ def list_catalog_versions(store: ObjectStore) -> list[CatalogVersion]:
     return sorted(found, key=lambda version: version.number)
 
 
-def oldest_to_keep(versions: Sequence[CatalogVersion], settings: CollectionSettings, now: datetime) -> int:
-    """The lowest version that is among the newest, or was superseded less than the age ago; 1 if there is none.
+def oldest_to_keep(
+    versions: Sequence[CatalogVersion], settings: CollectionSettings, now: datetime, before: int = FIRST_VERSION
+) -> int:
+    """The lowest version that is among the newest, or was superseded less than the age ago; `before` if there is none.
 
-    A version is superseded when the next one is written, by the store's dates.
+    A version is superseded when the next one is written, by the store's dates. `before` is the oldest that was kept so
+    far. Files of lower versions tell nothing: one may have been written lately where it had been removed (G7).
     """
-    counted = versions[-settings.catalog_count :]
-    oldest = counted[0].number if counted else 1
-    for version, successor in pairwise(versions):
+    kept = [version for version in versions if version.number >= before]
+    counted = kept[-settings.catalog_count :]
+    oldest = counted[0].number if counted else before
+    for version, successor in pairwise(kept):
         if now - successor.meta.last_modified < settings.catalog_age:
             return min(oldest, version.number)
     return oldest
@@ -102,33 +104,45 @@ def superseded_versions(versions: Sequence[CatalogVersion], oldest: int) -> list
 
 
 def unnamed_files(
-    store: ObjectStore, versions: Sequence[CatalogVersion], snapshot: CatalogSnapshot, horizon: datetime
+    store: ObjectStore,
+    versions: Sequence[CatalogVersion],
+    snapshot: CatalogSnapshot,
+    horizon: datetime,
+    grace: timedelta,
 ) -> list[Removal]:
     """The row, deletion and transaction files of `__manifest` that no kept version names, nor a copy that is needed.
 
-    Files are listed first, then manifests are read. Copies that nothing needs are among the result: what only they name
-    is found by the next run. Raises `StorageError`, `CollectionStopped` for a manifest that cannot be understood.
+    None is younger than `horizon`, nor was written less than `grace` before the oldest kept version. Files are listed
+    first, then manifests are read. Copies that nothing needs are among the result: what only they name is found by the
+    next run. Raises `StorageError`, `CollectionStopped` for a manifest that cannot be understood.
     """
     prefix = f"{MANIFEST_TABLE}/"
     listed = [(meta, role_of(meta.path.removeprefix(prefix))) for meta in store.list(MANIFEST_TABLE)]
     oldest = next((each for each in versions if each.number >= snapshot.collector.oldest), None)
     if oldest is None:
         return []
-    wanted = needed_versions(snapshot)
-    copies = list(_copies(store))
+    copies, wanted = list(_copies(store)), needed_versions(snapshot)
     newest = manifest_path(MANIFEST_TABLE, snapshot.version, oldest.scheme)
     read = [oldest.meta.path, newest, *(meta.path for number, meta in copies if number in wanted)]
     needed = {name for key in read for name in _names(store, key)}
-    before = min(horizon, oldest.meta.last_modified - _MARGIN)
+    before = min(horizon, oldest.meta.last_modified - grace)
     found = [
         Removal(meta.path, meta.size, meta.last_modified, UNNAMED_ROWS)
         for meta, role in listed
         if role is not None and role.name and role.name not in needed and meta.last_modified < before
     ]
-    ended = [
-        Removal(meta.path, meta.size, meta.last_modified, ENDED) for number, meta in copies if number not in wanted
-    ]
-    return [*found, *ended]
+    return [*found, *_ended(copies, snapshot)]
+
+
+def _ended(copies: Iterable[tuple[int, ObjectMeta]], snapshot: CatalogSnapshot) -> Iterator[Removal]:
+    """The copies that nothing needs, nor ever will: of a version below the oldest kept one no need can begin.
+
+    A copy from there on was made by a later run, for a need that `snapshot` does not know, or by one that died.
+    """
+    wanted = needed_versions(snapshot)
+    for number, meta in copies:
+        if number < snapshot.collector.oldest and number not in wanted:
+            yield Removal(meta.path, meta.size, meta.last_modified, ENDED)
 
 
 def _copies(store: ObjectStore) -> Iterator[tuple[int, ObjectMeta]]:

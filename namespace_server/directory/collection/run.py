@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,6 +17,7 @@ from namespace_server.directory.collection.clock import Clock, store_time
 from namespace_server.directory.collection.expired_versions import ExpiredVersions, removed_places
 from namespace_server.directory.collection.fence import FENCE_METADATA, plan_fence
 from namespace_server.directory.collection.history import (
+    CatalogVersion,
     copy_versions,
     list_catalog_versions,
     needed_versions,
@@ -113,13 +114,11 @@ class Collector:
         sweep = Sweep(self._store, snapshot, newest.path, budget or Budget())
         complete = sweep.carry_out(unfinished_plans(self._store))
         now = self._clock(self._store, run, newest.last_modified)
-        terms = _Terms(now, settings, given or {}, oldest_to_keep(versions, settings, now), run, snapshot)
+        oldest = oldest_to_keep(versions, settings, now, snapshot.collector.oldest)
+        terms = _Terms(now, settings, given or {}, oldest, run, snapshot)
         copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
         fenced = self._catalog.committer.commit_changes(partial(_fence, terms=terms), table_metadata=FENCE_METADATA)
-        history = [
-            *superseded_versions(versions, fenced.collector.oldest),
-            *unnamed_files(self._store, versions, fenced, terms.horizon),
-        ]
+        history = self._history(versions, fenced, terms)
         search = self._search(fenced, terms.horizon)
         search.look()
         found = search.report()
@@ -151,12 +150,10 @@ class Collector:
         settings = settings_of(snapshot, given)
         now = now or datetime.now(UTC)
         versions = list_catalog_versions(self._store)
-        terms = _Terms(now, settings, {}, oldest_to_keep(versions, settings, now), "", snapshot)
+        oldest = oldest_to_keep(versions, settings, now, snapshot.collector.oldest)
+        terms = _Terms(now, settings, {}, oldest, "", snapshot)
         fenced = snapshot.apply(_fence(snapshot, terms))
-        history = [
-            *superseded_versions(versions, fenced.collector.oldest),
-            *unnamed_files(self._store, versions, fenced, terms.horizon),
-        ]
+        history = self._history(versions, fenced, terms)
         search = self._search(fenced, terms.horizon)
         search.look()
         found = search.report()
@@ -180,6 +177,13 @@ class Collector:
             raise ReferenceNotFound(f"{self._store.object_uri(MANIFEST_TABLE)}: expected a catalog, found none")
         require_managed(snapshot)
         return snapshot
+
+    def _history(self, versions: Sequence[CatalogVersion], fenced: CatalogSnapshot, terms: _Terms) -> list[Removal]:
+        """What goes of the catalog's own history, versions first."""
+        return [
+            *superseded_versions(versions, fenced.collector.oldest),
+            *unnamed_files(self._store, versions, fenced, terms.horizon, terms.settings.grace),
+        ]
 
     def _search(self, fenced: CatalogSnapshot, horizon: datetime) -> Search:
         expired = ExpiredVersions(self._store, fenced, partial(removed_places, self._table, fenced), horizon)

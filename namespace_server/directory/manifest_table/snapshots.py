@@ -105,19 +105,40 @@ class Snapshots:
 
         Raises `CatalogDamaged` and `CatalogTooNew` as `refresh` does.
         """
-        newest = self.current
+        return self._with_newest(self._at, version)
+
+    def kept(self, version: int) -> CatalogSnapshot:
+        """As `at`; a version below the oldest kept one is read from its copy, if there is one (G6)."""
+        return self._with_newest(self._kept, version)
+
+    def _with_newest(self, read: Callable[[int, CatalogSnapshot], CatalogSnapshot], version: int) -> CatalogSnapshot:
+        """Read a version with the newest snapshot that this process knows, or else with the newest one.
+
+        A version that the known one keeps may be below the oldest by now, and have a copy. One that is below it already
+        and has none is gone: no need of it can begin (G10).
+        """
+        known = self.current
+        try:
+            return read(version, known)
+        except ReferenceNotFound:
+            if version < known.collector.oldest:
+                raise
+            newest = self.refresh()
+            if newest is known:
+                raise
+        return read(version, newest)
+
+    def _at(self, version: int, newest: CatalogSnapshot) -> CatalogSnapshot:
         with self._lock:
             kept = self._recent.get(version)
             if kept is not None:
                 self._recent.move_to_end(version)
         if kept is not None and (kept is newest or self._is_there(newest, version)):
             return kept
-        if version > newest.version:
-            newest = self.refresh()
         if version == newest.version:
             return newest
         if version < newest.collector.oldest and newest.is_pinned(version):
-            return self.kept(version)
+            return self._kept(version, newest)
         is_kept = newest.collector.oldest <= version < newest.version
         file = self._read_kept(newest, version) if is_kept else None
         if file is None:
@@ -135,11 +156,9 @@ class Snapshots:
             self._remember(snapshot)
         return snapshot
 
-    def kept(self, version: int) -> CatalogSnapshot:
-        """As `at`; a version below the oldest kept one is read from its copy, if there is one (G6)."""
-        newest = self.current
+    def _kept(self, version: int, newest: CatalogSnapshot) -> CatalogSnapshot:
         if version >= newest.collector.oldest:
-            return self.at(version)
+            return self._at(version, newest)
         data = self._store.find(kept_version_key(version))
         if data is None:
             raise ReferenceNotFound(f"catalog version {version} is no longer kept, and there is no copy of it")
