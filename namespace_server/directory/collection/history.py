@@ -17,10 +17,9 @@ from typing import Final
 
 from lance_core.cleanup.kinds import role_of
 from lance_core.cleanup.plan import read_needs
-from lance_core.errors import AlreadyExists, LanceCoreError, NotFound
+from lance_core.errors import AlreadyExists, NotFound
 from lance_core.format.naming import NamingScheme, manifest_path, parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore
-from namespace_server.directory.collection.errors import CollectionStopped
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import Removal
 from namespace_server.directory.model.collector_rows import FIRST_VERSION
@@ -114,7 +113,7 @@ def unnamed_files(
 
     None is younger than `horizon`, nor was written less than `grace` before the oldest kept version. Files are listed
     first, then manifests are read. Copies that nothing needs are among the result: what only they name is found by the
-    next run. Raises `StorageError`, `CollectionStopped` for a manifest that cannot be understood.
+    next run. Raises `StorageError`; `CorruptFile` and `UnsupportedFeature` for a manifest that is not understood.
     """
     prefix = f"{MANIFEST_TABLE}/"
     listed = [(meta, role_of(meta.path.removeprefix(prefix))) for meta in store.list(MANIFEST_TABLE)]
@@ -154,7 +153,4 @@ def _copies(store: ObjectStore) -> Iterator[tuple[int, ObjectMeta]]:
 
 def _names(store: ObjectStore, key: str) -> frozenset[str]:
     data, meta = store.get_with_meta(key)
-    try:
-        return read_needs(store, meta, data)[1]
-    except LanceCoreError as error:
-        raise CollectionStopped(f"a version of the catalog cannot be understood: {error}") from error
+    return read_needs(store, meta, data)[1]

@@ -27,7 +27,7 @@ class CollectionReport:
         kept: The keys of objects that were to be removed and have changed since.
         purged: The locations of dropped tables whose files are gone; in a dry run those that would be purged.
         too_young: The number and size of files that nothing names and that were written at or after the horizon.
-        not_judged: By location, why the files of the table there were not judged.
+        not_judged: By location, why the files there were not judged; the rows of the catalog are at `__manifest`.
         unknown: The number of files whose names have no known form. They are never removed.
         complete: Whether everything that was found was dealt with; a later run goes on with the rest.
     """

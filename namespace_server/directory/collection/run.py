@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from lance_core.cleanup.kinds import FileKind, role_of
-from lance_core.errors import ReferenceNotFound
+from lance_core.errors import CorruptFile, ReferenceNotFound, UnsupportedFeature
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.collection.clock import Clock, store_time
 from namespace_server.directory.collection.expired_versions import ExpiredVersions, removed_places
@@ -118,7 +118,7 @@ class Collector:
         terms = _Terms(now, settings, given or {}, oldest, run, snapshot)
         copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
         fenced = self._catalog.committer.commit_changes(partial(_fence, terms=terms), table_metadata=FENCE_METADATA)
-        history = self._history(versions, fenced, terms)
+        history, problem = self._history(versions, fenced, terms)
         search = self._search(fenced, terms.horizon)
         search.look()
         found = search.report()
@@ -140,7 +140,7 @@ class Collector:
             removed={reason: Total(files, swept.sizes[reason]) for reason, files in sorted(swept.files.items())},
             kept=tuple(swept.kept),
             purged=purged,
-            **_rest_of(found),
+            **_rest_of(found, problem),
             complete=complete,
         )
 
@@ -153,7 +153,7 @@ class Collector:
         oldest = oldest_to_keep(versions, settings, now, snapshot.collector.oldest)
         terms = _Terms(now, settings, {}, oldest, "", snapshot)
         fenced = snapshot.apply(_fence(snapshot, terms))
-        history = self._history(versions, fenced, terms)
+        history, problem = self._history(versions, fenced, terms)
         search = self._search(fenced, terms.horizon)
         search.look()
         found = search.report()
@@ -167,7 +167,7 @@ class Collector:
             removed=_totals([*history, *removals_of(found)]),
             kept=(),
             purged=tuple(sorted(purging_locations(fenced))),
-            **_rest_of(found),
+            **_rest_of(found, problem),
             complete=True,
         )
 
@@ -178,12 +178,16 @@ class Collector:
         require_managed(snapshot)
         return snapshot
 
-    def _history(self, versions: Sequence[CatalogVersion], fenced: CatalogSnapshot, terms: _Terms) -> list[Removal]:
-        """What goes of the catalog's own history, versions first."""
-        return [
-            *superseded_versions(versions, fenced.collector.oldest),
-            *unnamed_files(self._store, versions, fenced, terms.horizon, terms.settings.grace),
-        ]
+    def _history(
+        self, versions: Sequence[CatalogVersion], fenced: CatalogSnapshot, terms: _Terms
+    ) -> tuple[list[Removal], dict[str, str]]:
+        """What goes of the catalog's own history, versions first, and why its rows were not judged if they were not."""
+        superseded = superseded_versions(versions, fenced.collector.oldest)
+        try:
+            unnamed = unnamed_files(self._store, versions, fenced, terms.horizon, terms.settings.grace)
+        except (CorruptFile, UnsupportedFeature) as error:
+            return superseded, {MANIFEST_TABLE: str(error)}
+        return [*superseded, *unnamed], {}
 
     def _search(self, fenced: CatalogSnapshot, horizon: datetime) -> Search:
         expired = ExpiredVersions(self._store, fenced, partial(removed_places, self._table, fenced), horizon)
@@ -242,9 +246,9 @@ def _totals(removals: Iterable[Removal]) -> dict[str, Total]:
     return dict(sorted(found.items()))
 
 
-def _rest_of(found: OrphanReport) -> dict[str, Any]:
+def _rest_of(found: OrphanReport, problem: Mapping[str, str]) -> dict[str, Any]:
     return {
         "too_young": Total(len(found.young), sum(orphan.size for orphan in found.young)),
-        "not_judged": found.not_judged,
+        "not_judged": {**problem, **found.not_judged},
         "unknown": len(found.unknown),
     }

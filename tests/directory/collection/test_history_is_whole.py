@@ -33,6 +33,7 @@ from tests.directory.collection.collecting import collect, let_pass
 from tests.directory.collection.test_collect_history import files, flips, needs
 from tests.directory.flipping import open_manifest
 from tests.directory.manifest_table.test_manifest_table_other_writers import arrow
+from tests.directory.orphans.test_search import leave_fragment
 from tests.directory.tables import Ground
 from tests.storage.faults import Crashed, Fault, FaultStore
 from tests.storage.manifests import MemoryManifestStore
@@ -222,6 +223,25 @@ def test_rows_of_an_external_store_go_after_the_files_of_their_versions(tmp_path
     oldest = collect(ground).oldest
     numbers = {row.version for row in manifests.rows if row.base_uri.endswith("__manifest")}
     assert numbers == set(range(oldest, ground.catalog.table.refresh().version + 1))
+
+
+def test_a_damaged_copy_stops_the_rows_of_the_catalog_and_no_table(ground: Ground) -> None:
+    ground.make_table(*T)
+    ground.call("pin_catalog_version", name="p")
+    flips(ground, 120)
+    let_pass(ground)
+    collect(ground)
+    lost = ground.root / leave_fragment(ground, T)
+    [copy] = (ground.root / KEPT_VERSIONS).iterdir()
+    copy.write_bytes(b"damaged")
+    flips(ground, 120, "k")
+    spread(ground.root)
+    let_pass(ground)
+    before = files(ground.root, "data", "_deletions", "_transactions")
+    report = collect(ground)
+    assert (list(report.not_judged), report.removed["named by no manifest"].files) == (["__manifest"], 1)
+    assert not lost.exists()
+    assert before <= files(ground.root, "data", "_deletions", "_transactions")
 
 
 def pins_drops_and_collects(ground: Ground, _store: FaultStore) -> None:
