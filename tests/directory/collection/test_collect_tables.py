@@ -295,12 +295,21 @@ def test_on_a_bucket(moto_server: Emulator) -> None:
     dataset = lance.dataset(namespace_client=namespace, table_id=T, storage_options=options)
     write_fragments(rows(70, 71), dataset.uri, mode="append", storage_options=options)
     namespace.write("drop_table", {"id": U})
+    for number in range(110):
+        namespace.create_namespace(CreateNamespaceRequest(id=[f"n{number}"]))
     namespace.catalog.sweep()
     with closing(open_store(root, options)) as store:
         report = collect_later(store)
         assert report.removed["named by no manifest"].files == 1
         assert len(report.purged) == 1
         assert store.first(report.purged[0]) is None
-        assert collect_later(store).total.files == 0
+        assert report.removed["earlier version of the catalog"].files == report.oldest - 1 > 10
+        assert Catalog(store, QUIET).snapshot(report.oldest).version == report.oldest
+        again = collect_later(store)
+        assert of_tables(again) == {}
+    numbers = [each["version"] for each in lance.dataset(f"{root}/__manifest", storage_options=options).versions()]
+    assert min(numbers) == again.oldest
+    assert namespace.catalog.snapshot().version == max(numbers)
+    assert namespace.catalog.table.history(1_000)[-1].version == again.oldest
     assert lance.dataset(dataset.uri, storage_options=options).count_rows() == 3
     namespace.close()
