@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol
 
 from lance_core.errors import AlreadyExists, LanceCoreError, NotFound, PreconditionFailed
 from lance_core.format.manifest import parse_manifest_file
-from lance_core.format.naming import NamingScheme, manifest_path
+from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.versions import list_versions
 from namespace_server.directory.committing.manifest_reader import ManifestReader, has_row, is_row, is_whole
@@ -25,7 +25,7 @@ from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.committing.stored_versions import is_vacant_below_higher
 from namespace_server.directory.manifest_table.newest_version import elapsed_clock
 from namespace_server.directory.manifest_table.table import ManifestTable
-from namespace_server.directory.model.entries import Participant, Place, RecordEntry, VersionEntry, place_of
+from namespace_server.directory.model.entries import DROPPED, Participant, Place, RecordEntry, VersionEntry, place_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 logger = logging.getLogger(__name__)
@@ -299,16 +299,41 @@ class Promoter:
         """Promote the versions of open records, make them durable, then remove the staged names (S1, M2).
 
         Returns the records that may be closed. A version without a row is left out, and its staged name stays: of a
-        dropped table it may be the only name, and older catalog versions refer to it (G2).
+        dropped table it may be the only name, and older catalog versions refer to it (G2). Then its record stays open
+        until the table comes back, or is purged (G13).
         """
         published = [(record, open_versions(record, snapshot)) for record in records]
         self.promote([row for _, rows in published for row in rows])
-        done = [(record, rows) for record, rows in published if all(map(self._is_done, rows))]
+        done = [
+            (record, rows)
+            for record, rows in published
+            if all(map(self._is_done, rows)) and not self._has_dropped_unpromoted(record, snapshot)
+        ]
         try:
             self._clear([row for _, rows in done for row in rows])
         except LanceCoreError:
             return [record for record, rows in done if self._clears(record, rows)]
         return [record for record, _ in done]
+
+    def _has_dropped_unpromoted(self, record: RecordEntry, snapshot: CatalogSnapshot) -> bool:
+        """Whether a version of a dropped table may not be promoted. The canonical names of all others are durable."""
+        dropped = [party for party in record.participants if _is_dropped(party, snapshot)]
+        try:
+            return any(self._may_be_unpromoted(party) for party in dropped)
+        except LanceCoreError as error:
+            logger.warning("record %s stays open: %s", record.batch_uuid, error)
+            return True
+
+    def _may_be_unpromoted(self, party: Participant) -> bool:
+        staged = None if party.staged_path is None else self._store.find(party.staged_path)
+        if staged is None:
+            return False
+        versions = list_versions(self._store, branch_base(party.location, party.branch))
+        names = [version.path for version in versions if version.version == party.version]
+        if all(self._store.find(name) != staged for name in names):
+            return True
+        self._sync(names)
+        return False
 
     def _clears(self, record: RecordEntry, rows: Sequence[VersionEntry]) -> bool:
         """Clear up behind one record; False, and a log entry, when that fails, for the other records go on."""
@@ -367,6 +392,12 @@ def participant_entry(party: Participant, snapshot: CatalogSnapshot) -> VersionE
     if entry is None or party.staged_path is None or not entry.matches_staged_path(party.staged_path):
         return None
     return _staged_at(entry, party.staged_path)
+
+
+def _is_dropped(party: Participant, snapshot: CatalogSnapshot) -> bool:
+    """Whether a participant is a version of a dropped table that can come back."""
+    tombstone = snapshot.tombstone_at(party.location)
+    return tombstone is not None and tombstone.state == DROPPED
 
 
 def _open_path(entry: VersionEntry, snapshot: CatalogSnapshot) -> str | None:

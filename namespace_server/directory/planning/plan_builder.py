@@ -21,6 +21,7 @@ from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.reachable import StatedFiles
 from namespace_server.answer import json_bytes
 from namespace_server.directory.model.entries import (
+    DROPPED,
     NO_PROPERTIES,
     PURGE,
     Changes,
@@ -295,9 +296,14 @@ class PlanBuilder:
         """Have the catalog version before this batch hold all of these tables, which it drops (G13).
 
         Versions that are not promoted are promoted; what cannot be is dropped with its table all the same. Raises
-        `MustFollowGroup` if a batch of the same group changes one of them.
+        `MustFollowGroup` if a batch of the same group changes one of them, InvalidInputError (13) for a table that this
+        very batch brings back: no catalog version has it.
         """
         self.context.require_unchanged(self.base, [table.id for table in tables])
+        for table in tables:
+            tombstone = self.base.tombstone_at(table.location)
+            if tombstone is not None and tombstone.state == DROPPED:
+                raise InvalidInputError(f"table {join(table.id)}: a batch cannot drop a table that it brings back")
         places = self.base.state.open_places
         locations = {table.location: table.id for table in tables} if places else {}
         rows = (

@@ -237,6 +237,55 @@ def test_after_its_window_it_does_not_come_back(ground: Ground) -> None:
         ground.call("undrop_table", id=T)
 
 
+def test_a_version_that_was_not_promoted_before_the_drop_comes_back(ground: Ground) -> None:
+    """Its record stays open until it is promoted: a collection keeps the staged manifest, which has no other copy."""
+    ground.catalog.sweep()
+    store = FaultStore(LocalStore(ground.root, "none"))
+    store.fail(Fault.LOST_REQUEST, when=lambda write: write.path.startswith(f"{ground.location(T)}/_versions/"), times=9)
+    other = ground.again(store)
+    other.batch(ground.transaction(T, rows(6, 9)))
+    other.call("drop_table", id=T)
+    ground.catalog.sweep()
+    let_pass(ground)
+    collect(ground, {"gc.dropped.window": "30d"})
+    ground.call("undrop_table", id=T)
+    ground.catalog.sweep()
+    assert ground.ids(T) == list(range(9))
+
+
+def test_the_record_of_a_dropped_table_is_closed_once_its_versions_are_promoted(ground: Ground) -> None:
+    ground.batch(ground.transaction(T, rows(6, 9)))
+    ground.call("drop_table", id=T)
+    ground.again().catalog.sweep()
+    ground.make_namespace("h")
+    last = ground.again()
+    last.catalog.sweep()
+    last.make_namespace("i")
+    assert not list(last.catalog.snapshot().open_records())
+    ground.call("undrop_table", id=T)
+    assert ground.ids(T) == list(range(9))
+
+
+def test_a_repeated_request_is_answered_again(ground: Ground) -> None:
+    ground.call("drop_table", id=T)
+    first = ground.namespace.write("undrop_table", {"id": T}, idempotency_key="k")
+    ground.call("drop_table", id=T)
+    again = ground.again().namespace.write("undrop_table", {"id": T}, idempotency_key="k")
+    assert again.body == first.body
+    assert ground.catalog.snapshot().table(tuple(T)) is None
+
+
+def test_a_batch_does_not_drop_what_it_brings_back(ground: Ground) -> None:
+    """No catalog version would have it, so it could not come back once more."""
+    ground.call("drop_table", id=T)
+    both = [ground.namespace.prepare(name, {"id": T}).batch for name in ("undrop_table", "drop_table")]
+    batch = replace(both[0], operations=(*both[0].operations, *both[1].operations))
+    [pending] = ground.catalog.commit([batch])
+    assert "drop a table that it brings back" in str(pending.verdict)
+    ground.call("undrop_table", id=T)
+    assert ground.ids(T) == list(range(6))
+
+
 def test_a_name_is_checked(ground: Ground) -> None:
     ground.call("drop_table", id=T)
     with pytest.raises(InvalidInputError):
