@@ -69,7 +69,7 @@ def check_always(root: Path, *, since: int = 1, step: int = 1, cleaned: bool = F
         _check_rows(snapshot, stored)
         _check_manifests(store, snapshot, stored)
         known |= {table.location for table in map(snapshot.table, snapshot.all_tables()) if table is not None}
-    _check_no_strangers(store, known)
+    _check_no_strangers(store, known, newest)
     for chain in chains(store, newest):
         _check_names(chain)
         _check_lineage(chain)
@@ -199,12 +199,14 @@ def load_version(store: LocalStore, version: int) -> CatalogSnapshot:
     return IncrementalRefresh(store, CATALOG).follow(CatalogSnapshot(), file, NamingScheme.V2, 0.0)
 
 
-def _check_no_strangers(store: LocalStore, known: set[str]) -> None:
-    """Only in the locations of tables, `known` from the catalog, stand canonical names."""
+def _check_no_strangers(store: LocalStore, known: set[str], newest: CatalogSnapshot) -> None:
+    """Only in the locations of tables, `known` from the catalog or dropped, stand canonical names."""
     for meta in store.list(""):
         location, marker, name = meta.path.partition("/_versions/")
         if marker and parse_manifest_name(name) is not None and not location.startswith("_staging/foreign/"):
-            assert location.partition("/tree/")[0] in known, f"2: {meta.path} is of no table of the catalog"
+            location = location.partition("/tree/")[0]
+            dropped = newest.tombstone_at(location) is not None
+            assert location in known or dropped, f"2: {meta.path} is of no table of the catalog"
 
 
 def _check_names(chain: Chain) -> None:

@@ -57,8 +57,9 @@ class Collections:
         """One run after the other."""
         while not over():
             store = FaultStore(LocalStore(self._root, "none"))
-            if self._chance.random() < 0.4:
-                store.fail(self._chance.choice([Fault.CRASH_BEFORE, Fault.CRASH_AFTER]), nth=self._chance.randrange(12))
+            if not self.faults["death"] or self._chance.random() < 0.4:
+                fault = self._chance.choice([Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+                store.fail(fault, nth=self._chance.randrange(12 if self.faults["death"] else 3))
             store.before(self._hold)
             try:
                 report = collect_now(store)

@@ -216,7 +216,7 @@ def test_recovery_that_gets_no_answer(scene: Scene, fresh: Callable[[str], Try],
 
 
 def test_a_table_that_is_dropped_before_its_version_is_promoted(scene: Scene, fresh: Callable[[str], Try]) -> None:
-    """Drop waits for no promotion, and the catalog versions before it still name the manifest (6, G2)."""
+    """The drop promotes it first: an undrop finds it, and the catalog versions before it name it (6, G2, G13)."""
     attempt = fresh("root")
     ground, store = attempt.faulty()
     store.fail(Fault.CRASH_AFTER, nth=scene.flip)

@@ -177,13 +177,11 @@ def test_a_removal_held_anywhere_removes_nothing_of_the_new_branch(tmp_path: Pat
 
 
 def test_a_version_whose_files_are_missing_is_not_adopted(branch: Ground, caplog: pytest.LogCaptureFixture) -> None:
-    """A process wrote a manifest of the deleted branch late, and died before it took it back."""
-    base = branch.root / branch.location(TABLE) / "tree/dev"
-    branch.batch(append(branch, 100, 101))
-    manifest = base / "_versions" / manifest_name(2)
-    data = manifest.read_bytes()
-    make_again_only(branch)
-    manifest.write_bytes(data)
+    """A stock client committed to the branch by path, and the data file that it names is not there."""
+    data = branch.root / branch.location(TABLE) / "tree/dev/data"
+    lance.write_dataset(rows(100, 101), branch.open(TABLE).checkout_version((DEV, None)), mode="append")
+    for file in data.iterdir():
+        file.unlink()
 
     with caplog.at_level(logging.ERROR):
         assert branch.read("list_table_versions", id=TABLE, branch=DEV)["versions"][-1]["version"] == 1
