@@ -241,7 +241,8 @@ def test_a_version_that_was_not_promoted_before_the_drop_comes_back(ground: Grou
     """Its record stays open until it is promoted: a collection keeps the staged manifest, which has no other copy."""
     ground.catalog.sweep()
     store = FaultStore(LocalStore(ground.root, "none"))
-    store.fail(Fault.LOST_REQUEST, when=lambda write: write.path.startswith(f"{ground.location(T)}/_versions/"), times=9)
+    versions = f"{ground.location(T)}/_versions/"
+    store.fail(Fault.LOST_REQUEST, when=lambda write: write.path.startswith(versions), times=9)
     other = ground.again(store)
     other.batch(ground.transaction(T, rows(6, 9)))
     other.call("drop_table", id=T)
