@@ -211,15 +211,21 @@ class _Gcs:
         return {"name": name, "updated": found.updated, **sizes}
 
     def list(self, query: Mapping[str, str]) -> dict[str, object]:
-        start = query.get("pageToken") or query.get("startOffset", "")
+        """With a delimiter, keys that hold it after the prefix are replaced by their beginning up to it."""
+        start, prefix = query.get("pageToken") or query.get("startOffset", ""), query.get("prefix", "")
+        delimiter = query.get("delimiter")
         with self.lock:
-            names = sorted(
-                (name for name in self.objects if name.startswith(query.get("prefix", "")) and name >= start),
-                key=str.encode,
-            )
+            names = {name: False for name in self.objects if name.startswith(prefix)}
+            if delimiter:
+                cuts = {name: name.find(delimiter, len(prefix)) for name in names}
+                names = {name if cut < 0 else name[: cut + 1]: cut >= 0 for name, cut in cuts.items()}
+            found = sorted((item for item in names.items() if item[0] >= start), key=lambda item: item[0].encode())
             size = min(self.page_size, int(query.get("maxResults", self.page_size)))
-            page = {"items": [self.resource(name) for name in names[:size]]}
-        return page | ({"nextPageToken": names[size]} if len(names) > size else {})
+            page = {
+                "items": [self.resource(name) for name, is_prefix in found[:size] if not is_prefix],
+                "prefixes": [name for name, is_prefix in found[:size] if is_prefix],
+            }
+        return page | ({"nextPageToken": found[size][0]} if len(found) > size else {})
 
 
 def _refusal(code: int, message: str) -> dict[str, object]:

@@ -9,7 +9,7 @@ from fsspec.asyn import sync
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
-from lance_core.storage.keys import check_key, check_prefix, is_key, quote_path
+from lance_core.storage.keys import check_key, check_prefix, is_key, is_name, quote_path
 from lance_core.storage.overlap import Overlap
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
 from lance_core.storage.services.bucket import VACANT, Bucket, Failure, Found
@@ -126,6 +126,18 @@ class FsspecStore(ObjectStore):
         page = self._ask(prefix, lambda: self._bucket.page(below, None, None, limit=1))
         found = next(self._metas(iter(page.objects), None), None)
         return found if found is not None or page.token is None else super().first(prefix)
+
+    def directories(self, prefix: str) -> Sequence[str]:
+        check_prefix(prefix)
+        below = f"{self._base}{prefix}/" if prefix else self._base
+        names: Results[str] = []
+        token: str | None = None
+        while True:
+            page = self._ask(prefix, lambda token=token: self._bucket.page_of_directories(below, token))  # type: ignore[misc]
+            names += (key.removeprefix(below).rstrip("/") for key in page.directories)
+            token = page.token
+            if token is None:
+                return [name for name in names if is_name(name)]
 
     def sync(self, paths: Iterable[str]) -> None:
         for path in paths:

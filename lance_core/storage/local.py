@@ -240,6 +240,18 @@ class LocalStore(ObjectStore):
                 return []
             raise StorageError(f"{self._base}{prefix}: cannot list it: {error}") from error
 
+    def directories(self, prefix: str) -> Sequence[str]:
+        check_prefix(prefix)
+        below = f"{prefix}/" if prefix else ""
+        try:
+            with os.scandir(self._base + below) as scan:
+                names = [entry.name for entry in scan if is_name(entry.name) and entry.is_dir()]
+        except OSError as error:
+            if error.errno in _VACANT:
+                return []
+            raise StorageError(f"{self._base}{prefix}: cannot list it: {error}") from error
+        return [name for name in names if next(self._walk(f"{below}{name}/", None), None) is not None]
+
     def sync(self, paths: Iterable[str]) -> None:
         if self._durability is None:
             return

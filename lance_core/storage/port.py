@@ -231,6 +231,20 @@ class ObjectStore(ABC):
         keys = (meta.path.removeprefix(f"{prefix}/") for meta in self.list(prefix))
         return [key for key in keys if "/" not in key]
 
+    def directories(self, prefix: str) -> Sequence[str]:
+        """The names of the directories directly below the directory `prefix` that hold an object, in no order.
+
+        Never from a cache. One request for each thousand of them if the service has listings with a delimiter; then
+        the mark of an empty folder counts as an object.
+        """
+        below = f"{prefix}/" if prefix else ""
+        found: dict[str, None] = {}
+        for meta in self.list(prefix):
+            name, separator, _ = meta.path.removeprefix(below).partition("/")
+            if separator:
+                found[name] = None
+        return list(found)
+
     @abstractmethod
     def sync(self, paths: Iterable[str]) -> None:
         """Make objects of any writer durable: their bytes and every directory above them.

@@ -275,6 +275,16 @@ class StoreContract:
         assert first is not None
         assert first.path == "d/a-b"
 
+    def test_directories_are_those_directly_in_a_directory(self, store: ObjectStore) -> None:
+        assert list(store.directories("d")) == list(store.directories("")) == []
+        for key in ("d/b", "d/a/x", "d/a/y/z", "d/e f/g", "d/ü/y", "c/x", "dd/y", "top"):
+            store.put(key, b"1")
+        assert sorted(store.directories("d")) == ["a", "e f", "ü"]
+        assert sorted(store.directories("")) == ["c", "d", "dd"]
+        assert list(store.directories("c")) == []
+        store.delete("c/x")
+        assert sorted(store.directories("")) == ["d", "dd"]
+
     def test_delete_if_requires_the_current_e_tag(self, store: ObjectStore) -> None:
         store.put("a", b"one")
         old = store.head("a").e_tag

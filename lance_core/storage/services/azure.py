@@ -14,6 +14,7 @@ from azure.core.exceptions import (
     ServiceRequestError,
     ServiceResponseError,
 )
+from azure.storage.blob.aio import BlobPrefix
 
 from lance_core.storage.services.bucket import (
     VACANT,
@@ -120,6 +121,14 @@ class AzureBucket(Bucket):
             if (blob.metadata or {}).get("hdi_isfolder") != "true"
         ]
         return Page(tuple(found), pages.continuation_token or None)
+
+    async def page_of_directories(self, prefix: str, token: str | None) -> Page:
+        await self._connect()
+        pages = self._container.walk_blobs(
+            name_starts_with=prefix, delimiter="/", results_per_page=self._page_size, **_SINGLE_SEND
+        ).by_page(token)
+        found = [item.name async for item in await anext(pages) if isinstance(item, BlobPrefix)]
+        return Page((), pages.continuation_token or None, tuple(found))
 
     def classify(self, error: Exception) -> Failure:
         if isinstance(error, HttpResponseError) and error.status_code is not None:

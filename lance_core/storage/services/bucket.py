@@ -34,10 +34,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of a listing. `token` requests the next page; None at the end."""
+    """A page of a listing. `token` requests the next page; None at the end. `directories` end in a slash."""
 
     objects: tuple[Found, ...]
     token: str | None
+    directories: tuple[str, ...] = ()
 
 
 VACANT = "*"
@@ -84,6 +85,13 @@ class Bucket(ABC):
     @abstractmethod
     async def page(self, prefix: str, start_after: str | None, token: str | None, *, limit: int | None = None) -> Page:
         """Up to a page of the objects whose keys begin with `prefix`, at most `limit` of them."""
+
+    @abstractmethod
+    async def page_of_directories(self, prefix: str, token: str | None) -> Page:
+        """Up to a page of the directories whose keys begin with `prefix` and have one slash more, which ends them.
+
+        What else it finds is left out.
+        """
 
     @abstractmethod
     def classify(self, error: Exception) -> Failure:

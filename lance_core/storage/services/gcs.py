@@ -88,6 +88,12 @@ class GcsBucket(Bucket):
         )
         return Page(tuple(_found(item) for item in answer.get("items", ())), answer.get("nextPageToken"))
 
+    async def page_of_directories(self, prefix: str, token: str | None) -> Page:
+        where = {} if token is None else {"pageToken": token}
+        found = await self._request("GET", "b/{}/o", self.name, prefix=prefix, delimiter="/", **where)
+        answer = json.loads(found)
+        return Page((), answer.get("nextPageToken"), tuple(answer.get("prefixes", ())))
+
     def classify(self, error: Exception) -> Failure:
         if isinstance(error, FileNotFoundError):
             return Failure.MISSING

@@ -155,6 +155,13 @@ class S3Bucket(Bucket):
         )
         return Page(tuple(found), answer.get("NextContinuationToken"))
 
+    async def page_of_directories(self, prefix: str, token: str | None) -> Page:
+        client = await self._client()
+        where = {} if token is None else {"ContinuationToken": token}
+        answer = await client.list_objects_v2(Bucket=self.name, Prefix=prefix, Delimiter="/", **where)
+        found = tuple(item["Prefix"] for item in answer.get("CommonPrefixes", ()))
+        return Page((), answer.get("NextContinuationToken"), found)
+
     def classify(self, error: Exception) -> Failure:
         if isinstance(error, ClientError):
             return _CODES.get(error.response.get("Error", {}).get("Code", "")) or classify_status(_status(error))

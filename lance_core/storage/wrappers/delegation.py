@@ -71,6 +71,9 @@ class WrappedStore(ObjectStore):
     def first(self, prefix: str) -> ObjectMeta | None:
         return self._call("list", prefix, lambda: self.inner.first(prefix))
 
+    def directories(self, prefix: str) -> Sequence[str]:
+        return self._call("list", prefix, lambda: self.inner.directories(prefix))
+
     def sync(self, paths: Iterable[str]) -> None:
         self.inner.sync(paths)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -58,7 +58,7 @@ class Places:
 
 
 def find_places(store: ObjectStore, snapshot: CatalogSnapshot, wanted: Collection[ObjectId]) -> Places:
-    """The places of all tables, and the directories at the root that are none. One request for each of these.
+    """The places of all tables, and the directories at the root that are none. One listing of directories.
 
     The catalog owns a location of the form that it gives to new tables (rule N1: a location is used by one incarnation
     of one table). With `wanted` only these tables are judged, owned or not. Raises TableNotFoundError (4).
@@ -77,7 +77,7 @@ def find_places(store: ObjectStore, snapshot: CatalogSnapshot, wanted: Collectio
             places.others.append(table.location)
         else:
             places.skipped[table.location] = table_id
-    for directory in _directories(store):
+    for directory in sorted(store.directories("")):
         if directory in RESERVED or snapshot.table_at(directory) or snapshot.table_below(directory):
             continue
         tombstone = snapshot.tombstone_at(directory)
@@ -104,16 +104,3 @@ def former_base(key: str) -> str | None:
 def _is_owned(location: str) -> bool:
     return "/" not in location and is_managed_location(location)
 
-
-def _directories(store: ObjectStore) -> Iterator[str]:
-    """The directories at the root."""
-    after: str | None = None
-    while True:
-        for meta in store.list("", start_after=after):
-            directory, separator, _ = meta.path.partition("/")
-            if separator:
-                break
-        else:
-            return
-        yield directory
-        after = f"{directory}0"  # '0' follows '/': no key below the directory is greater

@@ -46,9 +46,9 @@ def find_orphans(
     """Find the data, deletion, index and transaction files, and the staged manifests, that nothing names.
 
     Writes nothing; only over an external manifest store does reading finish commits that are decided. Requests: one
-    for each directory at the root; seven for each table that is judged, and one more for each thousand of its files;
-    two for each other table; one for each manifest. Memory: the names that one table needs, and the files that are
-    found.
+    for each thousand directories at the root; six for each table that is judged, and one more for each thousand of its
+    files; three for each other table; one for each manifest. Memory: the names that one table needs, and the files that
+    are found.
 
     Args:
         store: The root of the catalog.
