@@ -1,7 +1,7 @@
 """Collections of a catalog, started by a server in processes of their own.
 
-A collection reads every manifest and parses it, which would hold the interpreter of the server. Its process can be
-ended at any moment: the next one goes on.
+A collection reads the manifests of each table that changed and parses them, which would hold the interpreter of the
+server. Its process can be ended at any moment: the next one goes on.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class CollectionSchedule:
         return True
 
     def _collect(self) -> None:
-        command = [sys.executable, "-m", "namespace_server", "gc", "--json", *self.arguments]
+        command = [sys.executable, "-m", "namespace_server", "gc", "--changed", "--json", *self.arguments]
         self._process = subprocess.Popen(  # noqa: S603 - no shell; the arguments are the server's own settings
             command,
             env=os.environ | dict(self.environment),

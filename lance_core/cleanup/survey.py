@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from hashlib import blake2b
 from typing import Final
 
 from lance_core.cleanup.kinds import FileKind, FileRole, role_of
@@ -80,6 +81,8 @@ class FileSurvey:
     manifest names; without it all are kept.
 
     Attributes:
+        listings: For each table whose files were listed, by its location, what `digest_listing` answers for them.
+        naming_others: The locations of manifests that may name files of other tables.
         problems: The manifests whose needs cannot be determined.
         unknown: Files whose names have no known form, by key.
     """
@@ -91,6 +94,8 @@ class FileSurvey:
         published: Collection[str] = (),
         expired: ExpiredVersions = lambda _location, _meta: False,
     ) -> None:
+        self.listings: dict[str, bytes] = {}
+        self.naming_others: set[str] = set()
         self.problems: list[UnreadableManifest] = []
         self.unknown: dict[str, ObjectMeta] = {}
         self._store = store
@@ -131,7 +136,9 @@ class FileSurvey:
         late: list[ObjectMeta] = []
         kept: dict[str, list[UnnamedFile]] = {}
         staging = join_key(location, STAGING_DIRECTORY) + "/"
+        digest = _new_digest()
         for meta in self._store.list(location):
+            digest.update(_described(meta))
             role = role_of(meta.path.removeprefix(f"{location}/"))
             if role is None:
                 self.unknown[meta.path] = meta
@@ -140,6 +147,7 @@ class FileSurvey:
                     late.append(meta)
             elif role.name and role.name not in needed:
                 kept.setdefault(role.name, []).append(UnnamedFile(meta, role.kind, location, role.name))
+        self.listings[location] = digest.digest()
         self._take(location, late, needed.update)
         for name, files in kept.items():
             if name not in needed:
@@ -255,7 +263,10 @@ class FileSurvey:
             file, names = read_needs(self._store, meta, data)
         except (CorruptFile, UnsupportedFeature) as error:
             self._unpublished.pop(meta.path, None)
-            self.problems.append(UnreadableManifest(meta, location, kind, error, _may_have_bases(data)))
+            may_have_bases = _may_have_bases(data)
+            self.problems.append(UnreadableManifest(meta, location, kind, error, may_have_bases))
+            if may_have_bases:
+                self.naming_others.add(location)
             return
         if is_unpublished and meta.last_modified < self._cutoff:
             self._staged_names.update(dict.fromkeys(names, meta.path))
@@ -263,6 +274,23 @@ class FileSurvey:
         take_names(names)
         if file.manifest.base_paths:
             self._needed_anywhere.update(names)
+            self.naming_others.add(location)
+
+
+def digest_listing(metas: Iterable[ObjectMeta]) -> bytes:
+    """16 bytes that differ for listings that differ in a key, a size or a date."""
+    digest = _new_digest()
+    for meta in metas:
+        digest.update(_described(meta))
+    return digest.digest()
+
+
+def _new_digest() -> blake2b:
+    return blake2b(digest_size=16)
+
+
+def _described(meta: ObjectMeta) -> bytes:
+    return f"{meta.path}\n{meta.size} {meta.last_modified.timestamp()}\n".encode()
 
 
 def _may_have_bases(data: bytes) -> bool:

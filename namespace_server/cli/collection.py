@@ -30,6 +30,14 @@ _Root = Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of 
 def gc(
     root: _Root,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Remove nothing; say what would go.")] = False,
+    changed: Annotated[
+        bool,
+        typer.Option(
+            "--changed",
+            help="Look at the tables that changed since the last run, and at those that none looked at for as long as "
+            "gc.orphans.every. Else at all.",
+        ),
+    ] = False,
     setting: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,7 +77,10 @@ def gc(
         from namespace_server.directory.collection.sweep import Budget
 
         collector = Collector(catalog)
-        report = collector.estimate(settings) if dry_run else collector.collect(settings, Budget(max_removals, until))
+        if dry_run:
+            report = collector.estimate(settings, everywhere=not changed)
+        else:
+            report = collector.collect(settings, Budget(max_removals, until), everywhere=not changed)
     for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
         typer.echo(line)
 

@@ -38,10 +38,11 @@ KEPT = {"gc.catalog.age": "30d"}
 """All catalog versions stay: the checker reads them."""
 
 
-def collect_now(store: ObjectStore) -> CollectionReport:
+def collect_now(store: ObjectStore, *, everywhere: bool = True) -> CollectionReport:
     """One run, whose horizon is the second that has begun."""
     clock = datetime.now(UTC).replace(microsecond=0) + GRACE
-    return Collector(Catalog(store, QUIET), settle=timedelta(0), clock=lambda *_: clock).collect(KEPT)
+    collector = Collector(Catalog(store, QUIET), settle=timedelta(0), clock=lambda *_: clock)
+    return collector.collect(KEPT, everywhere=everywhere)
 
 
 class Collections:
@@ -62,7 +63,7 @@ class Collections:
                 store.fail(fault, nth=self._chance.randrange(12 if self.faults["death"] else 3))
             store.before(self._hold)
             try:
-                report = collect_now(store)
+                report = collect_now(store, everywhere=self._chance.random() < 0.5)
             except Crashed:
                 self.faults["death"] += 1
             except (LanceNamespaceError, LanceCoreError):  # busy, or a manifest went while it was read

@@ -114,6 +114,20 @@ def test_a_collection_that_fails_is_told(tmp_path: Path, caplog: pytest.LogCaptu
     assert "expected a catalog, found none" in caplog.text
 
 
+def test_the_command_looks_where_something_changed(root: Path) -> None:
+    status, said, _ = gc(str(root), "--changed")
+    assert status == 0
+    assert "not looked at" not in said
+    assert not lost_file(root).exists()
+    gc(str(root), "--changed")
+    lost_file(root).write_bytes(b"no rows")
+    for arguments in (["--dry-run"], []):
+        status, said, _ = gc(str(root), "--changed", *arguments)
+        assert "not looked at: 1 locations of tables that did not change" in said
+        assert "that nothing names yet" not in said
+    assert "kept: 1 file, 7 bytes that nothing names yet" in gc(str(root))[1]
+
+
 def test_the_end_of_a_server_ends_its_collection(root: Path) -> None:
     ending = schedule(root)
     ending.start()

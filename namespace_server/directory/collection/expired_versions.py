@@ -28,6 +28,9 @@ class ExpiredVersions:
     `removed_places`); it is asked at most once. A manifest that was written at or after `cutoff` is never expired, nor
     is one that a tag names or that a branch began from, by the reference files of its table. Where these cannot be read
     nothing is expired.
+
+    Attributes:
+        waiting: The locations of manifests without a row that are not expired, or not yet.
     """
 
     def __init__(
@@ -41,13 +44,14 @@ class ExpiredVersions:
         self._snapshot = snapshot
         self._read_removed = removed
         self._cutoff = cutoff
+        self.waiting: set[str] = set()
         self._referred: dict[str, frozenset[tuple[str | None, int]] | None] = {}
 
     def __call__(self, location: str, meta: ObjectMeta) -> bool:
         """Whether the manifest `meta`, below the root of the table at `location`, is of an expired version."""
         place = place_of_manifest(location, meta.path)
         table_id = self._snapshot.table_at(location)
-        if place is None or table_id is None or meta.last_modified >= self._cutoff:
+        if place is None or table_id is None:
             return False
         branch, version = place
         head = self._snapshot.top(table_id, branch)
@@ -55,10 +59,12 @@ class ExpiredVersions:
             return False
         if self._snapshot.version_entry(table_id, branch, version) is not None:
             return False
-        if (location, branch, version) in self._removed:
-            return False
-        referred = self._references(location)
-        return referred is not None and place not in referred
+        if meta.last_modified < self._cutoff:
+            referred = self._references(location)
+            if referred is not None and place not in referred and (location, branch, version) not in self._removed:
+                return True
+        self.waiting.add(location)
+        return False
 
     @cached_property
     def _removed(self) -> Collection[Place]:

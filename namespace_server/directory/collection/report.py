@@ -28,6 +28,7 @@ class CollectionReport:
         purged: The locations of dropped tables whose files are gone; in a dry run those that would be purged.
         too_young: The number and size of files that nothing names and that were written at or after the horizon.
         not_judged: By location, why the files there were not judged; the rows of the catalog are at `__manifest`.
+        left_out: The number of locations at which the run did not look, as nothing changed there.
         unknown: The number of files whose names have no known form. They are never removed.
         complete: Whether everything that was found was dealt with; a later run goes on with the rest.
     """
@@ -43,6 +44,7 @@ class CollectionReport:
     purged: tuple[str, ...]
     too_young: Total
     not_judged: Mapping[str, str]
+    left_out: int
     unknown: int
     complete: bool
 
@@ -72,6 +74,7 @@ class CollectionReport:
             "purged": list(self.purged),
             "too_young": {"files": self.too_young.files, "size": self.too_young.size},
             "not_judged": dict(self.not_judged),
+            "left_out": self.left_out,
             "unknown": self.unknown,
             "complete": self.complete,
         }
@@ -90,6 +93,8 @@ class CollectionReport:
             yield f"kept: {path} has changed"
         for location, problem in self.not_judged.items():
             yield f"not judged: {location}: {problem}"
+        if self.left_out:
+            yield f"not looked at: {self.left_out:,} locations of tables that did not change"
         if self.unknown:
             yield f"kept: {self.unknown:,} files of unknown names"
         if not self.complete:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -28,6 +28,13 @@ from namespace_server.directory.collection.history import (
 )
 from namespace_server.directory.collection.purges import claim_purges, conclude_purges, purging_locations
 from namespace_server.directory.collection.report import CollectionReport
+from namespace_server.directory.collection.seen_locations import (
+    Choice,
+    choose_locations,
+    read_seen,
+    seen_after,
+    write_seen,
+)
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import Removal, store_plans, unfinished_plans
 from namespace_server.directory.collection.sweep import Budget, Sweep
@@ -91,12 +98,16 @@ class Collector:
         self._sleep = sleep
         self._clock = clock
 
-    def collect(self, given: Mapping[str, str] | None = None, budget: Budget | None = None) -> CollectionReport:
+    def collect(
+        self, given: Mapping[str, str] | None = None, budget: Budget | None = None, *, everywhere: bool = True
+    ) -> CollectionReport:
         """Remove what nothing needs. A crash at any moment leaves a catalog that is whole; the next run goes on.
 
         Args:
             given: Settings of the catalog, by name, to be set for this run and those that follow.
             budget: How much may be done.
+            everywhere: Look at all tables. Else at those that changed since the last run, where something waits for its
+                time, and where none looked for as long as `gc.orphans.every` (`choose_locations`).
 
         Raises:
             ValueError: A setting is unknown or wrong.
@@ -119,7 +130,9 @@ class Collector:
         copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
         fenced = self._catalog.committer.commit_changes(partial(_fence, terms=terms), table_metadata=FENCE_METADATA)
         history, problem = self._history(versions, fenced, terms)
-        search = self._search(fenced, terms.horizon)
+        choice = self._choose(fenced, terms, everywhere=everywhere)
+        expired = self._expired(fenced, terms.horizon)
+        search = self._search(fenced, terms.horizon, expired, choice.left_out)
         search.look()
         found = search.report()
         if found.orphans:
@@ -129,6 +142,7 @@ class Collector:
         plans = store_plans(self._store, run, [*history, *removals_of(found)])
         complete = sweep.carry_out(plans) and complete
         purged = self._close(fenced, terms.now_ms)
+        write_seen(self._store, seen_after(choice, search, found, expired.waiting, now))
         swept = sweep.swept
         return CollectionReport(
             root=self._store.uri,
@@ -141,10 +155,13 @@ class Collector:
             kept=tuple(swept.kept),
             purged=purged,
             **_rest_of(found, problem),
+            left_out=len(choice.left_out),
             complete=complete,
         )
 
-    def estimate(self, given: Mapping[str, str] | None = None, now: datetime | None = None) -> CollectionReport:
+    def estimate(
+        self, given: Mapping[str, str] | None = None, now: datetime | None = None, *, everywhere: bool = True
+    ) -> CollectionReport:
         """What `collect` would remove at the time `now` of the machine's clock. Writes nothing. Raises as `collect`."""
         snapshot = self._newest()
         settings = settings_of(snapshot, given)
@@ -154,7 +171,8 @@ class Collector:
         terms = _Terms(now, settings, {}, oldest, "", snapshot)
         fenced = snapshot.apply(_fence(snapshot, terms))
         history, problem = self._history(versions, fenced, terms)
-        search = self._search(fenced, terms.horizon)
+        choice = self._choose(fenced, terms, everywhere=everywhere)
+        search = self._search(fenced, terms.horizon, self._expired(fenced, terms.horizon), choice.left_out)
         search.look()
         found = search.report()
         return CollectionReport(
@@ -168,6 +186,7 @@ class Collector:
             kept=(),
             purged=tuple(sorted(purging_locations(fenced))),
             **_rest_of(found, problem),
+            left_out=len(choice.left_out),
             complete=True,
         )
 
@@ -189,9 +208,23 @@ class Collector:
             return superseded, {MANIFEST_TABLE: str(error)}
         return [*superseded, *unnamed], {}
 
-    def _search(self, fenced: CatalogSnapshot, horizon: datetime) -> Search:
-        expired = ExpiredVersions(self._store, fenced, partial(removed_places, self._table, fenced), horizon)
-        return Search(self._store, self._table, fenced, horizon, expired=expired, purging=purging_locations(fenced))
+    def _choose(self, fenced: CatalogSnapshot, terms: _Terms, *, everywhere: bool) -> Choice:
+        seen = {} if everywhere else read_seen(self._store)
+        every = terms.settings.look_every
+        return choose_locations(self._store, fenced, seen, now=terms.now, horizon=terms.horizon, every=every)
+
+    def _expired(self, fenced: CatalogSnapshot, horizon: datetime) -> ExpiredVersions:
+        return ExpiredVersions(self._store, fenced, partial(removed_places, self._table, fenced), horizon)
+
+    def _search(
+        self,
+        fenced: CatalogSnapshot,
+        horizon: datetime,
+        expired: ExpiredVersions,
+        left_out: Collection[str] = (),
+    ) -> Search:
+        purging = purging_locations(fenced)
+        return Search(self._store, self._table, fenced, horizon, expired=expired, purging=purging, left_out=left_out)
 
     def _close(self, fenced: CatalogSnapshot, now_ms: int) -> tuple[str, ...]:
         """End the purges whose locations are empty; returns these."""

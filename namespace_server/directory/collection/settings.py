@@ -20,12 +20,14 @@ class CollectionSettings:
         catalog_age: `gc.catalog.age`: how long a catalog version is kept after it was superseded.
         catalog_count: `gc.catalog.count`: the newest catalog versions that are kept in any case.
         dropped_window: `gc.dropped.window`: how long a dropped table can come back.
+        look_every: `gc.orphans.every`: how often the files of a table are listed at least that does not change.
     """
 
     grace: timedelta = timedelta(days=7)
     catalog_age: timedelta = timedelta(days=7)
     catalog_count: int = 100
     dropped_window: timedelta = timedelta(days=7)
+    look_every: timedelta = timedelta(days=7)
 
     def with_texts(self, texts: Mapping[str, str]) -> CollectionSettings:
         """These settings with others for those that `texts` names. Raises `ValueError` for a name or value."""
@@ -68,5 +70,6 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "gc.catalog.age": _Setting("catalog_age", _HOUR, parse_duration, format_duration),
     "gc.catalog.count": _Setting("catalog_count", 100, _count, str),
     "gc.dropped.window": _Setting("dropped_window", _HOUR, parse_duration, format_duration),
+    "gc.orphans.every": _Setting("look_every", timedelta(days=1), parse_duration, format_duration),
 }
 assert {setting.field for setting in _SETTINGS.values()} == {field.name for field in fields(CollectionSettings)}

@@ -7,6 +7,7 @@ _staging/removing/<uuid>/<e_tag>/<former key>     files that are being removed i
 _staging/high-water/<number>                      high-water marks of the catalog version (`newest_version`)
 _staging/gc/<run uuid>/{clock,plan-<n>,done-<n>}  the time of a collection, what it removes, and what is done
 _staging/gc/periods/<number>                      a server collects in this period
+_staging/gc/locations                               what collections saw at each location
 _staging/gc/kept/<number>.manifest                catalog versions that are needed, although they are not kept (G6)
 _staging/newest.json                              the newest catalog version that was seen (F7)
 _staging/<uuid>/probe                             written and removed at once, to see whether the root can be written
@@ -25,6 +26,7 @@ REMOVALS: Final = f"{STAGING}/removing"
 HIGH_WATER_MARKS: Final = f"{STAGING}/high-water"
 COLLECTION: Final = f"{STAGING}/gc"
 COLLECTION_PERIODS: Final = f"{COLLECTION}/periods"
+SEEN_LOCATIONS: Final = f"{COLLECTION}/locations"
 KEPT_VERSIONS: Final = f"{COLLECTION}/kept"
 NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
 RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING})

@@ -22,6 +22,7 @@ from namespace_server.directory.model.root_layout import (
     QUARANTINE,
     REMOVALS,
     RESERVED,
+    SEEN_LOCATIONS,
     STAGING,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -33,7 +34,7 @@ _MOVED: Final = re.compile(
 _BOOKKEEPING: Final = re.compile(
     rf"{HIGH_WATER_MARKS}/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
     rf"|{COLLECTION}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest"
-    rf"|{COLLECTION_PERIODS}/[0-9]+",
+    rf"|{COLLECTION_PERIODS}/[0-9]+|{SEEN_LOCATIONS}",
     re.ASCII,
 )
 
@@ -56,6 +57,12 @@ class Places:
     removed: dict[str, str] = field(default_factory=dict)
     unexplained: list[str] = field(default_factory=list)
 
+    def leave_out(self, locations: Collection[str]) -> None:
+        """Remove tables, also dropped ones, by their locations."""
+        for group in (self.judged, self.skipped, self.removed):
+            for location in group.keys() & set(locations):
+                del group[location]
+
 
 def find_places(store: ObjectStore, snapshot: CatalogSnapshot, wanted: Collection[ObjectId]) -> Places:
     """The places of all tables, and the directories at the root that are none. One listing of directories.
@@ -71,9 +78,9 @@ def find_places(store: ObjectStore, snapshot: CatalogSnapshot, wanted: Collectio
         table = snapshot.table(table_id)
         if table is None:
             continue
-        if table_id in wanted or (not wanted and _is_owned(table.location)):
+        if table_id in wanted or (not wanted and is_owned(table.location)):
             places.judged[table.location] = table_id
-        elif _is_owned(table.location):
+        elif is_owned(table.location):
             places.others.append(table.location)
         else:
             places.skipped[table.location] = table_id
@@ -101,6 +108,6 @@ def former_base(key: str) -> str | None:
     return None if moved is None else moved[1]
 
 
-def _is_owned(location: str) -> bool:
+def is_owned(location: str) -> bool:
+    """Whether the server chose a location, by its form."""
     return "/" not in location and is_managed_location(location)
-

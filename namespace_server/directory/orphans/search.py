@@ -76,7 +76,8 @@ class Search:
 
     Files that were written at or after `cutoff` are too young to be judged. `wanted` as in `find_orphans`. `expired`
     says which versions are not to be kept (see `FileSurvey`); by default all are. `purging` are the locations of tables
-    that are gone as a whole.
+    that are gone as a whole. At the locations `left_out`, where no manifest may name files of other tables, only
+    versions are looked at that are committed meanwhile.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Search:
         *,
         expired: ExpiredVersions = lambda _location, _meta: False,
         purging: Collection[str] = (),
+        left_out: Collection[str] = (),
     ) -> None:
         self._store = store
         self._manifest_table = manifest_table
@@ -96,8 +98,20 @@ class Search:
         self._newest = snapshot
         self._cutoff = cutoff
         self._places = find_places(store, snapshot, wanted)
+        self._places.leave_out(left_out)
+        self._left_out = left_out
         self._purging = [location for location in self._places.removed if location in purging]
         self._survey = FileSurvey(store, cutoff, _published(snapshot).keys(), expired)
+
+    @property
+    def listings(self) -> Mapping[str, bytes]:
+        """A digest of the files of each table that was judged, by its location (see `FileSurvey`)."""
+        return self._survey.listings
+
+    @property
+    def naming_others(self) -> Collection[str]:
+        """The locations of manifests that may name files of other tables."""
+        return self._survey.naming_others
 
     def look(self) -> None:
         """List the files, then read the manifests. Raises as `find_orphans`."""
@@ -127,7 +141,7 @@ class Search:
         """What was found. Reads the manifests of heads, and of versions committed meanwhile, that were not read yet."""
         newest, places, cutoff = self._newest, self._places, self._cutoff
         ids = {location: newest.table_at(location) for location in places.judged}
-        lost = _read_rows(self._survey, self._snapshot, newest)
+        lost = _read_rows(self._survey, self._snapshot, newest, self._left_out)
         not_judged = _unreadable(self._survey, places, _published(self._snapshot) | _published(newest), cutoff)
         not_judged |= {place: lost[place] for place in lost.keys() & ids.keys()}
         all_understood = not any(problem.may_name_others for problem in self._survey.problems)
@@ -182,8 +196,12 @@ def _unreadable(survey: FileSurvey, places: Places, published: Mapping[str, str]
     return found
 
 
-def _read_rows(survey: FileSurvey, before: CatalogSnapshot, newest: CatalogSnapshot) -> dict[str, str]:
+def _read_rows(
+    survey: FileSurvey, before: CatalogSnapshot, newest: CatalogSnapshot, left_out: Collection[str]
+) -> dict[str, str]:
     """Read the manifests of heads, and of versions committed since `before`, that were not read yet.
+
+    At the locations `left_out` heads are not read.
 
     Returns the locations whose needs are not known, because the manifest of a head is missing, with the reason.
     """
@@ -191,7 +209,7 @@ def _read_rows(survey: FileSurvey, before: CatalogSnapshot, newest: CatalogSnaps
     for table_id in newest.all_tables():
         for branch in (None, *newest.branches(table_id)):
             head, known = newest.head(table_id, branch), before.head(table_id, branch)
-            first = 1 if known is None else known.version
+            first = 1 if known is None else known.version + (known.location in left_out)
             for row in newest.versions(table_id, branch, start=first):
                 staged = row.staged_path or newest.open_path(place_of(row))
                 paths = [path for path in (row.canonical_path, staged, row.canonical_path) if path]

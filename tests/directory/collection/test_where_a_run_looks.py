@@ -1,0 +1,168 @@
+"""A run that looks where something changed costs what changed, and misses nothing that it has to find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import lance
+import pytest
+
+from lance_core.storage.local import LocalStore
+from lance_core.storage.wrappers.counting import Cost, CountingStore
+from namespace_server.directory.collection.report import CollectionReport
+from namespace_server.directory.collection.run import Collector
+from namespace_server.directory.collection.seen_locations import read_seen
+from namespace_server.directory.model.root_layout import SEEN_LOCATIONS
+from namespace_server.directory.orphans.report import EXPIRED, UNNAMED
+from tests.directory.collection.collecting import forget_history
+from tests.directory.orphans.test_search import leave_fragment
+from tests.directory.tables import Ground, rows
+
+DAY = timedelta(days=1)
+
+
+def collect_on(ground: Ground, day: float, *, everywhere: bool = False) -> CollectionReport:
+    """A run so many days from now, by its clock."""
+    now = datetime.now(UTC).replace(microsecond=0) + day * DAY
+    return Collector(ground.catalog, settle=timedelta(0), clock=lambda *_: now).collect(everywhere=everywhere)
+
+
+def fill(ground: Ground, tables: int) -> list[list[str]]:
+    """So many tables of three versions each."""
+    made = [ground.make_table("g", f"t{number}", count=1) for number in range(tables)]
+    for start in (1, 2):
+        ground.batch(*(ground.transaction(table, rows(start, start + 1)) for table in made))
+    ground.catalog.sweep()
+    return made
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> Callable[[str], Ground]:
+    def make(name: str) -> Ground:
+        ground = Ground(tmp_path / name, CountingStore(LocalStore(tmp_path / name, "none")))
+        ground.make_namespace("g")
+        return ground
+
+    return make
+
+
+@pytest.fixture
+def three(ground: Ground) -> Ground:
+    """Three tables at which a run has looked, which found nothing."""
+    fill(ground, 3)
+    collect_on(ground, 0)
+    return ground
+
+
+T = ["g", "t1"]
+
+
+def requests_of(ground: Ground, day: float) -> Cost:
+    assert isinstance(ground.store, CountingStore)
+    fresh = ground.again(ground.store)
+    fresh.catalog.snapshot()
+    with ground.store.measure() as cost:
+        assert collect_on(fresh, day).total.files == 0
+    return cost
+
+
+def test_a_run_that_finds_nothing_new_does_not_depend_on_the_number_of_tables(
+    counted: Callable[[str], Ground],
+) -> None:
+    costs = []
+    for number in (3, 12):
+        ground = counted(str(number))
+        fill(ground, number)
+        first = requests_of(ground, 0)
+        assert first.requests > 9 * number  # six listings, and its manifests
+        costs.append(requests_of(ground, 0.25).requests)
+    assert max(costs) <= 30
+
+
+def test_a_run_looks_at_the_tables_that_changed(counted: Callable[[str], Ground]) -> None:
+    ground = counted("root")
+    tables = fill(ground, 12)
+    requests_of(ground, 0)
+    quiet = requests_of(ground, 0.25).requests
+    ground.batch(*(ground.transaction(table, rows(7, 8)) for table in tables[:2]))
+    ground.catalog.sweep()
+    changed = requests_of(ground, 0.5).requests - quiet
+    assert 2 * (6 + 4) <= changed <= 2 * (6 + 4 + 2) + 4  # two more for the new catalog versions
+
+
+def test_a_table_that_does_not_change_is_listed_now_and_then(counted: Callable[[str], Ground]) -> None:
+    ground = counted("root")
+    fill(ground, 12)
+    requests_of(ground, 0)
+    listings = [requests_of(ground, day).by_verb["list"] for day in (0.25, 7.5, 7.75)]
+    assert listings == [listings[0], listings[0] + 12, listings[0]]
+
+
+def test_what_was_too_young_goes_when_it_is_old(three: Ground) -> None:
+    lost = leave_fragment(three, T)
+    three.batch(three.transaction(T, rows(3, 4)))
+    assert collect_on(three, 1).too_young.files == 1
+    assert collect_on(three, 2).too_young.files == 0  # it does not look there yet
+    assert collect_on(three, 7.1).removed[UNNAMED].files == 1
+    assert not (three.root / lost).exists()
+
+
+def test_a_file_of_a_failed_write_is_found_within_the_interval(three: Ground) -> None:
+    """No row changes. `gc.orphans.every` is 7 days, and its grace time as long."""
+    lost = leave_fragment(three, T)
+    assert collect_on(three, 2).too_young.files == 0
+    assert collect_on(three, 7.5).total.files == 1
+    assert not (three.root / lost).exists()
+
+
+def test_everywhere_is_everywhere(three: Ground) -> None:
+    leave_fragment(three, T)
+    assert collect_on(three, 3).too_young.files == 0
+    assert collect_on(three, 3, everywhere=True).too_young.files == 1
+    assert collect_on(three, 7.1).total.files == 1
+
+
+def test_a_deleted_version_goes_when_the_history_passes(three: Ground) -> None:
+    three.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 2}])
+    three.catalog.sweep()
+    assert collect_on(three, 7.2).total.files == 0  # the kept versions of the catalog have it
+    forget_history(three)
+    assert collect_on(three, 7.4).removed[EXPIRED].files == 1
+    assert three.canonical(T) == [2, 3]
+
+
+def test_the_source_of_a_clone_keeps_its_files(three: Ground) -> None:
+    """The clone does not change, and its manifest is read by each run."""
+    three.open(T).shallow_clone(str(three.root / "clone"), 2)
+    three.call("register_table", id=["g", "c"], location="clone")
+    three.write(T, rows(9, 10), "overwrite")
+    three.catalog.sweep()
+    collect_on(three, 7.3)
+    three.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 4}])
+    three.catalog.sweep()
+    forget_history(three)
+    assert collect_on(three, 7.4).removed[EXPIRED].files == 3
+    assert collect_on(three, 14.8).total.files == 0
+    assert sorted(lance.dataset(str(three.root / "clone")).to_table()["id"].to_pylist()) == [0, 1]
+
+
+def test_a_table_that_is_dropped_goes(three: Ground) -> None:
+    location = three.location(T)
+    three.call("drop_table", id=T)
+    collect_on(three, 1)
+    report = collect_on(three, 7.1)
+    assert report.purged == (location,)
+    assert location not in {path.partition("/")[0] for path in map(str, three.root.iterdir())}
+    assert collect_on(three, 7.2).total.files == 0
+
+
+@pytest.mark.parametrize("damage", [b"", b"damaged", None])
+def test_without_what_was_seen_a_run_looks_everywhere(three: Ground, damage: bytes | None) -> None:
+    leave_fragment(three, T)
+    path = three.root / SEEN_LOCATIONS
+    path.unlink() if damage is None else path.write_bytes(path.read_bytes()[:-3] + damage)
+    assert read_seen(three.store) == {}
+    assert collect_on(three, 1).too_young.files == 1
+    assert len(read_seen(three.store)) == 3
