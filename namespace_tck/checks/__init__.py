@@ -8,6 +8,7 @@ from namespace_tck.checks import (
     columns,
     create_table,
     credentials,
+    dropped_tables,
     extensions,
     hostile,
     idempotency,
@@ -59,6 +60,7 @@ ALL: tuple[Check, ...] = tuple(
         hostile,
         extensions,
         idempotency,
+        dropped_tables,
     )
     for check in module.checks
 )

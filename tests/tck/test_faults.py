@@ -85,6 +85,18 @@ def _half_a_batch(exchanged: Exchanged) -> None:
                 break
 
 
+def _no_undrop(exchanged: Exchanged) -> None:
+    """The table is back by the answer alone."""
+    if exchanged.operation == "undrop" and exchanged.status == 200:
+        exchanged.ask(exchanged.path.replace("/undrop", "/drop"), {})
+
+
+def _earlier_pin(exchanged: Exchanged) -> None:
+    if exchanged.path.startswith("/v1/catalog/pins?") and exchanged.method == "POST" and exchanged.status == 200:
+        pin = exchanged.json["pin"]
+        exchanged.answer(200, {**exchanged.json, "pin": {**pin, "version": pin["version"] - 1}})
+
+
 def _kept_property(exchanged: Exchanged) -> None:
     if exchanged.operation == "describe" and exchanged.status == 200 and exchanged.path.startswith("/v1/namespace"):
         exchanged.answer(200, {"properties": {"owner": "someone"}})
@@ -128,6 +140,8 @@ FAULTS: list[tuple[Falsify, str, str]] = [
     (_wrong_order, "list_table_versions.lists_the_newest_first_on_request", "versions: expected"),
     (_no_manifest_path, "describe_table_version.describes_each_version", "version.manifest_path"),
     (_half_a_batch, "batch_commit_tables.a_refused_last_operation_undoes_all", "tables: expected ['taken']"),
+    (_no_undrop, "catalog.a_dropped_table_comes_back", "expected status 200, found 404"),
+    (_earlier_pin, "catalog.a_pin_names_the_version_that_sets_it", "catalog version: expected"),
     (_half_a_batch, "batch_commit_tables.overlapping_batches_leave_no_halves", "tables: expected"),
     (_kept_property, "drop_namespace.a_dropped_name_begins_anew", "still there"),
     (_kept_property, "create_namespace.mode_overwrite_empties", "properties: expected"),
