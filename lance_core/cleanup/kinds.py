@@ -26,6 +26,10 @@ UUID_PATTERN: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _DETACHED: Final = re.compile(r"d([0-9]{1,20})\.manifest", re.ASCII)
 _STAGED: Final = re.compile(rf"{STAGING_DIRECTORY}/{UUID_PATTERN}/([^/]+)", re.ASCII)
 _SCRATCH: Final = re.compile(rf"({STAGING_DIRECTORY}/{UUID_PATTERN}/{UUID_PATTERN})/.+", re.ASCII)
+_UNFINISHED: Final = re.compile(
+    r"\.[0-9a-f]{32}\.tmp|\.tmp[0-9A-Za-z]{6}|.+\.(?:lance|manifest|txn|arrow|bin|json)#[0-9]+", re.ASCII
+)
+"""Names that writers to a file system give before the right one: this package, pylance, and object_store below it."""
 _CLOCK: Final = re.compile(rf"{STAGING_DIRECTORY}/{UUID_PATTERN}/clock", re.ASCII)
 _BOOKKEEPING: Final = re.compile(
     rf"_refs/(?:tags|branches)/[^/]+\.json|_alter_transactions/[^/]+\.json|\.lance-(?:deregistered|reserved)"
@@ -47,6 +51,8 @@ class FileKind(Enum):
     MANIFEST = "manifest"
     """Committed or detached: it names files, and is named by nothing but its own version."""
     BOOKKEEPING = "reference, hint or note"
+    UNFINISHED = "unfinished file"
+    """Its writer died before the file had its name, or has not given it yet. No manifest names it."""
 
 
 _NAMED: Final = {
@@ -63,7 +69,8 @@ class FileRole:
 
     Attributes:
         kind: Its kind.
-        name: The name by which a manifest would need it, for data, deletion, index and transaction files.
+        name: The name by which a manifest would need it, for data, deletion, index and transaction files; the key of an
+            unfinished file.
         directory: The directory of a compaction clone.
     """
 
@@ -74,6 +81,8 @@ class FileRole:
 
 def role_of(key: str) -> FileRole | None:
     """The role of the file at `key`, relative to the root of its table; None for a name of no known form."""
+    if _UNFINISHED.fullmatch(key.rpartition("/")[2]):
+        return FileRole(FileKind.UNFINISHED, key)
     if key.startswith(f"{STAGING_DIRECTORY}/") and (role := _role_in_staging(key)) is not None:
         return role
     directory, _, name = key.rpartition("/")

@@ -137,7 +137,7 @@ class FileSurvey:
         kept: dict[str, list[UnnamedFile]] = {}
         staging = join_key(location, STAGING_DIRECTORY) + "/"
         digest = _new_digest()
-        for meta in self._store.list(location):
+        for meta in _all_files(self._store, location):
             digest.update(_described(meta))
             role = role_of(meta.path.removeprefix(f"{location}/"))
             if role is None:
@@ -158,7 +158,7 @@ class FileSurvey:
 
         Its manifests protect nothing. Files that others may name by base paths are kept as far as they are named.
         """
-        for meta in self._store.list(location):
+        for meta in _all_files(self._store, location):
             role = role_of(meta.path.removeprefix(f"{location}/"))
             if role is None:
                 self.unknown[meta.path] = meta
@@ -196,10 +196,12 @@ class FileSurvey:
         manifests: list[ObjectMeta] = []
         clones: dict[str, list[ObjectMeta]] = {}
         prefix = f"{location}/" if location else ""
-        for meta in self._store.list(join_key(location, STAGING_DIRECTORY)):
+        for meta in _all_files(self._store, join_key(location, STAGING_DIRECTORY)):
             role = roles(meta.path.removeprefix(prefix))
             if role is None:
                 self.unknown[meta.path] = meta
+            elif role.kind is FileKind.UNFINISHED and not location:
+                self._unnamed[meta.path] = [UnnamedFile(meta, role.kind, location, meta.path)]
             elif role.kind is FileKind.SCRATCH:
                 clones.setdefault(prefix + role.directory, []).append(meta)
             elif role.kind in _MANIFESTS:
@@ -277,10 +279,15 @@ class FileSurvey:
             self.naming_others.add(location)
 
 
-def digest_listing(metas: Iterable[ObjectMeta]) -> bytes:
-    """16 bytes that differ for listings that differ in a key, a size or a date."""
+def _all_files(store: ObjectStore, directory: str) -> Iterator[ObjectMeta]:
+    yield from store.list(directory)
+    yield from store.unfinished(directory)
+
+
+def digest_listing(store: ObjectStore, location: str) -> bytes:
+    """16 bytes that differ for files of a table that differ in a key, a size or a date. Raises `StorageError`."""
     digest = _new_digest()
-    for meta in metas:
+    for meta in _all_files(store, location):
         digest.update(_described(meta))
     return digest.digest()
 

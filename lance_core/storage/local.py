@@ -35,7 +35,7 @@ class LocalStore(ObjectStore):
 
     A write is atomic: the bytes go to a temporary file in the same directory, which gets its name by `link` (vacant
     keys only) or `rename`. Temporary files are named `.<32 hex>.tmp`; listings hide them, and a crash may leave one
-    behind. Directories are created with their first object and removed with their last.
+    behind, which `unfinished` lists. Directories are created with their first object and removed with their last.
 
     With `durability="fsync"` a durable write returns after fsync of the file and of every directory above it, up to the
     root. With `"none"` nothing is synced, and `sync` does nothing.
@@ -230,6 +230,10 @@ class LocalStore(ObjectStore):
         check_prefix(prefix)
         return self._walk(f"{prefix}/" if prefix else "", start_after)
 
+    def unfinished(self, prefix: str) -> Iterator[ObjectMeta]:
+        check_prefix(prefix)
+        return self._walk(f"{prefix}/" if prefix else "", None, unfinished=True)
+
     def names(self, prefix: str) -> Sequence[str]:
         check_prefix(prefix)
         try:
@@ -405,7 +409,8 @@ class LocalStore(ObjectStore):
         except OSError as error:
             raise OutcomeUnknown(f"{self._base}{path}: written, but perhaps not durable: {error}") from error
 
-    def _walk(self, below: str, start_after: str | None) -> Iterator[ObjectMeta]:
+    def _walk(self, below: str, start_after: str | None, *, unfinished: bool = False) -> Iterator[ObjectMeta]:
+        """The objects, or only the temporary files."""
         try:
             with os.scandir(self._base + below) as scan:
                 # Names that are not UTF-8 are not keys.
@@ -419,8 +424,8 @@ class LocalStore(ObjectStore):
             if name.endswith("/"):
                 key = below + name
                 if start_after is None or start_after < key or start_after.startswith(key):
-                    yield from self._walk(path + "/", start_after)
-            elif (start_after is None or start_after < path) and not _TEMPORARY.fullmatch(entry.name):
+                    yield from self._walk(path + "/", start_after, unfinished=unfinished)
+            elif (start_after is None or start_after < path) and unfinished == bool(_TEMPORARY.fullmatch(entry.name)):
                 meta = self._entry_meta(path, entry)
                 if meta is not None:
                     yield meta

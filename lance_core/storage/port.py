@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from lance_core.errors import NotFound, OutcomeUnknown, PreconditionFailed, StorageError
-from lance_core.storage.keys import check_key, quote_path
+from lance_core.storage.keys import check_key, check_prefix, quote_path
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -218,6 +218,15 @@ class ObjectStore(ABC):
         `start_after` is a key: only greater keys are yielded. On stores with ordered listings the first objects take
         one request.
         """
+
+    def unfinished(self, prefix: str) -> Iterator[ObjectMeta]:
+        """Files below the directory `prefix` that this store's writers began and did not name yet; in any order.
+
+        `list` hides them. A writer that died leaves one behind; `delete` removes it. A service has none: parts of
+        uploads that were not completed are removed by a lifecycle rule of the bucket.
+        """
+        check_prefix(prefix)
+        return iter(())
 
     def first(self, prefix: str) -> ObjectMeta | None:
         """The first object below the directory `prefix`, in the order of `list`; None if there is none.

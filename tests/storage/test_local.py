@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import lance
 import lance.namespace
@@ -129,6 +130,38 @@ def test_listings_hide_temporary_files(store: LocalStore, tmp_path: Path) -> Non
     assert keys(store, "") == ["t/_versions/.hidden.tmp", "t/_versions/1.manifest"]
     with pytest.raises(StorageError, match="temporary"):
         store.put(f"t/.{'0' * 32}.tmp", b"x")
+
+
+def test_temporary_files_of_dead_writers_are_found_and_removed(store: LocalStore, tmp_path: Path) -> None:
+    store.put("t/_versions/1.manifest", b"1")
+    left = tmp_path / "t/_versions" / f".{'0123456789abcdef' * 2}.tmp"
+    left.write_bytes(b"torn")
+    [found] = store.unfinished("t")
+    assert (found.path, found.size) == (f"t/_versions/{left.name}", 4)
+    assert list(store.unfinished("")) == [found]
+    assert list(store.unfinished("u")) == []
+    store.delete(found.path)
+    assert list(store.unfinished("")) == []
+    assert keys(store, "") == ["t/_versions/1.manifest"]
+
+
+@pytest.mark.parametrize("call", ["put", "put_if_absent"])
+def test_a_writer_whose_temporary_file_was_removed_writes_nothing(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """It was held for longer than any writer is waited for."""
+    name = {"put": "replace", "put_if_absent": "link"}[call]
+    given = getattr(os, name)
+
+    def held(*arguments: Any, **options: Any) -> Any:
+        for meta in store.unfinished(""):
+            store.delete(meta.path)
+        return given(*arguments, **options)
+
+    monkeypatch.setattr(os, name, held)
+    with pytest.raises(StorageError):
+        getattr(store, call)("t/a", b"1")
+    assert store.find("t/a") is None
 
 
 def test_stock_lance_ignores_our_temporary_files(store: LocalStore, tmp_path: Path) -> None:

@@ -68,6 +68,9 @@ class WrappedStore(ObjectStore):
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
         return self._call("list", prefix, lambda: self.inner.list(prefix, start_after=start_after))
 
+    def unfinished(self, prefix: str) -> Iterator[ObjectMeta]:
+        return self.inner.unfinished(prefix)
+
     def first(self, prefix: str) -> ObjectMeta | None:
         return self._call("list", prefix, lambda: self.inner.first(prefix))
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
-from lance_core.cleanup.kinds import role_of
+from lance_core.cleanup.kinds import FileKind, role_of
 from lance_core.cleanup.plan import read_needs
 from lance_core.errors import AlreadyExists, NotFound
 from lance_core.format.naming import NamingScheme, manifest_path, parse_manifest_name, versions_directory
@@ -116,7 +116,8 @@ def unnamed_files(
     next run. Raises `StorageError`; `CorruptFile` and `UnsupportedFeature` for a manifest that is not understood.
     """
     prefix = f"{MANIFEST_TABLE}/"
-    listed = [(meta, role_of(meta.path.removeprefix(prefix))) for meta in store.list(MANIFEST_TABLE)]
+    metas = (*store.list(MANIFEST_TABLE), *store.unfinished(MANIFEST_TABLE))
+    listed = [(meta, role_of(meta.path.removeprefix(prefix))) for meta in metas]
     oldest = next((each for each in versions if each.number >= snapshot.collector.oldest), None)
     if oldest is None:
         return []
@@ -128,7 +129,10 @@ def unnamed_files(
     found = [
         Removal(meta.path, meta.size, meta.last_modified, UNNAMED_ROWS)
         for meta, role in listed
-        if role is not None and role.name and role.name not in needed and meta.last_modified < before
+        if role is not None
+        and role.name
+        and role.name not in needed
+        and meta.last_modified < (horizon if role.kind is FileKind.UNFINISHED else before)
     ]
     return [*found, *_ended(copies, snapshot)]
 

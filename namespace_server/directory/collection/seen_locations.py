@@ -121,7 +121,7 @@ def choose_locations(
             continue
         spread = crc32(location.encode()) % (interval // 2 + 1)
         if seconds - entry.looked >= interval - spread:
-            if entry.listing == NOT_LISTED or digest_listing(store.list(location)) != entry.listing:
+            if entry.listing == NOT_LISTED or digest_listing(store, location) != entry.listing:
                 continue
             entry = entry._replace(looked=seconds)
         choice.left_out[location] = entry

@@ -81,6 +81,24 @@ def test_files_of_a_failed_write_go_once_they_are_old(two: Ground) -> None:
     assert contents(two.root) == before
 
 
+def test_files_that_dead_writers_did_not_name_go_once_they_are_old(two: Ground) -> None:
+    """Temporary files of this package, of pylance, and of object_store below it."""
+    location = two.location(T)
+    names = [f".{'0a' * 16}.tmp", ".tmpAb1Cd2", "0a1b.lance#1"]
+    places = ["_staging", "_staging/gc", "__manifest/data", "__manifest/_versions", f"{location}/data"]
+    places += [f"{location}/_versions", f"{location}/_transactions", f"{location}/_deletions"]
+    left = [two.root / place / name for place in places for name in names]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"half")
+    assert collect(two).total.files == 0
+    assert all(path.exists() for path in left)
+    let_pass(two)
+    collect(two)
+    assert not [path for path in left if path.exists()]
+    assert two.ids(T) == [0, 1, 2, 3]
+
+
 def test_a_deleted_version_goes_when_no_kept_catalog_version_has_it(two: Ground) -> None:
     delete_versions(two, 1, 4)
     let_pass(two)
