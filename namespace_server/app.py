@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from namespace_server.answer import Answer
+from namespace_server.maintenance.schedule import MaintenanceSchedule
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import ErrorHandler, HostGuard, RequestContext, check_head
@@ -17,6 +20,7 @@ from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.rest.routers import ROUTES, documentation
 from namespace_server.rest.routing import Router
 from namespace_server.rest.service import CatalogService
+from table_data.batch_operations import Json
 
 _EXPOSED = ("x-lance-catalog-version", "x-request-id")
 
@@ -24,8 +28,15 @@ _EXPOSED = ("x-lance-catalog-version", "x-request-id")
 class Application:
     """The ASGI application of one catalog. It serves HTTP within `lifespan` only."""
 
-    def __init__(self, service: CatalogService, hosts: Iterable[str], origins: Iterable[str]) -> None:
+    def __init__(
+        self,
+        service: CatalogService,
+        hosts: Iterable[str],
+        origins: Iterable[str],
+        maintenance: MaintenanceSchedule | None = None,
+    ) -> None:
         self.service = service
+        self._maintenance = maintenance
         self.api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
         self._routes = Router(ROUTES, self.api, service)
         self.api.router.routes.append(documentation.ASSETS)
@@ -55,12 +66,27 @@ class Application:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Accept requests within; then finish the accepted changes and release the catalog."""
+        """Accept requests within, and maintain tables; then finish the accepted changes and release the catalog."""
         self.service.start()
+        maintenance = None if self._maintenance is None else asyncio.create_task(self._maintenance.run(self._change))
         try:
             yield
         finally:
+            if self._maintenance is not None:
+                self._maintenance.stop()
             await self.service.close()
+            if maintenance is not None:
+                await maintenance
+
+    async def _change(self, operation: str, request: Json) -> Answer:
+        """Commit a change of a table that no client waits for. Raises the namespace errors of the operation."""
+        return await self.service.data.change(operation, request, _no_client)
+
+
+async def _no_client() -> Message:
+    """What is received where no client can go away: nothing, ever."""
+    await asyncio.Event().wait()
+    raise AssertionError("nothing sets this event")
 
 
 def create_app(
@@ -71,6 +97,7 @@ def create_app(
     hosts: Iterable[str] = (),
     origins: Iterable[str] = (),
     access_log: AccessLog | None = None,
+    maintenance: MaintenanceSchedule | None = None,
 ) -> Application:
     """The application for one catalog. Its `lifespan` closes `namespace` at the end.
 
@@ -81,5 +108,6 @@ def create_app(
         hosts: names that requests may address the server by; empty: any.
         origins: origins of web pages that may call the server, besides its own.
         access_log: where to write a line for every request.
+        maintenance: when the tables of the catalog are maintained; None: never.
     """
-    return Application(CatalogService(namespace, authenticator, limits, access_log), hosts, origins)
+    return Application(CatalogService(namespace, authenticator, limits, access_log), hosts, origins, maintenance)

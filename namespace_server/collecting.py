@@ -17,9 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lance_core.errors import AlreadyExists, LanceCoreError
+from lance_core.errors import LanceCoreError
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.model.root_layout import COLLECTION_PERIODS, collection_period_key
+from namespace_server.directory.model.root_layout import COLLECTION_PERIODS
+from namespace_server.periods import claim_period
 
 _log = logging.getLogger(__name__)
 
@@ -72,22 +73,10 @@ class CollectionSchedule:
                 continue
             tried = period
             try:
-                if self._claim(period):
+                if claim_period(self.store, COLLECTION_PERIODS, period):
                     self._collect()
             except (LanceCoreError, OSError) as error:
                 _log.warning("collection: %s", error)
-
-    def _claim(self, period: int) -> bool:
-        """Whether this server collects in a period. It saves requests: several collections at one time do no harm."""
-        key = collection_period_key(period)
-        try:
-            self.store.put_if_absent(key, b"", durable=False)
-        except AlreadyExists:
-            return False
-        for meta in list(self.store.list(COLLECTION_PERIODS)):
-            if meta.path != key:
-                self.store.delete(meta.path)
-        return True
 
     def _collect(self) -> None:
         command = [sys.executable, "-m", "namespace_server", "gc", "--changed", "--json", *self.arguments]

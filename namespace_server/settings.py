@@ -33,6 +33,7 @@ from pydantic_settings import (
 from namespace_server.credentials.vending import LONGEST, ROLE, SHORTEST
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.reading.response_cache import CACHE_BYTES
+from namespace_server.maintenance.policy import read_policy
 from namespace_server.rest.identity import Authenticator, KeyRing
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.rest.request.limits import DataLimits, RequestLimits
@@ -42,7 +43,7 @@ from namespace_server.workers.process_pool import RELIEF
 
 PREFIX: Final = "LANCE_NAMESPACE_"
 """What the names of the environment variables begin with."""
-_MAPS = ("storage", "vended_storage", "api_keys")
+_MAPS = ("storage", "vended_storage", "api_keys", "maintenance")
 _OPTION = re.compile(r"(storage|vended_storage)__(.+)")
 """A variable for one option of an object store."""
 
@@ -283,6 +284,17 @@ class Settings(BaseSettings):
         description="Seconds between two collections, which remove what nothing in the catalog needs any more, in a "
         "process of one of the servers on the root. 0: none.",
     )
+    maintenance_interval: int = Field(
+        default=0,
+        ge=0,
+        le=31 * 86_400,
+        description="Seconds between two runs of maintenance, which compact the tables that are worth it, in one of "
+        "the servers on the root. 0: none.",
+    )
+    maintenance: dict[str, str] = Field(
+        default_factory=dict,
+        description="Properties `maintenance.*` of tables that do not have them, and whose namespaces do not.",
+    )
 
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least level of messages that are logged."
@@ -296,6 +308,12 @@ class Settings(BaseSettings):
     @classmethod
     def _ignore_case(cls, hosts: list[str]) -> list[str]:
         return [host.lower() for host in hosts]
+
+    @field_validator("maintenance")
+    @classmethod
+    def _check_policy(cls, properties: dict[str, str]) -> dict[str, str]:
+        read_policy(properties)
+        return properties
 
     @model_validator(mode="after")
     def _check_tls(self) -> Self:

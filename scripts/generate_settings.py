@@ -30,6 +30,7 @@ SECTIONS = {
     "api_keys": "Access",
     "tls_certificate": "TLS",
     "max_header_bytes": "Limits",
+    "maintenance_interval": "Maintenance of tables",
     "log_level": "Log",
 }
 KINDS = {

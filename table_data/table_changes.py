@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -258,22 +258,34 @@ class TableChanges:
             _ = step.after
         self.steps.append(step)
 
-    def compact(self, options: CompactionOptions | None, *, message: str | None) -> PreparedCompaction | None:
+    def compact(
+        self,
+        options: CompactionOptions | None,
+        *,
+        message: str | None,
+        reserve: Callable[[int], int] | None = None,
+    ) -> PreparedCompaction | None:
         """Rewrite fragments and their index segments; None if there was nothing to do.
 
-        Index segments name the fragments that they cover. So where an index is rewritten, a step before the rewrite
-        reserves the ids of the new fragments.
+        Index segments name the fragments that they cover. So where an index is rewritten, the ids of the new fragments
+        are reserved before: by `reserve`, which returns the first of so many, or by a step before the rewrite. The
+        batch is then guarded, and no concurrent commit is rebased over.
         """
         head, before = self.require_head(), len(self.steps)
 
-        def reserve(count: int) -> int:
+        def reserve_in_step(count: int) -> int:
             self.take("compact", ReserveFragments(count), message=message)
             return int(self.require_head().manifest.max_fragment_id) - count + 1
 
         base = branch_base("", self.state.branch)
         try:
             prepared = prepare_compaction(
-                self.store, base, head, reserve=reserve, options=options, storage_options=self.options or None
+                self.store,
+                base,
+                head,
+                reserve=reserve or reserve_in_step,
+                options=options,
+                storage_options=self.options or None,
             )
             if prepared is not None:
                 self.take("compact", decode_operation(prepared.transaction), message=message)

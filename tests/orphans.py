@@ -20,8 +20,11 @@ LATER = timedelta(days=30)
 """Looked at so much later, no file is too young."""
 Rows = dict[tuple[str, int], list[str]]
 
-_JUDGED = re.compile(r"(?:data|_deletions|_indices|_transactions)/(?!(?:.+/)?\.tmp\w+$).+")
-"""Temporary files of pylance, `.tmpXXXXXX`, have unknown names: a process that is killed while it writes leaves one."""
+_JUDGED = re.compile(r"(?:data|_deletions|_indices|_transactions)/.+")
+_UNFINISHED = re.compile(r"(?:^|/)\.tmp\w+$")
+"""Temporary files of pylance: a process that is killed while it writes leaves one."""
+_CLONE = re.compile(r"_staging/[^/]+/[^/]+/.+")
+"""Files of a compaction that was interrupted."""
 _STAGED = re.compile(r"_versions/.+\.manifest-.+")
 
 
@@ -82,7 +85,8 @@ def expected(root: Path, *tables: Sequence[str]) -> set[str]:
                 continue
             key = str(path.relative_to(root / location))
             within = _JUDGED.search(key)
-            if _STAGED.search(key) or (within is not None and name_of(within[0]) not in needed):
+            is_left = any(pattern.search(key) for pattern in (_STAGED, _UNFINISHED, _CLONE))
+            if is_left or (within is not None and name_of(within[0]) not in needed):
                 found.add(str(path.relative_to(root)))
     return found
 
@@ -123,6 +127,8 @@ def locations(root: Path, *tables: Sequence[str]) -> list[str]:
 def versions(table: Path) -> Iterator[lance.LanceDataset]:
     """Every version of every branch of a table, opened by its URI."""
     for directory in sorted(table.rglob("_versions")):
+        if _CLONE.match(f"{directory.relative_to(table)}/"):
+            continue
         for file in directory.glob("*.manifest"):
             is_detached = file.stem.startswith("d")
             version = int(file.stem[1:]) if is_detached else 2**64 - 1 - int(file.stem)

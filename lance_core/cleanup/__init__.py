@@ -7,7 +7,7 @@ reachability    which files a version needs; pure
 kinds           what the files of a table are, by their names; pure
 survey          finds the files of tables that no manifest names
 census          lists all files of a table, its versions, references and staged manifests
-guard           refuses tables whose versions are managed by a catalog
+guard           finds the catalog that manages the versions of a table, and refuses such tables
 """
 
 from lance_core.cleanup.collector import CleanupReport, cleanup, cleanup_table

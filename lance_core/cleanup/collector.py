@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from lance_core.cleanup.census import Census, check_branch_exists, store_clock, take_census
-from lance_core.cleanup.guard import check_unmanaged
+from lance_core.cleanup.guard import check_unmanaged, split_table_uri
 from lance_core.cleanup.plan import (
     Garbage,
     GarbageCollectionPlan,
@@ -104,7 +102,7 @@ def cleanup(
         ReferenceNotFound: There is no such table or branch.
         StorageError: The store failed. Some files may have been removed.
     """
-    top, location = _split(os.fspath(uri))
+    top, location = split_table_uri(os.fspath(uri))
     whole = open_store(top, storage_options)
     try:
         check_unmanaged(whole, location)
@@ -274,14 +272,3 @@ class _Run:
 def _retrying() -> Retrying:
     """Retries a look at the table during which a concurrent clean-up removed an object."""
     return Retrying(stop=stop_after_attempt(_ATTEMPTS), retry=retry_if_exception_type(NotFound), reraise=True)
-
-
-def _split(uri: str) -> tuple[str, str]:
-    """The root URI of the store of a table, and the table's key in it. Symbolic links on a local disk are resolved."""
-    if "://" not in uri or uri.startswith("file://"):
-        path = unquote(urlsplit(uri).path) if uri.startswith("file://") else uri
-        return "/", str(Path(path).resolve()).strip("/")
-    parts = urlsplit(uri)
-    if parts.scheme == "memory":
-        return uri, ""
-    return f"{parts.scheme}://{parts.netloc}", unquote(parts.path).strip("/")

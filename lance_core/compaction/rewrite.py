@@ -73,16 +73,18 @@ def prepare_compaction(
         StorageError: Pylance cannot read or write.
     """
     _check_table(store, file)
-    wanted = (options or CompactionOptions()).for_table(file.manifest)
+    options = options or CompactionOptions()
+    wanted = options.for_table(file.manifest)
     handle = data.open_staged(store.object_uri(base), file, storage_options)
     indices = file.indices.indices if file.indices is not None else ()
     if not any(index.name not in SYSTEM_INDICES for index in indices):
-        tasks = data.plan_compaction(handle, wanted)
+        tasks = options.limited(data.plan_compaction(handle, wanted))
         groups = _number_later(data.execute_compaction(handle, task) for task in tasks)
         return _prepared(store, base, file, Rewrite(groups)) if groups else None
     # A handle on a bare manifest has no indices, and pylance merges only fragments that the same indices cover.
     with Scratch(store, base, file, storage_options) as scratch:
-        tasks = [without_base(task, scratch.base_id) for task in data.plan_compaction(scratch.open(), wanted)]
+        planned = options.limited(data.plan_compaction(scratch.open(), wanted))
+        tasks = [without_base(task, scratch.base_id) for task in planned]
     results = [data.execute_compaction(handle, task) for task in tasks]
     groups = _number_later(results)
     if not groups:

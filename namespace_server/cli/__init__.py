@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli import catalogs, collection, conformance, tables
+from namespace_server.cli import catalogs, collection, conformance, maintenance, tables
 
 cli = typer.Typer(
     name="lance-namespace",
@@ -58,6 +58,7 @@ for _command in (
     collection.pins,
     collection.pin,
     collection.unpin,
+    maintenance.maintain,
     conformance.tck,
 ):
     cli.command()(_command)

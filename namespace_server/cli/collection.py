@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,13 +14,10 @@ from namespace_server.cli.options import (
     StorageOptions,
     TableManifestStore,
     duration,
+    opened_catalog,
     refusal,
     refusing,
-    storage_options,
 )
-
-if TYPE_CHECKING:
-    from namespace_server.directory.catalog import Catalog
 
 _Root = Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")]
 
@@ -72,7 +67,7 @@ def gc(
         raise refusal(f"--set {wrong[0]}: expected NAME=VALUE")
     until = None if max_time is None else time.monotonic() + duration("--max-time", max_time).total_seconds()
     settings = {name: value for name, _, value in given}
-    with refusing(), _catalog(root, storage_option, manifest_store, durability) as catalog:
+    with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
         from namespace_server.directory.collection.run import Collector
         from namespace_server.directory.collection.sweep import Budget
 
@@ -92,7 +87,7 @@ def dropped(
     manifest_store: TableManifestStore = None,
 ) -> None:
     """List the dropped tables of a catalog that can come back, the last one first."""
-    with refusing(), _catalog(root, storage_option, manifest_store) as catalog:
+    with refusing(), opened_catalog(root, storage_option, manifest_store) as catalog:
         from namespace_server.directory.namespace import DirectoryNamespace
 
         tables = DirectoryNamespace(catalog=catalog).read("list_dropped_tables", {"limit": -1}).body["tables"]
@@ -119,7 +114,7 @@ def undrop(
 
     It is as it was before the batch that dropped it. Servers may go on.
     """
-    with refusing(), _catalog(root, storage_option, manifest_store, durability) as catalog:
+    with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
         from namespace_server.directory.model.object_ids import parse_id
         from namespace_server.directory.namespace import DirectoryNamespace
 
@@ -137,7 +132,7 @@ def pins(
     manifest_store: TableManifestStore = None,
 ) -> None:
     """List the pins of a catalog: versions of it that are kept with all rows and files."""
-    with refusing(), _catalog(root, storage_option, manifest_store) as catalog:
+    with refusing(), opened_catalog(root, storage_option, manifest_store) as catalog:
         from namespace_server.directory.namespace import DirectoryNamespace
 
         found = DirectoryNamespace(catalog=catalog).read("list_catalog_pins", {}).body["pins"]
@@ -167,7 +162,7 @@ def pin(
     A pin of the same name is replaced.
     """
     seconds = None if lasting is None else int(duration("--for", lasting).total_seconds())
-    with refusing(), _catalog(root, storage_option, manifest_store, durability) as catalog:
+    with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
         from namespace_server.directory.namespace import DirectoryNamespace
 
         request = {"name": name, "version": version, "seconds": seconds, "reason": reason}
@@ -183,7 +178,7 @@ def unpin(
     manifest_store: TableManifestStore = None,
 ) -> None:
     """Remove a pin of a catalog."""
-    with refusing(), _catalog(root, storage_option, manifest_store, durability) as catalog:
+    with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
         from namespace_server.directory.namespace import DirectoryNamespace
 
         answer = DirectoryNamespace(catalog=catalog).write("unpin_catalog_version", {"name": name})
@@ -192,22 +187,3 @@ def unpin(
 
 def _moment(millis: int) -> str:
     return f"{datetime.fromtimestamp(millis / 1_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-@contextmanager
-def _catalog(
-    root: str, options: list[str] | None, manifest_store: str | None, durability: str | None = None
-) -> Iterator[Catalog]:
-    """The catalog at a root, open within. Nothing happens in the background."""
-    from namespace_server.directory.properties import open_catalog
-
-    properties = {"root": root, "sweep_interval_seconds": "0"}
-    properties |= {f"storage.{name}": value for name, value in storage_options(options).items()}
-    properties |= {} if manifest_store is None else {"manifest_store": manifest_store}
-    properties |= {} if durability is None else {"durability": durability}
-    with ExitStack() as opened:
-        catalog, manifests = open_catalog(properties)
-        if manifests is not None:
-            opened.callback(manifests.close)
-        opened.callback(catalog.close)
-        yield catalog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +15,7 @@ from namespace_server.durations import parse_duration
 
 if TYPE_CHECKING:
     from lance_core.commit.handlers import CommitHandler
+    from namespace_server.directory.catalog import Catalog
 
 Root = Annotated[str | None, typer.Option(help="Directory or URI of the catalog.")]
 Config = Annotated[Path | None, typer.Option(help="TOML file with settings.", dir_okay=False)]
@@ -92,3 +93,22 @@ def commit_handler(manifest_store: str | None) -> Iterator[CommitHandler | None]
 
     with closing(open_manifest_store(manifest_store)) as manifests:
         yield ExternalManifestHandler(manifests)
+
+
+@contextmanager
+def opened_catalog(
+    root: str, options: list[str] | None, manifest_store: str | None, durability: str | None = None
+) -> Iterator[Catalog]:
+    """The catalog at a root, open within. Nothing happens in the background."""
+    from namespace_server.directory.properties import open_catalog
+
+    properties = {"root": root, "sweep_interval_seconds": "0"}
+    properties |= {f"storage.{name}": value for name, value in storage_options(options).items()}
+    properties |= {} if manifest_store is None else {"manifest_store": manifest_store}
+    properties |= {} if durability is None else {"durability": durability}
+    with ExitStack() as opened:
+        catalog, manifests = open_catalog(properties)
+        if manifests is not None:
+            opened.callback(manifests.close)
+        opened.callback(catalog.close)
+        yield catalog

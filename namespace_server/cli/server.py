@@ -19,6 +19,7 @@ from namespace_server.cli.options import refusal
 from namespace_server.collecting import CollectionSchedule
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
+from namespace_server.maintenance.schedule import MaintenanceSchedule
 from namespace_server.process import tune_process
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.identity import Authenticator
@@ -49,6 +50,7 @@ def serve(config: Path | None, **given: object) -> None:
         hosts=_hosts(settings),
         origins=settings.allowed_origins,
         access_log=_access_log(settings),
+        maintenance=_maintenance(settings, namespace),
     )
     _log.info("serving %s", settings.root)
     try:
@@ -101,6 +103,13 @@ def _collections(settings: Settings, namespace: DirectoryNamespace) -> Collectio
     return CollectionSchedule(
         namespace.catalog.store, settings.gc_interval, arguments, settings.collection_environment()
     )
+
+
+def _maintenance(settings: Settings, namespace: DirectoryNamespace) -> MaintenanceSchedule | None:
+    if not settings.maintenance_interval:
+        return None
+    catalog = namespace.catalog
+    return MaintenanceSchedule(catalog.store, catalog.table, settings.maintenance_interval, settings.maintenance)
 
 
 def _hosts(settings: Settings) -> frozenset[str]:

@@ -13,6 +13,7 @@ from namespace_server.cli.options import (
     TableManifestStore,
     commit_handler,
     duration,
+    refusal,
     refusing,
     storage_options,
 )
@@ -45,11 +46,21 @@ def compact(
     storage_option: StorageOptions = None,
     manifest_store: TableManifestStore = None,
 ) -> None:
-    """Rewrite small fragments of a table, and those with deleted rows, into larger ones, as one commit."""
+    """Rewrite small fragments of a table, and those with deleted rows, into larger ones, as one commit.
+
+    A table of a catalog that keeps its versions is refused: `lance-namespace maintain` compacts it through the catalog.
+    """
     with refusing(), commit_handler(manifest_store) as handler:
+        from lance_core.cleanup.guard import managing_catalog_of
         from lance_core.compaction import CompactionOptions
         from lance_core.compaction import compact as compact_uri
 
+        if (catalog := managing_catalog_of(uri, storage_options(storage_option))) is not None:
+            root = catalog.removeprefix("file://")
+            raise refusal(
+                f"{uri}: the catalog at {root} keeps its versions: compact it with `lance-namespace maintain {root} "
+                "--table ID`"
+            )
         options = CompactionOptions(
             target_rows_per_fragment=target_rows,
             materialize_deletions=not keep_deletions,

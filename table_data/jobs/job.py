@@ -10,7 +10,7 @@ from table_data.batch_operations import Json
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """An operation of the namespace specification on one table.
+    """An operation of the namespace specification on one table, or one of maintenance.
 
     Attributes:
         operation: Name of the operation, as the methods of `LanceNamespace` are named.

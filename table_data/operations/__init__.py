@@ -1,4 +1,7 @@
-"""The operations of the namespace specification on the rows of one table, by the names of `LanceNamespace`."""
+"""The operations of the namespace specification on the rows of one table, by the names of `LanceNamespace`.
+
+And those of maintenance, which it does not have.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Mapping
 
 from table_data.operations import (
     columns,
+    compacting,
     counting,
     indices,
     matching_rows,
@@ -26,5 +30,6 @@ CHANGES: Mapping[str, ChangeKind] = {
     **restoring.CHANGES,
     **indices.CHANGES,
     **columns.CHANGES,
+    **compacting.CHANGES,
 }
 READS: Mapping[str, Read] = {**counting.READS, **querying.READS, **statistics.READS, **indices.READS}

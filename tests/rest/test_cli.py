@@ -260,6 +260,69 @@ def test_compact(tmp_path: Path) -> None:
         assert said in refused("compact", uri, *arguments)
 
 
+def make_small_fragments(root: Path) -> str:
+    """A catalog with the table `g$t` in six fragments; where the table lies."""
+    with closing(DirectoryNamespace(root=str(root))) as made:
+        made.create_namespace(CreateNamespaceRequest(id=["g"]))
+        for number in range(6):
+            mode = "append" if number else "create"
+            data = pa.table({"x": [number]})
+            lance.write_dataset(data, mode=mode, namespace_client=made, table_id=["g", "t"])
+    [table] = root.glob("*_g$t")
+    return str(table)
+
+
+def test_maintain(tmp_path: Path) -> None:
+    root = tmp_path / "catalog"
+    table = make_small_fragments(root)
+    assert f"`lance-namespace maintain {root} --table ID`" in refused("compact", table)
+    planned = run("maintain", str(root), "--dry-run")
+    assert (planned.returncode, planned.stderr) == (0, "")
+    assert planned.stdout.startswith("g$t: to do: 6 small fragments, 0 with deleted rows, ")
+    many = {"LANCE_NAMESPACE_MAINTENANCE": '{"maintenance.min_fragments": "7"}'}
+    assert "nothing to do" in run("maintain", str(root), **many).stdout
+    done = run("maintain", str(root), "--table", "g$t", "--policy", "maintenance.min_fragments=6", "--json", **many)
+    assert done.returncode == 0, done.stderr
+    [outcome] = json.loads(done.stdout)["outcomes"]
+    assert (outcome["status"], outcome["removed_fragments"], outcome["added_fragments"]) == ("done", 6, 1)
+    assert lance.dataset(table).to_table()["x"].to_pylist() == list(range(6))
+    assert len(lance.dataset(table).get_fragments()) == 1
+    for arguments, said in (
+        ([str(tmp_path / "none")], "expected a catalog that keeps the versions of its tables"),
+        ([str(root), "--table", "g$u"], "g$u does not exist"),
+        ([str(root), "--namespace", "h"], "h does not exist"),
+        ([str(root), "--policy", "maintenance.compact"], "--policy maintenance.compact: expected NAME=VALUE"),
+        ([str(root), "--policy", "maintenance.speed=9"], "property maintenance.speed: expected one of"),
+    ):
+        assert said in refused("maintain", *arguments)
+    assert not (tmp_path / "none").exists()
+
+
+def test_maintain_reports_a_failure(tmp_path: Path) -> None:
+    root = tmp_path / "catalog"
+    make_small_fragments(root)
+    with closing(DirectoryNamespace(root=str(root))) as made:
+        properties = {"id": ["g", "t"], "properties": {"maintenance.compact": "perhaps"}}
+        made.commit_batch({"operations": [{"set_table_properties": properties}]})
+    result = CliRunner().invoke(cli, ["maintain", str(root)])
+    assert result.exit_code == 1
+    assert "g$t: failed" in result.stdout
+
+
+def test_a_server_maintains_its_tables(tmp_path: Path, start: Callable[..., tuple[subprocess.Popen[str], str]]) -> None:
+    table = make_small_fragments(tmp_path)
+    settings = {"LANCE_NAMESPACE_MAINTENANCE_INTERVAL": "1"}
+    process, url = start("--root", str(tmp_path), **settings)
+    deadline = time.monotonic() + 60
+    while len(lance.dataset(table).get_fragments()) > 1 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(lance.dataset(table).get_fragments()) == 1
+    served = lance.dataset(namespace_client=RestNamespace(uri=url), table_id=["g", "t"])
+    assert served.to_table()["x"].to_pylist() == list(range(6))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+
+
 def test_orphans(tmp_path: Path) -> None:
     root = tmp_path / "catalog"
     with closing(DirectoryNamespace(root=str(root))) as made:
@@ -358,8 +421,9 @@ def test_serving_with_a_manifest_store(tmp_path: Path, start: Callable[..., tupl
     lance.write_dataset(pa.table({"x": [2]}), mode="append", **table)
     dataset = lance.dataset(**table)
     assert dataset.to_table()["x"].to_pylist() == [1, 2]
-    done = run("compact", dataset.uri, "--manifest-store", url)
-    assert "version 3, 2 fragments became 1" in done.stdout, done.stderr
+    policy = ["--policy", "maintenance.min_fragments=2"]
+    done = run("maintain", root, *policy, LANCE_NAMESPACE_MANIFEST_STORE=url)
+    assert "2 fragments became 1, 0 index segments rewritten, 1 commits, version 3" in done.stdout, done.stderr
     assert lance.dataset(**table).version == 3
     with closing(open_manifest_store(url)) as manifests:
         uri = f"file://{Path(dataset.uri.removeprefix('file://'))}"

@@ -11,6 +11,7 @@ _staging/gc/locations                               what collections saw at each
 _staging/gc/kept/<number>.manifest                catalog versions that are needed, although they are not kept (G6)
 _staging/newest.json                              the newest catalog version that was seen (F7)
 _staging/<uuid>/probe                             written and removed at once, to see whether the root can be written
+_staging/maintenance/<seconds>                    the period of maintenance that began then has a server that does it
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ COLLECTION_PERIODS: Final = f"{COLLECTION}/periods"
 SEEN_LOCATIONS: Final = f"{COLLECTION}/locations"
 KEPT_VERSIONS: Final = f"{COLLECTION}/kept"
 NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
+MAINTENANCE_CLAIMS: Final = f"{STAGING}/maintenance"
 RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING})
 """First components of keys that no table may have as its location."""
 
@@ -44,11 +46,6 @@ def staged_manifest_key(batch_uuid: str, attempt: str, operation_index: int, ver
 def collection_key(run: str, name: str) -> str:
     """Where the collection with the uuid `run` keeps what is called `name`."""
     return f"{COLLECTION}/{run}/{name}"
-
-
-def collection_period_key(period: int) -> str:
-    """What a server writes that collects in a period; `period` is its number since the epoch."""
-    return f"{COLLECTION_PERIODS}/{period}"
 
 
 def kept_version_key(version: int) -> str:

@@ -18,6 +18,7 @@ from namespace_server.directory.model.root_layout import (
     COLLECTION_PERIODS,
     HIGH_WATER_MARKS,
     KEPT_VERSIONS,
+    MAINTENANCE_CLAIMS,
     NEWEST_VERSION_NOTE,
     QUARANTINE,
     REMOVALS,
@@ -32,7 +33,7 @@ _MOVED: Final = re.compile(
     rf"(?:{QUARANTINE}/{UUID_PATTERN}|{REMOVALS}/{UUID_PATTERN}/[^/]+)/(.+)/_versions/[^/]+", re.ASCII
 )
 _BOOKKEEPING: Final = re.compile(
-    rf"{HIGH_WATER_MARKS}/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
+    rf"(?:{HIGH_WATER_MARKS}|{MAINTENANCE_CLAIMS})/[0-9]+|{re.escape(NEWEST_VERSION_NOTE)}|{STAGING}/{UUID_PATTERN}/probe"
     rf"|{COLLECTION}/{UUID_PATTERN}/(?:clock|(?:plan|done)-[0-9]+)|{KEPT_VERSIONS}/[0-9]+\.manifest"
     rf"|{COLLECTION_PERIODS}/[0-9]+|{SEEN_LOCATIONS}",
     re.ASCII,

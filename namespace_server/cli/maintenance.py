@@ -1,0 +1,88 @@
+"""The command that maintains the tables of a catalog."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Annotated
+
+import typer
+
+from namespace_server.cli.options import (
+    StorageOptions,
+    TableManifestStore,
+    opened_catalog,
+    refusal,
+    refusing,
+)
+
+
+def maintain(
+    root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")],
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Only this table, such as 'a$t'; may be repeated.", show_default=False),
+    ] = None,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID", help="Only the tables below this namespace, such as 'a'; may be repeated.", show_default=False
+        ),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Property of tables that do not have it themselves, such as maintenance.min_fragments=8, over "
+            "LANCE_NAMESPACE_MAINTENANCE; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Begin no more work after so many seconds.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compact tables too that were changed within maintenance.quiet_seconds.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; list what is worth work.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+    storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """Compact the tables of a catalog that are worth it, each in bounded commits of the catalog.
+
+    Servers and writers may go on: a commit is rebased over those of others, or given up, and then its files are
+    removed. Properties of tables and namespaces say what is done (maintenance.*). Exit status 0: done, or nothing to
+    do; 1: the work on a table failed for another reason than a concurrent commit.
+    """
+    with refusing():
+        from namespace_server.directory.model.object_ids import parse_id
+        from namespace_server.maintenance.policy import read_policy
+        from namespace_server.maintenance.run import TableSelection
+
+        defaults = _defaults(policy)
+        read_policy(defaults)
+        selection = TableSelection(
+            [parse_id(name) for name in table or ()], [parse_id(name) for name in namespace or ()]
+        )
+        with opened_catalog(root, storage_option, manifest_store) as catalog:
+            from namespace_server.directory.namespace import DirectoryNamespace
+            from namespace_server.maintenance.run import Maintenance
+
+            change = DirectoryNamespace(catalog=catalog).data.change
+            maintenance = Maintenance(catalog.store, catalog.table, change, defaults)
+            report = (
+                maintenance.plan(selection) if dry_run else maintenance.run(selection, seconds=seconds, forced=force)
+            )
+    for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
+        typer.echo(line)
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def _defaults(given: list[str] | None) -> dict[str, str]:
+    pairs = [item.partition("=") for item in given or ()]
+    if wrong := [name for name, equals, _ in pairs if not equals or not name]:
+        raise refusal(f"--policy {wrong[0]}: expected NAME=VALUE")
+    from namespace_server.settings import read_environment
+
+    surroundings: dict[str, str] = read_environment(os.environ).get("maintenance", {})
+    return surroundings | {name: value for name, _, value in pairs}

@@ -1,0 +1,102 @@
+"""What a run of maintenance did, or would do: values, JSON and text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class TableStatus(StrEnum):
+    """What became of a table that is worth work."""
+
+    DONE = "done"
+    PLANNED = "to do"
+    BUSY = "left to its writers"
+    GIVEN_UP = "given up"
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class TableOutcome:
+    """The work on one table.
+
+    Attributes:
+        table: The id of the table, joined by '$'.
+        status: What became of it.
+        version: The newest version that the run has seen or made.
+        small: Fragments that were worth joining when the table was looked at first.
+        deleted: Fragments that were worth rewriting then, because many of their rows are deleted.
+        size: Bytes of their data files.
+        commits: Rewrites that were committed.
+        removed_fragments: Fragments that these replaced.
+        added_fragments: Fragments that replaced them.
+        rewritten_indices: Index segments that were rewritten.
+        reason: Why the table was left, given up or failed.
+    """
+
+    table: str
+    status: TableStatus
+    version: int
+    small: int = 0
+    deleted: int = 0
+    size: int = 0
+    commits: int = 0
+    removed_fragments: int = 0
+    added_fragments: int = 0
+    rewritten_indices: int = 0
+    reason: str | None = None
+
+    def line(self) -> str:
+        """The work in one line."""
+        work = f"{self.small} small fragments, {self.deleted} with deleted rows, {self.size:,} bytes"
+        if self.commits:
+            work = (
+                f"{self.removed_fragments} fragments became {self.added_fragments}, {self.rewritten_indices} index "
+                f"segments rewritten, {self.commits} commits, version {self.version}"
+            )
+        return f"{self.table}: {self.status}: {work}" + (f": {self.reason}" if self.reason else "")
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceReport:
+    """What a run did, or would do.
+
+    Attributes:
+        root: The URI of the root of the catalog.
+        catalog_version: The catalog version whose tables were looked at.
+        tables: The number of tables that were looked at.
+        left: The number of tables that were not, because the time was over.
+        outcomes: The tables that are worth work, and those that cannot be looked at.
+    """
+
+    root: str
+    catalog_version: int
+    tables: int
+    left: int
+    outcomes: tuple[TableOutcome, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether work on a table failed for another reason than a concurrent commit."""
+        return any(outcome.status is TableStatus.FAILED for outcome in self.outcomes)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return {
+            "root": self.root,
+            "catalog_version": self.catalog_version,
+            "tables": self.tables,
+            "left": self.left,
+            "outcomes": [asdict(outcome) for outcome in self.outcomes],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """A line for each table that is worth work, and one for all."""
+        for outcome in self.outcomes:
+            yield outcome.line()
+        left = f", {self.left:,} not looked at: the time was over" if self.left else ""
+        counts = [f"{sum(each.status is status for each in self.outcomes)} {status}" for status in TableStatus]
+        shown = [count for count in counts if not count.startswith("0 ")] or ["nothing to do"]
+        yield f"{self.root}: catalog version {self.catalog_version}, {self.tables:,} tables: {', '.join(shown)}{left}"

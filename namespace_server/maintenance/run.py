@@ -1,0 +1,279 @@
+"""A run of maintenance: which tables are worth work, and the work, one table after another.
+
+A table is looked at by its row and the manifest of its head; nothing is written for that. Its work is a change like
+those of clients: staged by pylance on the newest version, and committed by the catalog, which rebases it or rejects it.
+What is rejected is given up, and its files are removed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice, takewhile
+from typing import Final, NamedTuple, Protocol
+
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    LanceNamespaceError,
+    TableNotFoundError,
+    TableVersionNotFoundError,
+)
+
+from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.storage.port import ObjectStore
+from namespace_server.answer import Answer
+from namespace_server.directory.committing.manifest_reader import ManifestReader
+from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.entries import VersionEntry
+from namespace_server.directory.model.errors import namespace_not_found, table_not_found
+from namespace_server.directory.model.object_ids import ObjectId, join
+from namespace_server.directory.model.root_layout import MANIFEST_TABLE
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.maintenance.fragments import FragmentPlan, plan_fragments
+from namespace_server.maintenance.policy import Policy, WrongPolicy, policy_of
+from namespace_server.maintenance.report import MaintenanceReport, TableOutcome, TableStatus
+from table_data.batch_operations import Json
+
+_AT_ONCE: Final = 64
+"""Tables whose manifests are read in one round."""
+_LOOKED_BACK: Final = 8
+"""Versions of a table that are looked at for other commits than appends."""
+_DISTURBED: Final = frozenset({"delete", "update", "merge", "data_replacement", "create_index", None})
+"""Operations that must be done again if a Rewrite of their fragments is committed meanwhile. None: not known."""
+_MESSAGE: Final = "maintenance: compact"
+
+
+class TableChange(Protocol):
+    """Commits a change of a table on its newest version. Blocking.
+
+    Raises the namespace errors of a change of rows. What was rejected left no files.
+    """
+
+    def __call__(self, operation: str, request: Json) -> Answer:
+        """`operation` is one of `table_data.operations.CHANGES`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableSelection:
+    """Which tables are maintained: these, and those below these namespaces; all where both are empty."""
+
+    tables: Sequence[ObjectId] = ()
+    namespaces: Sequence[ObjectId] = ()
+
+    def of(self, snapshot: CatalogSnapshot) -> list[ObjectId]:
+        """The tables. Raises TableNotFoundError (4), NamespaceNotFoundError (1)."""
+        for table_id in self.tables:
+            if snapshot.table(table_id) is None:
+                raise table_not_found(table_id)
+        for namespace_id in self.namespaces:
+            if snapshot.namespace(namespace_id) is None:
+                raise namespace_not_found(namespace_id)
+        if not self.tables and not self.namespaces:
+            return list(snapshot.all_tables())
+        below = tuple(self.namespaces)
+        named = set(self.tables)
+        return [
+            table_id
+            for table_id in snapshot.all_tables()
+            if table_id in named or any(table_id[: len(above)] == above for above in below)
+        ]
+
+
+class _Look(NamedTuple):
+    """A table as it was looked at: its head, and what is worth rewriting."""
+
+    table_id: ObjectId
+    head: VersionEntry
+    policy: Policy
+    plan: FragmentPlan | None
+
+
+@dataclass(slots=True)
+class _Reserved:
+    """Fragment ids that are reserved and not used yet."""
+
+    first: int = 0
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Maintenance:
+    """Maintains the tables of one catalog. Main branches only. One run at a time.
+
+    Attributes:
+        store: The root of the catalog.
+        table: Its rows.
+        change: Commits the changes; not needed for a plan.
+        defaults: Properties of tables that have none themselves.
+        now: The time in seconds since the epoch.
+        stopped: Whether the run is to end after the commit that is under way.
+    """
+
+    store: ObjectStore
+    table: ManifestTable
+    change: TableChange | None = None
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    now: Callable[[], float] = time.time
+    stopped: Callable[[], bool] = lambda: False
+    _first: ObjectId | None = field(default=None, init=False)
+    """Where the next run begins: the time of the last one was over before this table."""
+
+    def plan(self, selection: TableSelection | None = None) -> MaintenanceReport:
+        """What a run would do now. Writes nothing; raises as `run`."""
+        return self._go(selection or TableSelection(), lambda: False, self._planned)
+
+    def run(
+        self, selection: TableSelection | None = None, *, seconds: float | None = None, forced: bool = False
+    ) -> MaintenanceReport:
+        """Maintain the selected tables.
+
+        Args:
+            selection: Which tables.
+            seconds: Time after which no more work is begun. The next run begins where this one ended.
+            forced: Whether tables are compacted that other writers have changed just now.
+
+        Raises:
+            ReferenceNotFound: There is no catalog that keeps the versions of its tables.
+            TableNotFoundError: A selected table does not exist (4).
+            NamespaceNotFoundError: A selected namespace does not exist (1).
+            CatalogDamaged, CatalogTooNew, StorageError: The rows of the catalog cannot be read.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+
+        def is_over() -> bool:
+            return self.stopped() or (end is not None and time.monotonic() >= end)
+
+        return self._go(selection or TableSelection(), is_over, lambda look: self._work(look, is_over, forced=forced))
+
+    def _go(
+        self, selection: TableSelection, is_over: Callable[[], bool], work: Callable[[_Look], TableOutcome]
+    ) -> MaintenanceReport:
+        snapshot = self.table.refresh_by_listing()
+        if not snapshot.managed:
+            raise ReferenceNotFound(
+                f"{self.store.object_uri(MANIFEST_TABLE)}: expected a catalog that keeps the versions of its tables"
+            )
+        tables = self._in_order(selection.of(snapshot))
+        outcomes: list[TableOutcome] = []
+        seen = 0
+        for begin in range(0, len(tables), _AT_ONCE):
+            if is_over():
+                break
+            for found in self.store.map(partial(self._look, snapshot), tables[begin : begin + _AT_ONCE]):
+                if is_over():
+                    break
+                seen += 1
+                if isinstance(found, TableOutcome):
+                    outcomes.append(found)
+                elif found is not None and found.plan is not None:
+                    outcomes.append(work(found))
+        self._first = tables[seen] if seen < len(tables) else None
+        return MaintenanceReport(self.store.uri, snapshot.version, seen, len(tables) - seen, tuple(outcomes))
+
+    def _in_order(self, tables: list[ObjectId]) -> list[ObjectId]:
+        if self._first is None:
+            return tables
+        at = next((number for number, table_id in enumerate(tables) if table_id >= self._first), 0)
+        return tables[at:] + tables[:at]
+
+    def _look(self, snapshot: CatalogSnapshot, table_id: ObjectId) -> _Look | TableOutcome | None:
+        """A table at the snapshot; None if it has no version. The outcome, if it cannot be looked at."""
+        head = snapshot.head(table_id)
+        if head is None:
+            return None
+        try:
+            policy = policy_of(snapshot, table_id, self.defaults)
+            return _Look(table_id, head, policy, plan_fragments(self._manifest(head), policy))
+        except (WrongPolicy, LanceCoreError) as error:
+            return TableOutcome(join(table_id), TableStatus.FAILED, head.version, reason=str(error))
+
+    def _manifest(self, entry: VersionEntry) -> ManifestFile:
+        data = ManifestReader(self.store).read(entry)
+        return parse_manifest_file(data, expected_version=entry.version, lazily=True)
+
+    def _planned(self, look: _Look) -> TableOutcome:
+        return _outcome(look, TableStatus.PLANNED)
+
+    def _work(self, first: _Look, is_over: Callable[[], bool], *, forced: bool) -> TableOutcome:
+        """Compact a table, one bounded Rewrite after another, until nothing is worth it."""
+        outcome, reserved = _outcome(first, TableStatus.DONE), _Reserved()
+        look: _Look | TableOutcome | None = first
+        try:
+            while isinstance(look, _Look) and look.plan is not None and not is_over():
+                if not forced and (version := self._disturbed(look)) is not None:
+                    outcome.status = TableStatus.BUSY
+                    outcome.reason = f"version {version} was committed less than {look.policy.quiet_seconds} s ago"
+                    break
+                if look.plan.reserved > reserved.count:
+                    reserved = self._reserve(look)
+                if not self._compact(look, look.plan, reserved, outcome):
+                    break
+                look = self._look(self.table.refresh(), look.table_id)
+        except (ConcurrentModificationError, TableNotFoundError, TableVersionNotFoundError) as error:
+            outcome.status, outcome.reason = TableStatus.GIVEN_UP, str(error)
+        except (LanceNamespaceError, LanceCoreError) as error:
+            outcome.status, outcome.reason = TableStatus.FAILED, str(error)
+        return outcome
+
+    def _disturbed(self, look: _Look) -> int | None:
+        """A version of the last seconds whose writer, if it goes on so, would have to give way to a Rewrite."""
+        since = (self.now() - look.policy.quiet_seconds) * 1000
+        versions: Iterator[VersionEntry] = self.table.refresh().versions(look.table_id, descending=True)
+        recent = takewhile(lambda entry: entry.timestamp_ms > since, versions)
+        for entry in islice(recent, _LOOKED_BACK):
+            try:
+                if self._manifest(entry).operation in _DISTURBED:
+                    return entry.version
+            except NotFound:
+                continue
+        return None
+
+    def _reserve(self, look: _Look) -> _Reserved:
+        """Reserve fragment ids in a commit of its own: a Rewrite of indexed fragments names the ids of new ones."""
+        assert look.plan is not None
+        count = look.plan.reserved
+        answer = self._change("reserve_fragments", look.table_id, count=count)
+        entry = self.table.refresh().version_entry(look.table_id, None, answer.body["version"])
+        if entry is None:
+            raise table_not_found(look.table_id)
+        return _Reserved(self._manifest(entry).outline.max_fragment_id - count + 1, count)
+
+    def _compact(self, look: _Look, plan: FragmentPlan, reserved: _Reserved, outcome: TableOutcome) -> bool:
+        """Commit one Rewrite. Whether there was something to rewrite."""
+        answer = self._change(
+            "compact_table",
+            look.table_id,
+            options={
+                "target_rows_per_fragment": plan.target_rows,
+                "materialize_deletions_threshold": look.policy.deleted_share,
+                "max_source_bytes": look.policy.rewrite_bytes,
+            },
+            reserved={"first": reserved.first, "count": reserved.count},
+        )
+        done = answer.body
+        outcome.version = done["version"]
+        if not done["removed_fragments"]:
+            return False
+        outcome.commits += 1
+        outcome.removed_fragments += done["removed_fragments"]
+        outcome.added_fragments += done["added_fragments"]
+        outcome.rewritten_indices += done["rewritten_indices"]
+        if plan.reserved:
+            reserved.first += done["added_fragments"]
+            reserved.count -= done["added_fragments"]
+        return True
+
+    def _change(self, operation: str, table_id: ObjectId, **request: object) -> Answer:
+        if self.change is None:
+            raise TypeError("maintenance without changes can only plan")
+        return self.change(operation, {"id": list(table_id), "context": {"message": _MESSAGE}, **request})
+
+
+def _outcome(look: _Look, status: TableStatus) -> TableOutcome:
+    assert look.plan is not None
+    plan = look.plan
+    return TableOutcome(join(look.table_id), status, look.head.version, plan.small, plan.deleted, plan.size)
