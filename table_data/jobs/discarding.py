@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from lance_core.errors import LanceCoreError
 from lance_core.format.manifest import ManifestFile
-from lance_core.format.naming import branch_base
+from lance_core.format.naming import branch_base, transaction_path
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.reachable import blob_directories, reachable_files, unlisted_index_directories
@@ -18,9 +18,10 @@ _log = logging.getLogger(__name__)
 
 
 def remove_staged_files(changes: TableChanges, operations: Iterable[BatchOperation]) -> None:
-    """Delete the files that these transactions would have added to the table.
+    """Delete the files that these transactions would have added to the table, and their transaction files.
 
-    Only for transactions that are not committed and will not be. What cannot be deleted is left to garbage collection.
+    Only for transactions that are not committed and will not be, and that nobody else has. What cannot be deleted is
+    left to garbage collection; so are the transaction files of attempts that were rebased.
     """
     store, above = changes.store, ""
     if changes.new:  # a table that was never there leaves no directory either
@@ -41,5 +42,6 @@ def _staged_files(store: ObjectStore, operations: Iterable[BatchOperation], base
             added = reachable_files(operation.transaction, place, base)
             directories = blob_directories(added, place) + unlisted_index_directories(operation.transaction, place)
             keys += added
+            keys.append(transaction_path(place, operation.transaction.read_version, operation.transaction.uuid))
             keys += [found.path for directory in directories for found in store.list(directory)]
     return keys

@@ -1,6 +1,7 @@
 """Commit batches.
 
 committer             the commit loop: verify; plan, write, flip, after a conflict again; promote
+leftovers             removal of the files of attempts that are in no history
 group_planner         plans each batch of a group on the overlay of those before it; the planning context
 verifier              reads what a batch refers to on storage, before it is planned and beside writing
 staged_manifests      verification of manifests that clients staged

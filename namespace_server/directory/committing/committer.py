@@ -30,6 +30,7 @@ from namespace_server.directory.committing.group_planner import (
     PendingBatch,
     Verdict,
 )
+from namespace_server.directory.committing.leftovers import Leftovers
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
@@ -119,6 +120,7 @@ class Committer:
         self._limits = limits
         self._carried = _OtherChanges(record_maintenance.plan)
         self._planner = GroupPlanner(store, manifests, promoter)
+        self._leftovers = Leftovers(store)
         self._queue: deque[PendingBatch] = deque()
         self._queue_lock = threading.Lock()
         self._flip_lock = threading.Lock()
@@ -188,6 +190,10 @@ class Committer:
             if self._record_maintenance.waiting >= waiting:
                 return
 
+    def remove_leftovers(self) -> None:
+        """Remove the files of attempts that are in no history. What cannot be removed is left to a collection."""
+        self._leftovers.remove()
+
     def _take_group(self) -> list[PendingBatch]:
         with self._queue_lock:
             return [self._queue.popleft() for _ in range(min(self._limits.group_size, len(self._queue)))]
@@ -233,11 +239,17 @@ class Committer:
         for tries in range(1, self._limits.tries + 1):
             attempt = self._planner.plan([each for each in group if each.verdict is None], snapshot, found)
             flip = self._prepare(attempt, changes)
-            observed = self._write(attempt, flip)
+            try:
+                observed = self._write(attempt, flip)
+            except BaseException:
+                self._leftovers.add(attempt, flip)
+                raise
             if observed.newest.version != snapshot.version:
+                self._leftovers.add(attempt, flip)
                 snapshot, found = observed.newest, NOTHING_FOUND
                 continue
             if observed.changed or attempt.promoted_head or _identities(observed.above) != _identities(found):
+                self._leftovers.add(attempt, flip)
                 found = observed.above
                 continue
             _decide(attempt, snapshot, only_final=True)
@@ -248,7 +260,7 @@ class Committer:
                 return attempt, outcome.snapshot
             if isinstance(outcome, FlipUnknown):
                 raise CommitOutcomeUnknown(flip.attempt, outcome.reason)
-            self._await_next_try(flip, outcome, tries)
+            self._await_next_try(flip, attempt, outcome, tries)
             snapshot, found = self._table.refresh(), NOTHING_FOUND
         raise CatalogBusy(attempt.context.attempt, self._limits.tries)
 
@@ -307,6 +319,7 @@ class Committer:
             outcome = self._table.commit(flip)
         except StorageError:
             _mark(attempt, sent=False)
+            self._leftovers.add(attempt, flip)
             raise
         if isinstance(outcome, FlipLost | FlipSuperseded):
             _mark(attempt, sent=False)
@@ -314,13 +327,16 @@ class Committer:
             self._promoter.forget(self._record_maintenance.conclude(outcome.snapshot))
         return outcome
 
-    def _await_next_try(self, flip: Flip, outcome: FlipLost | FlipSuperseded, tries: int) -> None:
+    def _await_next_try(
+        self, flip: Flip, attempt: GroupAttempt, outcome: FlipLost | FlipSuperseded, tries: int
+    ) -> None:
         """Remove the files of a lost flip and wait, at most a quarter of a second, with full jitter.
 
         Of a superseded flip everything stays (G9).
         """
         if isinstance(outcome, FlipLost):
             self._table.discard(flip)
+            self._leftovers.add(attempt, flip, rows=False)
         time.sleep(random.uniform(0, min(0.25, 0.002 * 2**tries)))  # noqa: S311
 
     def _answer_when_busy(self, pending: PendingBatch) -> Verdict:

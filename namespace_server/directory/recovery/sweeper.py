@@ -125,6 +125,7 @@ class Sweeper:
             self._expire_records,
             self._recommit_quarantined,
             self._flush_record_maintenance,
+            lambda _: self._committer.remove_leftovers(),
             lambda _: self._lost_version.compare(self._table.current),  # after the flips of these steps
         )
         for step in steps:

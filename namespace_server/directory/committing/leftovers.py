@@ -1,0 +1,55 @@
+"""Files of attempts that are in no history, removed at once and not by a collection (the first tier of clean-up).
+
+Their names hold the uuid of the attempt, so no other attempt can name them. An attempt is in no history if its commit
+step never began, or was refused. After an unknown outcome, and where a slot was won that is not the newest (G9),
+everything stays. Transaction files stay too: their names are those of the client's transaction, which another process
+may be committing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from typing import Final
+
+from lance_core.errors import LanceCoreError
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.committing.group_planner import GroupAttempt
+from namespace_server.directory.manifest_table.flip import Flip
+from namespace_server.directory.model.root_layout import is_in_staging
+
+logger = logging.getLogger(__name__)
+
+_MOST: Final = 10_000
+"""Names that are kept for the next removal; those of further files are left to a collection."""
+_AT_ONCE: Final = 256
+
+
+class Leftovers:
+    """The names of files to remove. They are lost with the process: what is left is garbage. Thread-safe."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._keys: deque[str] = deque(maxlen=_MOST)
+        self._lock = threading.Lock()
+
+    def add(self, attempt: GroupAttempt, flip: Flip | None, *, rows: bool = True) -> None:
+        """Note what an attempt wrote that is in no history: its staged manifests, and with `rows` its row files."""
+        keys = [key for plan in attempt.plans for key, _ in plan.staged if is_in_staging(key)]
+        if rows and flip is not None:
+            keys += (path for path, _ in flip.files)
+        with self._lock:
+            self._keys.extend(keys)
+
+    def remove(self) -> None:
+        """Remove what was noted so far. What cannot be removed is left."""
+        with self._lock:
+            keys = list(self._keys)
+            self._keys.clear()
+        for first in range(0, len(keys), _AT_ONCE):
+            try:
+                self._store.map(self._store.delete, keys[first : first + _AT_ONCE])
+            except LanceCoreError as error:
+                logger.info("files of rejected attempts are left: %s", error)
+                return
