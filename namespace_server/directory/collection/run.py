@@ -36,7 +36,7 @@ from namespace_server.directory.collection.seen_locations import (
     write_seen,
 )
 from namespace_server.directory.collection.settings import CollectionSettings
-from namespace_server.directory.collection.stored_plan import Removal, store_plans, unfinished_plans
+from namespace_server.directory.collection.stored_plan import Removal, list_runs, store_plans
 from namespace_server.directory.collection.sweep import Budget, Sweep
 from namespace_server.directory.model.entries import Changes, changes_of
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
@@ -47,6 +47,8 @@ from namespace_server.directory.planning.planner import require_managed
 
 SETTLE: Final = timedelta(seconds=5)
 """Pause between a first look and the last, for commits by path that are under way."""
+_PLANS_KEPT: Final = timedelta(days=1)
+"""Age from which the plans of earlier runs go that are done. A process that was held as long finds none, and ends."""
 MANIFEST_KINDS: Final = frozenset({FileKind.MANIFEST.value, FileKind.STAGED.value})
 
 
@@ -123,7 +125,8 @@ class Collector:
         versions = list_catalog_versions(self._store)
         newest = versions[-1].meta
         sweep = Sweep(self._store, snapshot, newest.path, budget or Budget())
-        complete = sweep.carry_out(unfinished_plans(self._store))
+        runs = list_runs(self._store)
+        complete = sweep.carry_out(runs.unfinished)
         now = self._clock(self._store, run, newest.last_modified)
         oldest = oldest_to_keep(versions, settings, now, snapshot.collector.oldest)
         terms = _Terms(now, settings, given or {}, oldest, run, snapshot)
@@ -141,6 +144,7 @@ class Collector:
             found = search.report()
         plans = store_plans(self._store, run, [*history, *removals_of(found)])
         complete = sweep.carry_out(plans) and complete
+        self._store.map(self._store.delete, runs.finished_before(now - _PLANS_KEPT))
         purged = self._close(fenced, terms.now_ms)
         write_seen(self._store, seen_after(choice, search, found, expired.waiting, now))
         swept = sweep.swept
@@ -154,7 +158,7 @@ class Collector:
             removed={reason: Total(files, swept.sizes[reason]) for reason, files in sorted(swept.files.items())},
             kept=tuple(swept.kept),
             purged=purged,
-            **_rest_of(found, problem),
+            **_rest_of(found, problem | sweep.damaged),
             left_out=len(choice.left_out),
             complete=complete,
         )

@@ -1,14 +1,17 @@
 """What a run is about to remove, stored before the first removal, so that any process can finish it (rule G27).
 
-    _staging/gc/<run>/plan-<n>   what goes: key, size, date and reason of each object; never changed
+    _staging/gc/<run>/plan-<n>   what goes: key, size, date and reason of each object, compressed; never changed
     _staging/gc/<run>/done-<n>   empty: everything of the plan of that number is gone, or was found to be another object
 
-What stands in a plan was garbage after a fence, and stays garbage: it may be removed at any later time.
+What stands in a plan was garbage after a fence, and stays garbage: it may be removed at any later time. The files of a
+run whose plans are done go a day later.
 """
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +23,7 @@ import orjson
 
 from lance_core.cleanup.kinds import UUID_PATTERN
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound, PreconditionFailed
-from lance_core.storage.port import ObjectStore
+from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.model.root_layout import COLLECTION, collection_key
 
@@ -29,7 +32,8 @@ _ENTRIES: Final = 10_000
 """The most objects in one plan."""
 _AT_ONCE: Final = 128
 _SECOND: Final = timedelta(seconds=1)
-_NAME: Final = re.compile(rf"{COLLECTION}/({UUID_PATTERN})/(plan|done)-([0-9]+)", re.ASCII)
+_NAME: Final = re.compile(rf"{COLLECTION}/({UUID_PATTERN})/(plan|done|clock)(?:-([0-9]+))?", re.ASCII)
+_COMPRESSED: Final = b"\x1f\x8b"
 
 
 class Removal(NamedTuple):
@@ -63,24 +67,53 @@ def store_plans(store: ObjectStore, run: str, removals: Iterable[Removal]) -> li
     while part := list(islice(left, _ENTRIES)):
         key = collection_key(run, f"plan-{len(keys)}")
         entries = [[item.path, item.size, item.written.timestamp(), item.reason] for item in part]
-        store.put_if_absent(key, orjson.dumps({"format": _FORMAT, "removals": entries}))
+        store.put_if_absent(key, gzip.compress(orjson.dumps({"format": _FORMAT, "removals": entries}), 1))
         keys.append(key)
     return keys
 
 
-def unfinished_plans(store: ObjectStore) -> list[str]:
-    """The keys of the plans, of all runs, that are not done, those of a run in order. One listing."""
+@dataclass(slots=True)
+class StoredRuns:
+    """The files that runs have stored, as one listing found them.
+
+    Attributes:
+        unfinished: The keys of the plans, of all runs, that are not done, those of a run in order.
+    """
+
+    unfinished: list[str]
+    _files: dict[str, list[ObjectMeta]]
+
+    def finished_before(self, date: datetime) -> list[str]:
+        """The keys of the files of runs that are done, and wrote the last one before `date`, plans first."""
+        going = {path.rpartition("/")[0] for path in self.unfinished}
+        found = [
+            meta.path
+            for run, metas in self._files.items()
+            if run not in going and max(meta.last_modified for meta in metas) < date
+            for meta in metas
+        ]
+        return sorted(found, key=lambda path: ("/plan-" not in path, path))
+
+
+def list_runs(store: ObjectStore) -> StoredRuns:
+    """What runs have stored. One listing. Raises `StorageError`."""
     plans: dict[tuple[str, int], str] = {}
+    files: dict[str, list[ObjectMeta]] = {}
     for meta in store.list(COLLECTION):
         named = _NAME.fullmatch(meta.path)
         if named is None:
             continue
-        number = named[1], int(named[3])
+        files.setdefault(meta.path.rpartition("/")[0], []).append(meta)
         if named[2] == "plan":
-            plans.setdefault(number, meta.path)
-        else:
-            plans[number] = ""
-    return [path for _, path in sorted(plans.items()) if path]
+            plans.setdefault((named[1], int(named[3])), meta.path)
+        elif named[2] == "done":
+            plans[named[1], int(named[3])] = ""
+    return StoredRuns([path for _, path in sorted(plans.items()) if path], files)
+
+
+def unfinished_plans(store: ObjectStore) -> list[str]:
+    """The keys of the plans, of all runs, that are not done, those of a run in order. One listing."""
+    return list_runs(store).unfinished
 
 
 def plans_up_to(plan: str) -> list[str]:
@@ -93,14 +126,14 @@ def read_plan(store: ObjectStore, key: str) -> list[Removal]:
     """The objects of a stored plan. Raises `CorruptFile` for one that is damaged, `StorageError`."""
     data = store.get(key)
     try:
-        values: Any = orjson.loads(data)
+        values: Any = orjson.loads(gzip.decompress(data) if data.startswith(_COMPRESSED) else data)
         if values["format"] != _FORMAT:
             raise CorruptFile(f"{store.object_uri(key)}: expected format {_FORMAT}, found {values['format']}")
         return [
             Removal(path, size, datetime.fromtimestamp(written, UTC), reason)
             for path, size, written, reason in values["removals"]
         ]
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, OSError, EOFError, zlib.error) as error:
         raise CorruptFile(f"{store.object_uri(key)}: expected a plan of a collection") from error
 
 

@@ -56,18 +56,38 @@ class Sweep:
 
     By `snapshot`, any of the catalog, it finds the manifests that stay beside expired ones. `newest` is the key of the
     newest version of the catalog.
+
+    Attributes:
+        swept: What became of the objects.
+        damaged: By the keys of plans that could not be read, why.
     """
 
     def __init__(self, store: ObjectStore, snapshot: CatalogSnapshot, newest: str, budget: Budget) -> None:
         self.swept = Swept()
+        self.damaged: dict[str, str] = {}
         self._newest = newest
         self._store = store
         self._snapshot = snapshot
         self._budget = budget
 
     def carry_out(self, plans: Sequence[str]) -> bool:
-        """Remove what these plans name, in order; whether all of it is done. Raises `CorruptFile`, `StorageError`."""
-        return all(self._carry_out(key) for key in plans)
+        """Remove what these plans name, in order; whether all of it is done. Raises `StorageError`.
+
+        With a damaged plan those of its run that follow are given up too: manifests that it names may need their files.
+        All of it is found anew.
+        """
+        for _, group in groupby(plans, lambda key: key.rpartition("/")[0]):
+            keys = list(group)
+            for number, key in enumerate(keys):
+                try:
+                    if not self._carry_out(key):
+                        return False
+                except CorruptFile as error:
+                    self.damaged[key] = str(error)
+                    for left in reversed(keys[number:]):
+                        finish_plan(self._store, left)
+                    break
+        return True
 
     def _carry_out(self, plan: str) -> bool:
         removals = read_plan(self._store, plan)

@@ -19,6 +19,7 @@ from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.tags import Tags
 from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.collection import stored_plan
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.collection.stored_plan import unfinished_plans
@@ -331,3 +332,53 @@ def test_on_a_bucket(moto_server: Emulator) -> None:
     assert namespace.catalog.table.history(1_000)[-1].version == again.oldest
     assert lance.dataset(dataset.uri, storage_options=options).count_rows() == 3
     namespace.close()
+
+
+def test_the_plans_of_earlier_runs_go_when_they_are_done(two: Ground) -> None:
+    lost = [leave_fragment(two, T) for _ in range(3)]
+    let_pass(two)
+    assert Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0)).complete is False
+    unfinished = unfinished_plans(two.store)
+    let_pass(two, timedelta(days=2))
+    assert collect(two).total.files == 3
+    assert files_of(two, COLLECTION) >= set(unfinished)
+    let_pass(two, timedelta(days=2))
+    collect(two)
+    assert not files_of(two, COLLECTION) & set(unfinished)
+    assert len({path.split("/")[2] for path in files_of(two, COLLECTION)} - {"locations", "kept", "periods"}) == 1
+    assert not any((two.root / key).exists() for key in lost)
+
+
+def test_a_plan_that_is_damaged_is_given_up(two: Ground) -> None:
+    """What it names is found anew, and the next run is not held up."""
+    lost = two.root / leave_fragment(two, T)
+    let_pass(two)
+    Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0))
+    [plan] = unfinished_plans(two.store)
+    path = two.root / plan
+    path.write_bytes(path.read_bytes()[:-9])
+    report = collect(two)
+    assert "expected a plan" in report.not_judged[plan]
+    assert not lost.exists()
+    report = collect(two)
+    assert (report.not_judged, unfinished_plans(two.store)) == ({}, [])
+
+
+def test_after_a_damaged_plan_no_other_of_its_run_is_carried_out(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first plan has a manifest, the second its files; by now a tag names the version."""
+    two.write(T, rows(9, 10), "overwrite")
+    two.catalog.sweep()
+    head = two.head(T)
+    delete_versions(two, 1, head)
+    forget_history(two)
+    let_pass(two)
+    monkeypatch.setattr(stored_plan, "_ENTRIES", head - 1)
+    Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0))
+    plans = unfinished_plans(two.store)
+    assert len(plans) > 1
+    Tags(LocalStore(two.root, "none"), two.location(T)).create("kept", 1)
+    (two.root / plans[0]).write_bytes(b"damaged")
+    collect(two)
+    assert unfinished_plans(two.store) == []
+    assert len(two.open(T, 1).to_table()) > 0
+    two.open(T, 1).validate()
