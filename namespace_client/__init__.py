@@ -3,6 +3,7 @@
 catalog             `Catalog`: connections, transactions, retries of whole blocks
 transaction         `MultiTableTransaction`: calls that change tables, made by `table_data` in this process
 staged_transaction  `StagedTransaction`: begin, composition, isolation, commit, resend, result
+intents             `Intent`: jobs that take long are registered and renewed
 reading             `TableReader`: reads inside a transaction
 http                `HttpClient`, and the backend for a server
 in_process          the backend for a catalog in this process
@@ -36,16 +37,18 @@ if TYPE_CHECKING:
         RetryableConflict,
     )
     from namespace_client.http import CatalogServer
+    from namespace_client.intents import Intent
     from namespace_client.reading import TableReader
     from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
     from namespace_client.staged_transaction import StagedTransaction
     from namespace_client.transaction import MultiTableTransaction
-    from namespace_client.wire import CatalogPin, DroppedTable
-    from table_data.batch_operations import TableState
+    from namespace_client.wire import CatalogIntent, CatalogPin, DroppedTable
+    from table_data.batch_operations import TableOfIntent, TableState
 
 __all__ = [
     "Attempt",
     "Catalog",
+    "CatalogIntent",
     "CatalogPin",
     "CatalogServer",
     "CatalogUnavailable",
@@ -59,11 +62,13 @@ __all__ = [
     "Conflict",
     "DroppedTable",
     "IncompatibleConflict",
+    "Intent",
     "InvalidCall",
     "MergeCounts",
     "MultiTableTransaction",
     "RetryableConflict",
     "StagedTransaction",
+    "TableOfIntent",
     "TableReader",
     "TableResult",
     "TableState",
@@ -85,6 +90,7 @@ _HOMES: Final = {
     "InvalidCall": "namespace_client.errors",
     "RetryableConflict": "namespace_client.errors",
     "CatalogServer": "namespace_client.http",
+    "Intent": "namespace_client.intents",
     "TableReader": "namespace_client.reading",
     "CompactionCounts": "namespace_client.results",
     "MergeCounts": "namespace_client.results",
@@ -92,8 +98,10 @@ _HOMES: Final = {
     "TransactionResult": "namespace_client.results",
     "StagedTransaction": "namespace_client.staged_transaction",
     "MultiTableTransaction": "namespace_client.transaction",
+    "CatalogIntent": "namespace_client.wire",
     "CatalogPin": "namespace_client.wire",
     "DroppedTable": "namespace_client.wire",
+    "TableOfIntent": "table_data.batch_operations",
     "TableState": "table_data.batch_operations",
 }
 

@@ -14,6 +14,7 @@ from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnavailable, CatalogUnreachable, CommitRejected, CommitUnknown
 from namespace_client.wire import (
     CatalogHead,
+    CatalogIntent,
     CatalogPin,
     CatalogPins,
     CommittedBatch,
@@ -179,6 +180,12 @@ class CatalogAccess:
         answer = self._backend.ask("list_catalog_pins", {})
         with self._parsing():
             return [CatalogPin.of(row) for row in answer["pins"]]
+
+    def catalog_intents(self) -> list[CatalogIntent]:
+        """The jobs that are registered, by the id of the intent."""
+        answer = self._backend.ask("list_intents", {})
+        with self._parsing():
+            return [CatalogIntent.of(row) for row in answer["intents"]]
 
     def pins(self, version: int | None = None) -> CatalogPins:
         """All tables and their versions in one catalog version, the newest if None."""

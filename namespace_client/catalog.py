@@ -13,8 +13,17 @@ from tenacity import AttemptManager, Retrying, retry_if_exception_type, stop_aft
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import RetryableConflict
 from namespace_client.http import CatalogServer
-from namespace_client.wire import CatalogPin, CommittedBatch, DroppedTable
-from table_data.batch_operations import DELIMITER, BatchOperation, PinRemoval, TableId, TableReturn, VersionPin
+from namespace_client.intents import LASTING, Intent
+from namespace_client.wire import CatalogIntent, CatalogPin, CommittedBatch, DroppedTable
+from table_data.batch_operations import (
+    DELIMITER,
+    BatchOperation,
+    PinRemoval,
+    TableId,
+    TableOfIntent,
+    TableReturn,
+    VersionPin,
+)
 
 if TYPE_CHECKING:
     from namespace_client.in_process import Namespace
@@ -177,6 +186,38 @@ class Catalog:
     def unpin(self, name: str) -> None:
         """Remove a pin. Raises as `pin`, with code 11 if there is none of that name."""
         self._commit(PinRemoval(name))
+
+    def intents(self) -> list[CatalogIntent]:
+        """The jobs that are registered. Raises `CommitRejected`, `CatalogUnreachable`."""
+        return self.access.catalog_intents()
+
+    def intent(
+        self,
+        tables: Sequence[str | Sequence[str] | TableOfIntent],
+        *,
+        lasting: timedelta | None = None,
+        reason: str | None = None,
+    ) -> Intent:
+        """Register a job that may take longer than collections allow between its first file and its commit.
+
+        Transactions of this package and graph writes register themselves when they take long. This is for jobs that
+        write files, or read versions, by other means.
+
+        Args:
+            tables: What the job writes or reads: names in the default namespace, or paths; a `TableOfIntent` says also
+                which version has to be kept, on which branch.
+            lasting: How long a registration is for, an hour to 30 days; a day if None. It is renewed every ten minutes,
+                so that this is how long a job that died holds garbage.
+            reason: Text that is kept with it.
+
+        Returns:
+            A context manager; the job is registered within its block. It raises as `pin`: with code 4 if a table is not
+            there, 11 if a version is not.
+        """
+        named = tuple(
+            table if isinstance(table, TableOfIntent) else TableOfIntent(self._path(table)) for table in tables
+        )
+        return Intent(self.access, lambda: named, lasting=LASTING if lasting is None else lasting, reason=reason)
 
     def _commit(self, operation: BatchOperation) -> CommittedBatch:
         return self.access.commit([operation], idempotency_key=str(uuid.uuid4()), message=None)

@@ -154,6 +154,8 @@ class HttpBackend:
             return self._client.ask("GET", f"/v1/catalog/versions/{int(request['version'])}")
         if operation == "list_catalog_pins":
             return self._client.ask("GET", "/v1/catalog/pins")
+        if operation == "list_intents":
+            return self._client.ask("GET", "/v1/catalog/intents")
         if operation == "list_dropped_tables":
             return self._client.ask("GET", "/v1/catalog/dropped", parameters=request)
         name = object_id(request["id"])

@@ -11,20 +11,24 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from types import TracebackType
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from lance_core.errors import LanceCoreError
 from lance_core.format.naming import MAIN_BRANCH, new_table_location
 from lance_core.transaction.operations import Operation
 from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
-from namespace_client.errors import CommitConflict, CommitRejected, InvalidCall
+from namespace_client.errors import CatalogUnreachable, CommitConflict, CommitRejected, InvalidCall
+from namespace_client.intents import Intent
 from namespace_client.results import TableResult, TransactionResult
 from namespace_client.wire import CatalogHead, CommittedBatch
-from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableState
+from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableOfIntent, TableState
 from table_data.table_changes import TableChanges
 
+INTENT_AFTER: Final = timedelta(minutes=1)
+"""How long a transaction may be open before it is registered as a job that takes long."""
 Isolation = Literal["snapshot", "serializable"]
 TableName = str | Sequence[str]
 
@@ -58,6 +62,8 @@ class StagedTransaction:
         key_prefix: Prefix of the idempotency key.
         begin: Catalog version that the transaction begins at, the newest if None. Operations may be staged for it in
             one process and committed in another.
+        intent_after: How long it may be open before it is registered as a job that takes long (`Intent`), which keeps
+            its files and the versions that it reads from collections. The commit ends the registration. Never if None.
 
     Raises:
         InvalidCall: `isolation` has another value.
@@ -73,6 +79,7 @@ class StagedTransaction:
         storage_options: Mapping[str, str] | None = None,
         key_prefix: str = "transaction",
         begin: CatalogHead | None = None,
+        intent_after: timedelta | None = INTENT_AFTER,
     ) -> None:
         if isolation not in {"snapshot", "serializable"}:
             raise InvalidCall(f"isolation {isolation!r}: expected snapshot or serializable")
@@ -89,17 +96,23 @@ class StagedTransaction:
         self._absent: set[TableId] = set()
         self._operations: tuple[BatchOperation, ...] = ()
         self._result: TransactionResult | None = None
+        self._intent = Intent(access, self._intended, reason=message)
+        self._intent_after = intent_after
 
     def __enter__(self) -> Self:
         if self._begin is not None:
             raise InvalidCall("a transaction is used once; begin another one")
         self._begin = self._given_begin or self._access.state()
+        if self._intent_after is not None:
+            self._intent.renew_after(self._intent_after)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None and not self._over:
+        if error is not None:
+            self.abandon()
+        elif not self._over:
             self.commit()
         self._over = True
 
@@ -145,8 +158,39 @@ class StagedTransaction:
         """
         self._require_open()
         self._over = True
-        self._operations = tuple(self._compose())
-        return self._publish()
+        try:
+            self._operations = tuple(self._compose())
+        except BaseException:
+            self.abandon()
+            raise
+        if not self._operations:
+            self._intent.end()
+        self._intent.stop()
+        if self._operations and self._intent.is_registered:
+            self._operations = (*self._operations, self._intent.end_operation)
+        try:
+            return self._publish()
+        except (CommitRejected, CatalogUnreachable):  # after other errors it may be committed, and ends the intent
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """Commit nothing, and end the registration as a job that takes long. Does nothing after a commit."""
+        self._over = True
+        if self._result is None:
+            self._intent.end()
+
+    def register_intent(self) -> None:
+        """Register this transaction as a job that takes long, with the tables that it uses so far, or add to them.
+
+        Without this call it is registered once it is open for `intent_after`.
+
+        Raises:
+            CommitRejected: The catalog refused it, see `Intent.register`.
+            CatalogUnreachable: The catalog did not respond.
+            CommitUnknown: The outcome is unknown.
+        """
+        self._intent.register()
 
     def resend(self) -> TransactionResult:
         """Send the same batch again under the same key after `CommitUnknown`. The catalog applies it at most once.
@@ -320,6 +364,11 @@ class StagedTransaction:
         except Exception as error:
             error.add_note(f"in {call} of {changes.name}, which changed nothing")
             raise
+
+    def _intended(self) -> list[TableOfIntent]:
+        """The tables that it uses so far. Called from another thread."""
+        states = [changes.state for changes in list(self._tables.values())]
+        return [TableOfIntent(state.id, state.uri, state.branch, state.version) for state in states]
 
     # -- the batch
 

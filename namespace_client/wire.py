@@ -14,7 +14,15 @@ from namespace_client.errors import (
     IncompatibleConflict,
     RetryableConflict,
 )
-from table_data.batch_operations import BatchOperation, Json, TableId, TableState, TransactionCommit, operation_json
+from table_data.batch_operations import (
+    BatchOperation,
+    Json,
+    TableId,
+    TableOfIntent,
+    TableState,
+    TransactionCommit,
+    operation_json,
+)
 
 _CONFLICT_CODES = frozenset(
     {
@@ -97,6 +105,46 @@ class CatalogPin:
             int(row["version"]),
             _moment(row["timestamp_millis"]),
             None if until is None else _moment(until),
+            row.get("reason"),
+            row.get("principal"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogIntent:
+    """A job that is registered: what it writes and reads is kept for it.
+
+    Attributes:
+        id: UUID that the job chose.
+        tables: What it named; the id is empty if there is no table at the location.
+        since: Files that it writes from then on, by the clock of the store, may be committed.
+        until: When a collection may end it.
+        registered_at: When it was registered.
+        reason: Text that was given with it.
+        principal: Who registered it, None if the server knows no principals.
+    """
+
+    id: str
+    tables: tuple[TableOfIntent, ...]
+    since: datetime
+    until: datetime
+    registered_at: datetime
+    reason: str | None
+    principal: str | None
+
+    @classmethod
+    def of(cls, row: Json) -> CatalogIntent:
+        """A row of the list of intents. Raises `KeyError`, `TypeError` or `ValueError` if it is none."""
+        tables = tuple(
+            TableOfIntent(tuple(each.get("id") or ()), each["location"], each.get("branch"), each.get("read_version"))
+            for each in row["tables"]
+        )
+        return cls(
+            row["intent_id"],
+            tables,
+            _moment(row["since_millis"]),
+            _moment(row["until_millis"]),
+            _moment(row["timestamp_millis"]),
             row.get("reason"),
             row.get("principal"),
         )

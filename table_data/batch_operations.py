@@ -163,8 +163,50 @@ class PinRemoval:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class TableOfIntent:
+    """A table, or one of its branches, that a job writes or reads.
+
+    Attributes:
+        id: Path of the table.
+        location: URI of the table; where the table is if None.
+        branch: Name of the branch, None for the main branch.
+        read_version: Lowest version that the job reads, and that is kept for it; None if it reads none.
+    """
+
+    id: TableId
+    location: str | None = None
+    branch: str | None = None
+    read_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IntentRegistration:
+    """Operation of a batch: register a job that may take long, or renew its registration, for so many `seconds`."""
+
+    intent: str
+    tables: tuple[TableOfIntent, ...]
+    seconds: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IntentEnd:
+    """Operation of a batch: end the registration of a job, if it is still there."""
+
+    intent: str
+
+
 BatchOperation = (
-    TableDeclaration | TransactionCommit | VersionAssertion | PropertyChange | TableReturn | VersionPin | PinRemoval
+    TableDeclaration
+    | TransactionCommit
+    | VersionAssertion
+    | PropertyChange
+    | TableReturn
+    | VersionPin
+    | PinRemoval
+    | IntentRegistration
+    | IntentEnd
 )
 
 
@@ -202,6 +244,17 @@ def operation_json(operation: BatchOperation) -> Json:
             return {"pin_catalog_version": {name: value for name, value in asked.items() if value is not None}}
         case PinRemoval(pin):
             return {"unpin_catalog_version": {"name": pin}}
+        case IntentRegistration(intent, tables, seconds, reason):
+            registered: Json = {"intent_id": intent, "tables": [_intended(table) for table in tables]}
+            registered |= {"seconds": seconds} | ({} if reason is None else {"reason": reason})
+            return {"register_intent": registered}
+        case IntentEnd(intent):
+            return {"end_intent": {"intent_id": intent}}
+
+
+def _intended(table: TableOfIntent) -> Json:
+    given = {"location": table.location, "branch": table.branch, "read_version": table.read_version}
+    return {"id": list(table.id), **{name: value for name, value in given.items() if value is not None}}
 
 
 def _read(branch: str | None, location: str | None, manifest_sha256: str | None) -> Json:

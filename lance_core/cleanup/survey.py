@@ -11,7 +11,7 @@ The manifests that are read first only save memory: of a listing, what they name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
@@ -75,10 +75,10 @@ class UnreadableManifest:
 class FileSurvey:
     """The files of the tables in `store` that no manifest names, collected table by table.
 
-    A staged manifest names files while it may still be committed: while it is not older than `cutoff`, or if it is in
-    `published`, the keys of staged manifests that are committed. Names of a manifest with base paths are needed in all
-    tables. A canonical manifest that `expired` says is not to be kept names nothing, and is itself a file that no
-    manifest names; without it all are kept.
+    A staged manifest names files while it may still be committed: while it is not older than `cutoff`, or than what
+    `cutoffs` has for its table, or if it is in `published`, the keys of staged manifests that are committed. Names of a
+    manifest with base paths are needed in all tables. A canonical manifest that `expired` says is not to be kept names
+    nothing, and is itself a file that no manifest names; without it all are kept.
 
     Attributes:
         listings: For each table whose files were listed, by its location, what `digest_listing` answers for them.
@@ -93,6 +93,7 @@ class FileSurvey:
         cutoff: datetime,
         published: Collection[str] = (),
         expired: ExpiredVersions = lambda _location, _meta: False,
+        cutoffs: Mapping[str, datetime] | None = None,
     ) -> None:
         self.listings: dict[str, bytes] = {}
         self.naming_others: set[str] = set()
@@ -100,6 +101,7 @@ class FileSurvey:
         self.unknown: dict[str, ObjectMeta] = {}
         self._store = store
         self._cutoff = cutoff
+        self._cutoffs = cutoffs or {}
         self._published = published
         self._is_expired = expired
         self._expired: dict[str, UnnamedFile] = {}
@@ -110,6 +112,10 @@ class FileSurvey:
         self._scratch: dict[str, dict[str, UnnamedFile]] = {}
         self._needed_anywhere: set[str] = set()
         self._staged_names: dict[str, str] = {}
+
+    def cutoff_at(self, location: str) -> datetime:
+        """Only what was written before may be judged, of the table at this location."""
+        return self._cutoffs.get(location, self._cutoff)
 
     def has_read(self, path: str) -> bool:
         """Whether the manifest at this key was read."""
@@ -208,7 +214,7 @@ class FileSurvey:
                 manifests.append(meta)
         for directory, metas in clones.items():
             self._scratch[directory] = {meta.path: UnnamedFile(meta, FileKind.SCRATCH, location) for meta in metas}
-            if _youngest(metas) >= self._cutoff:  # else its compaction was interrupted
+            if _youngest(metas) >= self.cutoff_at(location):  # else its compaction was interrupted
                 manifests += (meta for meta in metas if role_of(meta.path.removeprefix(f"{directory}/")) == _MANIFEST)
         self._take(location, manifests, take_names, roles)
 
@@ -270,7 +276,7 @@ class FileSurvey:
             if may_have_bases:
                 self.naming_others.add(location)
             return
-        if is_unpublished and meta.last_modified < self._cutoff:
+        if is_unpublished and meta.last_modified < self.cutoff_at(location):
             self._staged_names.update(dict.fromkeys(names, meta.path))
             return
         take_names(names)

@@ -59,6 +59,9 @@ for _command in (
     collection.pin,
     collection.unpin,
     maintenance.maintain,
+    collection.intents,
+    collection.intent,
+    collection.end_intent,
     conformance.tck,
 ):
     cli.command()(_command)

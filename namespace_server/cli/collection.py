@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -183,6 +184,77 @@ def unpin(
 
         answer = DirectoryNamespace(catalog=catalog).write("unpin_catalog_version", {"name": name})
     typer.echo(f"{name}: catalog version {answer.body['pin']['version']} is not pinned by it any more")
+
+
+def intents(
+    root: _Root,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything that is known of them, as JSON.")] = False,
+    storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """List the intents of a catalog: jobs whose files and versions collections keep."""
+    with refusing(), opened_catalog(root, storage_option, manifest_store) as catalog:
+        from namespace_server.directory.namespace import DirectoryNamespace
+
+        found = DirectoryNamespace(catalog=catalog).read("list_intents", {}).body["intents"]
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    for each in found:
+        tables = ", ".join("$".join(table.get("id", [])) or table["location"] for table in each["tables"])
+        text = f"{each['intent_id']}  {_moment(each['until_millis'])}  {tables}  {each.get('reason', '')}"
+        typer.echo(text.rstrip())
+
+
+def intent(
+    root: _Root,
+    tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="What the job writes or reads: 'a$t'.")],
+    lasting: Annotated[str, typer.Option("--for", metavar="TIME", help="How long: 1h to 30d.")] = "1d",
+    reason: Annotated[str | None, typer.Option(help="Text that is kept with it.")] = None,
+    renewed: Annotated[
+        str | None, typer.Option("--id", metavar="UUID", help="Renew this one, or register it under this id.")
+    ] = None,
+    durability: Durability = None,
+    storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """Register a job: what it writes to tables from now on, and their versions from the newest on, is kept for it.
+
+    Prints the id of the intent. Clients of this package do so by themselves for jobs that take long.
+    """
+    seconds = int(duration("--for", lasting).total_seconds())
+    with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
+        from namespace_server.directory.model.object_ids import parse_id
+        from namespace_server.directory.namespace import DirectoryNamespace
+
+        named = [parse_id(table) for table in tables]
+        heads = [catalog.snapshot().top(table_id) for table_id in named]
+        request = {
+            "intent_id": renewed or str(uuid.uuid4()),
+            "tables": [
+                {"id": list(table_id)} | ({} if head is None else {"read_version": head[0]})
+                for table_id, head in zip(named, heads, strict=True)
+            ],
+            "seconds": seconds,
+            "reason": reason,
+        }
+        answer = DirectoryNamespace(catalog=catalog).write("register_intent", request)
+    typer.echo(answer.body["intent"]["intent_id"])
+
+
+def end_intent(
+    root: _Root,
+    intent_id: Annotated[str, typer.Argument(metavar="UUID", help="The id of the intent.")],
+    durability: Durability = None,
+    storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """End an intent of a catalog. A commit of its job is refused from then on if it names files that are too old."""
+    with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
+        from namespace_server.directory.namespace import DirectoryNamespace
+
+        answer = DirectoryNamespace(catalog=catalog).write("end_intent", {"intent_id": intent_id})
+    typer.echo(f"{intent_id}: {'ended' if 'intent' in answer.body else 'is not there'}")
 
 
 def _moment(millis: int) -> str:

@@ -120,6 +120,14 @@ def _batch(name: str) -> Asked:
     return Asked({"operations": [{"declare_table": {"id": [NAMESPACE, name]}}]})
 
 
+def _uuid(name: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
+
+
+def _intent(table: str, name: str) -> dict[str, Any]:
+    return {"intent_id": _uuid(name), "tables": [{"id": table.split("$")}]}
+
+
 _QUERY = {"k": 0, "vector": {"single_vector": []}}
 
 REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
@@ -134,6 +142,8 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "DropTable": lambda s, n: Asked({}, s.table(n)),
     "PinCatalogVersion": lambda _, n: Asked({"name": n}),
     "UnpinCatalogVersion": lambda s, n: (s.ask("/v1/catalog/pins", {"name": n}), Asked({"name": n}))[1],
+    "RegisterIntent": lambda s, n: Asked(_intent(s.table(n), n)),
+    "EndIntent": lambda s, n: (s.ask("/v1/catalog/intents", _intent(s.table(n), n)), Asked({"intent_id": _uuid(n)}))[1],
     "UndropTable": lambda s, n: Asked({}, s.dropped(n)),
     "CreateTableVersion": lambda s, n: _without_id(s.staged_version(n)),
     "BatchCreateTableVersions": lambda s, n: Asked({"entries": [s.staged_version(n)]}),
@@ -191,6 +201,7 @@ REQUESTS: Mapping[str, Callable[[Scene, str], Asked]] = {
     "ListCatalogVersions": lambda _, n: Asked(),
     "ListDroppedTables": lambda _, n: Asked(),
     "ListCatalogPins": lambda _, n: Asked(),
+    "ListIntents": lambda _, n: Asked(),
     "DescribeCatalogVersion": lambda _, n: Asked(names={"version": "1"}),
     "HealthLive": lambda _, n: Asked(),
     "HealthReady": lambda _, n: Asked(),

@@ -7,6 +7,7 @@ import importlib
 import io
 import pkgutil
 import types
+import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -165,6 +166,12 @@ def exercise(call: Caller, root: str, place: Path) -> None:
     pinned = call("pin_catalog_version", body={"name": root, "seconds": 60})["pin"]
     assert pinned in call("list_catalog_pins")["pins"]
     assert call("unpin_catalog_version", body={"name": root})["pin"] == pinned
+
+    asked = {"intent_id": str(uuid.uuid4()), "tables": [{"id": [root, "t"], "read_version": 1}], "seconds": 3_600}
+    intent = call("register_intent", body=asked)["intent"]
+    [listed] = [each for each in call("list_intents")["intents"] if each["intent_id"] == intent["intent_id"]]
+    assert listed["tables"][0]["id"] == [root, "t"]
+    assert call("end_intent", body={"intent_id": intent["intent_id"]})["intent"] == intent
 
     newest = call("describe_catalog")["version"]
     assert call("list_catalog_versions", limit=2)["versions"]

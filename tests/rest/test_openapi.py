@@ -33,6 +33,8 @@ OUR_OPERATIONS = {
     "undrop_table",
     "pin_catalog_version",
     "unpin_catalog_version",
+    "register_intent",
+    "end_intent",
 }
 
 # What this server adds to the published models.

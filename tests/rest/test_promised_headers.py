@@ -110,6 +110,8 @@ def _different(asked: Asked) -> Asked:
         return replace(asked, id=f"{asked.id}-other")
     if "name" in asked.body:
         return replace(asked, body={"name": f"{asked.body['name']}-other"})
+    if "intent_id" in asked.body:
+        return replace(asked, body={**asked.body, "intent_id": "00000000-0000-4000-8000-000000000000"})
     if "operations" in asked.body:
         return replace(asked, body={"operations": [{"declare_table": {"id": [NAMESPACE, "another"]}}]})
     [entry] = asked.body["entries"]

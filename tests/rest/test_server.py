@@ -349,7 +349,8 @@ class TestShapes:
             for field in set(SPEC["components"]["schemas"][name].get("properties", {})) - fields
         }
         missing -= {"ErrorResponse.detail", "ErrorResponse.instance"}  # these need a fault: see test_wire
-        missing -= {"CatalogPin.principal", "DroppedTable.principal"}  # this needs a key: see test_promised_headers
+        # These need a key: see test_promised_headers.
+        missing -= {"CatalogPin.principal", "DroppedTable.principal", "Intent.principal"}
         # These need a server that hands them out: see tests/credentials.
         missing -= {f"{kind}TableResponse.storage_options" for kind in ("Declare", "Describe")}
         assert missing == set()
@@ -499,6 +500,15 @@ def exercise(call: Recorder, url: str) -> None:
     call("UnpinCatalogVersion", {"name": "p"})
     call("BatchCommitTables", {"operations": [{"pin_catalog_version": {"name": "q"}}]})
     call("BatchCommitTables", {"operations": [{"unpin_catalog_version": {"name": "q"}}]})
+    call("DeclareTable", {}, id="ws$job")
+    read = {"id": ["ws", "a"], "read_version": dataset.latest_version}
+    tables = [{"id": ["ws", "job"]}, {"id": ["ws", "n"], "branch": "dev", "location": "x"}, read]
+    intent = {"intent_id": str(uuid.uuid4()), "tables": tables}
+    call("RegisterIntent", intent | {"seconds": 3_600, "reason": "a test"})
+    call("ListIntents")
+    call("EndIntent", {"intent_id": intent["intent_id"]})
+    call("BatchCommitTables", {"operations": [{"register_intent": intent}]})
+    call("BatchCommitTables", {"operations": [{"end_intent": {"intent_id": intent["intent_id"]}}]})
     call("CreateNamespace", {"properties": {"owner": "ann"}}, id="lost")
     call("DeclareTable", {}, id="lost$a")
     call("DropNamespace", {"behavior": "Cascade"}, id="lost")

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 from namespace_server.directory.model.entries import DROPPED, PURGE, PURGED, PURGING, Changes, RecordEntry, changes_of
+from namespace_server.directory.model.intents import held_horizons
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -20,9 +21,11 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 def claim_purges(snapshot: CatalogSnapshot, window: timedelta, now_ms: int) -> Changes:
     """The changes that claim each table that was dropped more than `window` before `now_ms`, or is to be purged.
 
-    A table that a pinned catalog version may name is left alone.
+    A table that a pinned catalog version may name is left alone, and one whose location an intent names: the job may
+    still read it.
     """
     pinned = min((pin.version for pin in snapshot.pins()), default=snapshot.version + 1)
+    intended = held_horizons(snapshot).keys()
     latest = now_ms - window // _MILLISECOND
     over = [
         record
@@ -30,6 +33,7 @@ def claim_purges(snapshot: CatalogSnapshot, window: timedelta, now_ms: int) -> C
         if record.state == DROPPED
         and (record.timestamp_ms < latest or record.properties == PURGE)
         and record.catalog_version < pinned
+        and intended.isdisjoint(party.location for party in record.participants)
     ]
     return changes_of(replace(record, state=PURGING) for record in over)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from namespace_server.directory.orphans.report import Total
+from namespace_server.directory.orphans.report import Orphan, Total
 
 _SHOWN: Final = 10
 
@@ -27,6 +27,7 @@ class CollectionReport:
         kept: The keys of objects that were to be removed and have changed since.
         purged: The locations of dropped tables whose files are gone; in a dry run those that would be purged.
         too_young: The number and size of files that nothing names and that were written at or after the horizon.
+        held: By location, the number and size of files that nothing names, and that an intent keeps.
         not_judged: By location, why the files there were not judged; the rows of the catalog are at `__manifest`.
         left_out: The number of locations at which the run did not look, as nothing changed there.
         unknown: The number of files whose names have no known form. They are never removed.
@@ -43,6 +44,7 @@ class CollectionReport:
     kept: tuple[str, ...]
     purged: tuple[str, ...]
     too_young: Total
+    held: Mapping[str, Total]
     not_judged: Mapping[str, str]
     left_out: int
     unknown: int
@@ -73,6 +75,7 @@ class CollectionReport:
             "changed_since": list(self.kept),
             "purged": list(self.purged),
             "too_young": {"files": self.too_young.files, "size": self.too_young.size},
+            "held": {location: {"files": each.files, "size": each.size} for location, each in self.held.items()},
             "not_judged": dict(self.not_judged),
             "left_out": self.left_out,
             "unknown": self.unknown,
@@ -89,6 +92,8 @@ class CollectionReport:
         if self.too_young.files:
             before = f"{self.horizon:%Y-%m-%dT%H:%M:%SZ}"
             yield f"kept: {_words(self.too_young)} that nothing names yet, written since {before}"
+        for location, each in self.held.items():
+            yield f"kept: {_words(each)} at {location} that a job may still commit, by an intent"
         for path in self.kept[:_SHOWN]:
             yield f"kept: {path} has changed"
         for location, problem in self.not_judged.items():
@@ -103,6 +108,16 @@ class CollectionReport:
             f"{self.root}: catalog version {self.catalog_version}, versions from {self.oldest} on are kept: "
             f"{_words(self.total)} {verb}"
         )
+
+
+def by_location(orphans: Iterable[Orphan]) -> dict[str, Total]:
+    """Files and bytes by the directory at the root."""
+    found: dict[str, Total] = {}
+    for orphan in orphans:
+        location = orphan.path.partition("/")[0]
+        before = found.get(location, Total(0, 0))
+        found[location] = Total(before.files + 1, before.size + orphan.size)
+    return dict(sorted(found.items()))
 
 
 def _words(total: Total) -> str:

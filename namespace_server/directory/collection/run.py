@@ -26,8 +26,9 @@ from namespace_server.directory.collection.history import (
     superseded_versions,
     unnamed_files,
 )
+from namespace_server.directory.collection.leases import end_leases
 from namespace_server.directory.collection.purges import claim_purges, conclude_purges, purging_locations
-from namespace_server.directory.collection.report import CollectionReport
+from namespace_server.directory.collection.report import CollectionReport, by_location
 from namespace_server.directory.collection.seen_locations import (
     Choice,
     choose_locations,
@@ -38,7 +39,7 @@ from namespace_server.directory.collection.seen_locations import (
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import Removal, list_runs, store_plans
 from namespace_server.directory.collection.sweep import Budget, Sweep
-from namespace_server.directory.model.entries import Changes, changes_of
+from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.orphans.report import OrphanReport, Total
@@ -158,7 +159,7 @@ class Collector:
             removed={reason: Total(files, swept.sizes[reason]) for reason, files in sorted(swept.files.items())},
             kept=tuple(swept.kept),
             purged=purged,
-            **_rest_of(found, problem | sweep.damaged),
+            **_rest_of(found, problem | sweep.damaged, terms.horizon),
             left_out=len(choice.left_out),
             complete=complete,
         )
@@ -189,7 +190,7 @@ class Collector:
             removed=_totals([*history, *removals_of(found)]),
             kept=(),
             purged=tuple(sorted(purging_locations(fenced))),
-            **_rest_of(found, problem),
+            **_rest_of(found, problem, terms.horizon),
             left_out=len(choice.left_out),
             complete=True,
         )
@@ -244,7 +245,7 @@ class Collector:
 
 
 def _fence(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:
-    """The changes of the fence: the horizon, the oldest kept version, pins that end, and the tables that are purged."""
+    """The changes of the fence: the horizon, the oldest kept version, leases that end, and tables that are purged."""
     fence = plan_fence(
         snapshot,
         horizon=int(terms.horizon.timestamp()),
@@ -253,9 +254,8 @@ def _fence(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:
         now_ms=terms.now_ms,
         settings=terms.given,
     )
-    ended = [pin.object_id for pin in snapshot.pins() if pin.until_ms and pin.until_ms < terms.now_ms]
     purges = claim_purges(snapshot, terms.settings.dropped_window, terms.now_ms)
-    return fence.then(changes_of(removes=ended), purges)
+    return fence.then(end_leases(snapshot, terms.now_ms), purges)
 
 
 def settings_of(snapshot: CatalogSnapshot, given: Mapping[str, str] | None) -> CollectionSettings:
@@ -283,9 +283,12 @@ def _totals(removals: Iterable[Removal]) -> dict[str, Total]:
     return dict(sorted(found.items()))
 
 
-def _rest_of(found: OrphanReport, problem: Mapping[str, str]) -> dict[str, Any]:
+def _rest_of(found: OrphanReport, problem: Mapping[str, str], horizon: datetime) -> dict[str, Any]:
+    young = [orphan for orphan in found.young if orphan.written >= horizon]
+    held = [orphan for orphan in found.young if orphan.written < horizon]
     return {
-        "too_young": Total(len(found.young), sum(orphan.size for orphan in found.young)),
+        "too_young": Total(len(young), sum(orphan.size for orphan in young)),
+        "held": by_location(held),
         "not_judged": {**problem, **found.not_judged},
         "unknown": len(found.unknown),
     }

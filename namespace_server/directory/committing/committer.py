@@ -285,8 +285,7 @@ class Committer:
         rechecked = [(planned.pending.batch, planned.pending.findings) for planned in attempt.batches]
         newest = Deferred(self._table.refresh)
         above = Deferred(partial(versions_above, self._store, attempt.snapshot, attempt.chains))
-        horizon = attempt.snapshot.collector.horizon
-        changed = Deferred(partial(self._verifier.recheck, rechecked, horizon))
+        changed = Deferred(partial(self._verifier.recheck, rechecked, attempt.snapshot))
         objects = [item for plan in attempt.plans for item in plan.staged]
         calls: list[Callable[[], object]] = [newest, above, changed]
         calls += [partial(self._store.put, *item, durable=False) for item in objects]

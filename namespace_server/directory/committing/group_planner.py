@@ -15,7 +15,7 @@ from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUn
 from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, TableFiles, prepare_commit
 from lance_core.errors import InvalidTransaction, LanceCoreError, NotFound
 from lance_core.format.manifest import ManifestFile
-from lance_core.format.naming import branch_base
+from lance_core.format.naming import BRANCHES_DIRECTORY, branch_base
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import root_path
@@ -24,6 +24,7 @@ from namespace_server.directory.committing.manifest_reader import find_files
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.stored_versions import FoundVersion
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, changes_of
+from namespace_server.directory.model.intents import horizon_at
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.operations import AssertTableVersion, Batch, KeepAnswer, TableOperation, chains_of
 from namespace_server.directory.model.overlay import Overlay
@@ -85,16 +86,18 @@ class AttemptContext:
 
     def is_adoptable(self, path: str, base: str, file: ManifestFile, below: ManifestFile | None) -> bool:
         """See `PlanningContext.is_adoptable`."""
-        collector = self._snapshot.collector
+        grace = self._snapshot.collector.grace
+        location = base.removesuffix(f"/{BRANCHES_DIRECTORY}/{file.branch}") if file.branch else base
+        horizon = horizon_at(self._snapshot, location)
         found = find_files(self._store, base, file, below)
         if found is None:
             logger.error("version %d at %s is not adopted: files that it names are missing", file.version, base)
             return False
-        oldest = min((each.written for each in found), default=collector.horizon)
-        if oldest >= collector.horizon:
+        oldest = min((each.written for each in found), default=horizon)
+        if oldest >= horizon:
             return True
         [manifest] = self._store.require([path])
-        if manifest.written - oldest <= collector.grace:  # each collection since then has read the manifest
+        if manifest.written - oldest <= grace:  # each collection since then has read the manifest
             return True
         logger.error(
             "version %d at %s is not adopted: it names a file that was written %d s before it, and what nothing names "
@@ -102,7 +105,7 @@ class AttemptContext:
             file.version,
             base,
             manifest.written - oldest,
-            collector.grace,
+            grace,
         )
         return False
 

@@ -42,7 +42,7 @@ from namespace_server.directory.model.operations import (
     UndropTable,
 )
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.freshness import is_too_old
+from namespace_server.directory.planning.freshness import too_old
 from namespace_server.directory.planning.plan_builder import (
     AddedFiles,
     Finding,
@@ -181,12 +181,12 @@ class Verifier:
         except CorruptFile as error:
             return InternalError(f"table {join(task.operation.id)}: a file of it is damaged: {error}"), ()
 
-    def recheck(self, group: Iterable[tuple[Batch, Findings]], horizon: int) -> bool:
+    def recheck(self, group: Iterable[tuple[Batch, Findings]], snapshot: CatalogSnapshot) -> bool:
         """Check, beside staging, what `verify` left open and what others may have changed since; in parallel.
 
         Brings the findings up to date. True if a batch has to be planned again: a file that it adds is missing, or is
-        older than the `horizon` of the catalog; a location that it chose is in use; or the tags and branches of a table
-        that it deletes from are others.
+        older than the horizon of its table in `snapshot`; a location that it chose is in use; or the tags and branches
+        of a table that it deletes from are others.
         """
         rechecks = [
             _Recheck(findings, index, batch.operations[index], finding)
@@ -198,7 +198,7 @@ class Verifier:
         changed = False
         for recheck, now in zip(rechecks, self._store.map(self._finding_now, rechecks), strict=True):
             recheck.findings[recheck.number] = now
-            changed |= isinstance(now, LanceNamespaceError) or is_too_old(now, horizon)
+            changed |= isinstance(now, LanceNamespaceError) or bool(too_old(now, snapshot))
             changed |= isinstance(recheck.finding, TableReferences) and now != recheck.finding
         return changed
 

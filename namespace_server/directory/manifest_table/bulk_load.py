@@ -31,7 +31,14 @@ from namespace_server.directory.model.collections.layered_map import LayeredMap
 from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.collections.version_columns import VersionBlock, VersionColumns, join_columns
 from namespace_server.directory.model.collections.version_index import Chain, Segment
-from namespace_server.directory.model.collector_rows import COLLECTOR_ID, PIN_PREFIX, CollectorEntry, PinEntry
+from namespace_server.directory.model.collector_rows import (
+    COLLECTOR_ID,
+    INTENT_PREFIX,
+    PIN_PREFIX,
+    CollectorEntry,
+    IntentEntry,
+    PinEntry,
+)
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     TOMBSTONES,
@@ -54,6 +61,7 @@ from namespace_server.directory.model.state import (
     CatalogState,
     Children,
     StoredCollector,
+    StoredIntent,
     StoredNamespace,
     StoredPin,
     StoredRecord,
@@ -85,6 +93,7 @@ class BulkLoader:
         self._records: dict[str, StoredRecord] = {}
         self._collector: StoredCollector | None = None
         self._pins: dict[str, StoredPin] = {}
+        self._intents: dict[str, StoredIntent] = {}
         self._unrecognised: dict[str, tuple[int, ...]] = {}
         self._holders: dict[str, int] = {}
         self._parsed: list[ParsedVersions] = []
@@ -138,6 +147,7 @@ class BulkLoader:
             Map(self._unrecognised),
             self._collector,
             Map(self._pins),
+            Map(self._intents),
             frozenset(path for path in children if path and path not in self._namespaces),
         )
         return self._put_irregular(state)
@@ -233,12 +243,15 @@ class BulkLoader:
             self._collector = StoredCollector(entry, serial)
         elif isinstance(entry, PinEntry):
             self._pins[entry.name] = StoredPin(entry, serial)
+        elif isinstance(entry, IntentEntry):
+            self._intents[entry.intent] = StoredIntent(entry, serial)
 
     def _drop(self, object_id: str) -> None:
         self._namespaces.pop(parse_id(object_id), None)
         if object_id == COLLECTOR_ID:
             self._collector = None
         self._pins.pop(object_id.removeprefix(PIN_PREFIX), None)
+        self._intents.pop(object_id.removeprefix(INTENT_PREFIX), None)
         if object_id.startswith(RECORD_PREFIX):
             self._records.pop(object_id[len(RECORD_PREFIX) :], None)
 

@@ -17,8 +17,11 @@ from namespace_server.answer import json_bytes
 from namespace_server.directory.model.collector_rows import (
     COLLECTOR_ID,
     FIRST_VERSION,
+    INTENT_PREFIX,
     PIN_PREFIX,
     CollectorEntry,
+    IntendedChain,
+    IntentEntry,
     PinEntry,
 )
 from namespace_server.directory.model.entries import (
@@ -47,6 +50,7 @@ TRANSACTION: Final = "transaction"
 """Values of the column `object_type`."""
 _COLLECTOR: Final = "collector"
 _PIN: Final = "pin"
+_INTENT: Final = "intent"
 """What the metadata of these rows have in the place of a record's state."""
 
 
@@ -68,7 +72,9 @@ def encode_entry(entry: Entry) -> Row:
     if isinstance(entry, CollectorEntry):
         return Row(COLLECTOR_ID, TRANSACTION, None, _encode_collector(entry))
     if isinstance(entry, PinEntry):
-        return Row(PIN_PREFIX + entry.name, TRANSACTION, None, _encode_pin(entry))
+        return Row(entry.object_id, TRANSACTION, None, _encode_pin(entry))
+    if isinstance(entry, IntentEntry):
+        return Row(entry.object_id, TRANSACTION, None, _encode_intent(entry))
     metadata = orjson.dumps(dict(entry.properties)).decode() if entry.properties else None
     if isinstance(entry, TableEntry):
         return Row(DELIMITER.join(entry.id), TABLE, entry.location, metadata)
@@ -92,6 +98,8 @@ def decode_row(row: Row) -> Entry | None:
         return _decode_collector(metadata)
     if kind == TRANSACTION and path.startswith(PIN_PREFIX):
         return _decode_pin(path[len(PIN_PREFIX) :], metadata)
+    if kind == TRANSACTION and path.startswith(INTENT_PREFIX):
+        return _decode_intent(path[len(INTENT_PREFIX) :], metadata)
     if kind == TRANSACTION and path.startswith(RECORD_PREFIX):
         return _decode_record(path[len(RECORD_PREFIX) :], metadata)
     return None
@@ -261,8 +269,7 @@ def _decode_collector(metadata: str | None) -> CollectorEntry | None:
 
 def _encode_pin(entry: PinEntry) -> str:
     values: dict[str, Any] = {"state": _PIN, "version": entry.version, "timestamp_millis": entry.timestamp_ms}
-    given = {"until_millis": entry.until_ms or None, "reason": entry.reason, "principal": entry.principal}
-    return orjson.dumps(values | {name: value for name, value in given.items() if value is not None}).decode()
+    return orjson.dumps(values | _lease(entry)).decode()
 
 
 def _decode_pin(name: str, metadata: str | None) -> PinEntry | None:
@@ -277,6 +284,38 @@ def _decode_pin(name: str, metadata: str | None) -> PinEntry | None:
         _string(values.get("principal")),
         _integer(values.get("timestamp_millis")),
     )
+
+
+def _encode_intent(entry: IntentEntry) -> str:
+    values: dict[str, Any] = {"state": _INTENT, "timestamp_millis": entry.timestamp_ms}
+    values["chains"] = [list(chain) for chain in entry.chains]
+    return orjson.dumps(values | _lease(entry)).decode()
+
+
+def _decode_intent(intent: str, metadata: str | None) -> IntentEntry | None:
+    values = _load_object(metadata)
+    if values.get("state") != _INTENT:
+        return None
+    try:
+        chains = tuple(
+            IntendedChain(str(location), _string(branch), int(since), int(version))
+            for location, branch, since, version in values.get("chains", ())
+        )
+    except (TypeError, ValueError):
+        return None
+    return IntentEntry(
+        intent,
+        chains,
+        _integer(values.get("until_millis")),
+        _string(values.get("reason")),
+        _string(values.get("principal")),
+        _integer(values.get("timestamp_millis")),
+    )
+
+
+def _lease(entry: PinEntry | IntentEntry) -> dict[str, Any]:
+    given = {"until_millis": entry.until_ms or None, "reason": entry.reason, "principal": entry.principal}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _properties(values: object) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from typing import Final
 import orjson
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
-from namespace_server.directory.model import requests
+from namespace_server.directory.model import intent_requests, requests
 from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.operations import (
     AssertTableVersion,
@@ -25,6 +25,8 @@ from namespace_server.directory.model.operations import (
     DeregisterTable,
     DropNamespace,
     DropTable,
+    EndIntent,
+    RegisterIntent,
     RegisterTable,
     RemovePin,
     RenameTable,
@@ -63,6 +65,8 @@ _IN_BATCHES: Final = _by_name(
         UndropTable: requests.undrop_table,
         SetPin: requests.pin_catalog_version,
         RemovePin: requests.unpin_catalog_version,
+        RegisterIntent: intent_requests.register_intent,
+        EndIntent: intent_requests.end_intent,
     }
 )
 _ALONE: Final = {"batch_delete_table_versions": requests.delete_table_versions} | _by_name(
@@ -77,6 +81,8 @@ _ALONE: Final = {"batch_delete_table_versions": requests.delete_table_versions} 
         UndropNamespace: requests.undrop_namespace,
         SetPin: requests.pin_catalog_version,
         RemovePin: requests.unpin_catalog_version,
+        RegisterIntent: intent_requests.register_intent,
+        EndIntent: intent_requests.end_intent,
         RenameTable: requests.rename_table,
         CreateTableVersion: requests.create_table_version,
         CreateBranch: requests.create_branch,

@@ -1,10 +1,10 @@
-"""The rows of a catalog that say what may be removed from it: the collector's own, and pins."""
+"""The rows of a catalog that say what may be removed from it: the collector's own, pins, and intents."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from namespace_server.directory.model.object_ids import RECORD_PREFIX
 
@@ -12,6 +12,8 @@ COLLECTOR_ID: Final = f"{RECORD_PREFIX}gc"
 """The object id of the collector's row."""
 PIN_PREFIX: Final = f"{RECORD_PREFIX}pin$"
 """What the object ids of pins begin with."""
+INTENT_PREFIX: Final = f"{RECORD_PREFIX}intent$"
+"""What the object ids of intents begin with."""
 FIRST_VERSION: Final = 1
 
 
@@ -60,3 +62,37 @@ class PinEntry:
     def object_id(self) -> str:
         """The key of the row."""
         return PIN_PREFIX + self.name
+
+
+class IntendedChain(NamedTuple):
+    """A chain of a table that a job writes or reads.
+
+    A file at `location` that the store dates `since` or later, in seconds since the epoch, stays fresh. The versions of
+    the branch (None is main) from `read_version` on are kept; 0: the job reads none.
+    """
+
+    location: str
+    branch: str | None
+    since: int
+    read_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IntentEntry:
+    """A job that may commit later than a collection allows (G11).
+
+    `intent` is the uuid that the job chose. It ends by the job's batch, or at the first fence after `until_ms`, in
+    milliseconds since the epoch. `timestamp_ms` is when it was registered, by `principal`.
+    """
+
+    intent: str
+    chains: tuple[IntendedChain, ...]
+    until_ms: int
+    reason: str | None = None
+    principal: str | None = None
+    timestamp_ms: int = 0
+
+    @property
+    def object_id(self) -> str:
+        """The key of the row."""
+        return INTENT_PREFIX + self.intent

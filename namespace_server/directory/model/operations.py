@@ -147,6 +147,49 @@ class RemovePin:
 
 
 @dataclass(frozen=True, slots=True)
+class IntendedTable:
+    """A chain of a table that a job writes or reads, as a request names it.
+
+    `location` is the key of the table, None for where the table with this id is. `read_version` is the lowest version
+    that the job reads; 0: none.
+    """
+
+    id: ObjectId
+    branch: str | None
+    location: str | None
+    read_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterIntent:
+    """Register a job that may take long, or renew its registration, for so many `seconds`."""
+
+    name: ClassVar = "register_intent"
+    intent: str
+    tables: tuple[IntendedTable, ...]
+    seconds: int
+    reason: str | None
+
+    @property
+    def id(self) -> ObjectId:
+        """The uuid of the intent, as what errors name the operation by."""
+        return (self.intent,)
+
+
+@dataclass(frozen=True, slots=True)
+class EndIntent:
+    """End the intent of a job, if it is still there."""
+
+    name: ClassVar = "end_intent"
+    intent: str
+
+    @property
+    def id(self) -> ObjectId:
+        """The uuid of the intent, as what errors name the operation by."""
+        return (self.intent,)
+
+
+@dataclass(frozen=True, slots=True)
 class RenameTable:
     """Give a table another name; its location stays."""
 
@@ -337,6 +380,8 @@ RequestedOperation = (
     | UndropNamespace
     | SetPin
     | RemovePin
+    | RegisterIntent
+    | EndIntent
     | RenameTable
     | SetTableProperties
     | CreateTableVersion

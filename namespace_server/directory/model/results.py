@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
-from namespace_server.directory.model.collector_rows import PinEntry
+from namespace_server.directory.model.collector_rows import IntentEntry, PinEntry
 from namespace_server.directory.model.entries import VersionEntry
 
 
@@ -37,6 +37,7 @@ class OperationResult(TypedDict, total=False):
     answer: Mapping[str, object]
     sha256: str
     pin: PinJson
+    intent: IntentJson
 
 
 class PinJson(TypedDict):
@@ -48,6 +49,32 @@ class PinJson(TypedDict):
     until_millis: NotRequired[int]
     reason: NotRequired[str]
     principal: NotRequired[str]
+
+
+class IntentJson(TypedDict):
+    """An intent on the wire. Files of its tables that the store dates `since_millis` or later are fresh."""
+
+    intent_id: str
+    since_millis: int
+    until_millis: int
+    timestamp_millis: int
+    reason: NotRequired[str]
+    principal: NotRequired[str]
+
+
+def intent_json(intent: IntentEntry) -> IntentJson:
+    """The wire form of an intent, without its tables."""
+    found: IntentJson = {
+        "intent_id": intent.intent,
+        "since_millis": max((chain.since for chain in intent.chains), default=0) * 1_000,
+        "until_millis": intent.until_ms,
+        "timestamp_millis": intent.timestamp_ms,
+    }
+    if intent.reason is not None:
+        found["reason"] = intent.reason
+    if intent.principal is not None:
+        found["principal"] = intent.principal
+    return found
 
 
 def pin_json(pin: PinEntry) -> PinJson:

@@ -9,7 +9,7 @@ from typing import Final
 import orjson
 
 from namespace_server.directory.model.collections.sorted_names import SortedNames
-from namespace_server.directory.model.collector_rows import NEVER_COLLECTED, CollectorEntry, PinEntry
+from namespace_server.directory.model.collector_rows import NEVER_COLLECTED, CollectorEntry, IntentEntry, PinEntry
 from namespace_server.directory.model.entries import (
     REMOVED,
     Changes,
@@ -219,6 +219,15 @@ class CatalogSnapshot:
         """Whether a pin keeps this catalog version."""
         return any(stored.entry.version == version for stored in self._state.pins.values())
 
+    def intent(self, intent: str) -> IntentEntry | None:
+        """The intent of that uuid, or None."""
+        stored = self._state.intents.get(intent)
+        return None if stored is None else stored.entry
+
+    def intents(self) -> list[IntentEntry]:
+        """All intents, by uuid."""
+        return [self._state.intents[intent].entry for intent in sorted(self._state.intents)]
+
     def facts(self, object_id: ObjectId) -> tuple[object, ...]:
         """All facts about one id: its namespace or table with all its versions, and the names directly below it.
 
@@ -254,6 +263,7 @@ class CatalogSnapshot:
         if state.collector is not None:
             yield state.collector.entry
         yield from self.pins()
+        yield from self.intents()
 
     def _children(self, namespace_id: ObjectId) -> Children:
         children: Children = self._state.children.get(namespace_id, NO_CHILDREN)

@@ -13,7 +13,14 @@ from namespace_server.directory.model.collections.layered_map import LayeredMap
 from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.collections.version_columns import NOT_STORED
 from namespace_server.directory.model.collections.version_index import Chain
-from namespace_server.directory.model.collector_rows import COLLECTOR_ID, PIN_PREFIX, CollectorEntry, PinEntry
+from namespace_server.directory.model.collector_rows import (
+    COLLECTOR_ID,
+    INTENT_PREFIX,
+    PIN_PREFIX,
+    CollectorEntry,
+    IntentEntry,
+    PinEntry,
+)
 from namespace_server.directory.model.entries import (
     HASH_DIGITS,
     NamespaceEntry,
@@ -54,6 +61,13 @@ class StoredPin(NamedTuple):
     """A pin, and the serial of its row."""
 
     entry: PinEntry
+    serial: int
+
+
+class StoredIntent(NamedTuple):
+    """An intent, and the serial of its row."""
+
+    entry: IntentEntry
     serial: int
 
 
@@ -166,6 +180,8 @@ class CatalogState(NamedTuple):
     collector: StoredCollector | None = None
     pins: Map[str, StoredPin] = Map()
     """Pins by name."""
+    intents: Map[str, StoredIntent] = Map()
+    """Intents by uuid."""
     detached: frozenset[ObjectId] = frozenset()
     """Parents that have children and are no namespace: other writers do not check for one."""
 
@@ -195,7 +211,7 @@ class CatalogState(NamedTuple):
 
     def resolve(
         self, object_id: str
-    ) -> StoredNamespace | StoredTable | StoredRecord | StoredCollector | StoredPin | VersionKey | None:
+    ) -> StoredNamespace | StoredTable | StoredRecord | StoredCollector | StoredPin | StoredIntent | VersionKey | None:
         """The object that an id names. Of the readings of an id that ends in digits, the one that exists."""
         if object_id.startswith(RECORD_PREFIX):
             if object_id == COLLECTOR_ID and self.collector is not None:
@@ -203,6 +219,9 @@ class CatalogState(NamedTuple):
             if object_id.startswith(PIN_PREFIX):
                 pin: StoredPin | None = self.pins.get(object_id[len(PIN_PREFIX) :])
                 return pin
+            if object_id.startswith(INTENT_PREFIX):
+                intent: StoredIntent | None = self.intents.get(object_id[len(INTENT_PREFIX) :])
+                return intent
             record: StoredRecord | None = self.records.get(object_id[len(RECORD_PREFIX) :])
             if record is not None:
                 return record

@@ -10,7 +10,7 @@ from immutables import Map
 
 from namespace_server.directory.model.collections.version_columns import NOT_STORED
 from namespace_server.directory.model.collections.version_index import Chain
-from namespace_server.directory.model.collector_rows import CollectorEntry, PinEntry
+from namespace_server.directory.model.collector_rows import CollectorEntry, IntentEntry, PinEntry
 from namespace_server.directory.model.entries import (
     NO_PROPERTIES,
     TOMBSTONES,
@@ -29,6 +29,7 @@ from namespace_server.directory.model.state import (
     CatalogState,
     Children,
     StoredCollector,
+    StoredIntent,
     StoredNamespace,
     StoredPin,
     StoredRecord,
@@ -70,6 +71,7 @@ class _Editor:
         self.unrecognised_rows = state.unrecognised_rows
         self.collector = state.collector
         self.pins = state.pins
+        self.intents = state.intents
         self.touched: set[ObjectId] = set()
 
     def remove(self, object_ids: Iterable[str]) -> None:
@@ -92,6 +94,8 @@ class _Editor:
                 self.collector = None
             elif isinstance(holder, StoredPin):
                 self.pins = self.pins.delete(holder.entry.name)
+            elif isinstance(holder, StoredIntent):
+                self.intents = self.intents.delete(holder.entry.intent)
         for (table_id, branch), numbers in versions.items():
             table = self.tables[table_id]
             chain = table.chain(branch)
@@ -116,6 +120,8 @@ class _Editor:
                 self.collector = StoredCollector(entry, self._serial(object_id))
             elif isinstance(entry, PinEntry):
                 self.pins = self.pins.set(entry.name, StoredPin(entry, self._serial(object_id)))
+            elif isinstance(entry, IntentEntry):
+                self.intents = self.intents.set(entry.intent, StoredIntent(entry, self._serial(object_id)))
             else:
                 self._vacate_version(object_id)
                 if isinstance(entry, TableEntry):
@@ -164,6 +170,7 @@ class _Editor:
             self.unrecognised_rows,
             self.collector,
             self.pins,
+            self.intents,
             detached,
         )
 

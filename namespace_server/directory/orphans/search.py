@@ -16,7 +16,7 @@ Rows of earlier catalog versions need no look of their own: their manifests are 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from lance_core.cleanup.kinds import FileKind
 from lance_core.cleanup.survey import ExpiredVersions, FileSurvey, UnnamedFile
@@ -24,6 +24,7 @@ from lance_core.errors import CorruptFile, ReferenceNotFound
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import place_of
+from namespace_server.directory.model.intents import held_horizons
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -74,10 +75,11 @@ def find_orphans(
 class Search:
     """One search, whose first look at the rows is `snapshot`.
 
-    Files that were written at or after `cutoff` are too young to be judged. `wanted` as in `find_orphans`. `expired`
-    says which versions are not to be kept (see `FileSurvey`); by default all are. `purging` are the locations of tables
-    that are gone as a whole. At the locations `left_out`, where no manifest may name files of other tables, only
-    versions are looked at that are committed meanwhile.
+    Files that were written at or after `cutoff` are too young to be judged, and at a location that an intent names
+    those from its effective horizon on (G4). `wanted` as in `find_orphans`. `expired` says which versions are not to be
+    kept (see `FileSurvey`); by default all are. `purging` are the locations of tables that are gone as a whole. At the
+    locations `left_out`, where no manifest may name files of other tables, only versions are looked at that are
+    committed meanwhile.
     """
 
     def __init__(
@@ -101,7 +103,11 @@ class Search:
         self._places.leave_out(left_out)
         self._left_out = left_out
         self._purging = [location for location in self._places.removed if location in purging]
-        self._survey = FileSurvey(store, cutoff, _published(snapshot).keys(), expired)
+        cutoffs = {
+            location: min(cutoff, datetime.fromtimestamp(horizon, UTC))
+            for location, horizon in held_horizons(snapshot).items()
+        }
+        self._survey = FileSurvey(store, cutoff, _published(snapshot).keys(), expired, cutoffs)
 
     @property
     def listings(self) -> Mapping[str, bytes]:
@@ -146,6 +152,7 @@ class Search:
         not_judged |= {place: lost[place] for place in lost.keys() & ids.keys()}
         all_understood = not any(problem.may_name_others for problem in self._survey.problems)
         files = [file for file in self._survey.files() if _is_judged(file, not_judged, ids, all_understood)]
+        old = {file.meta.path for file in files if self._is_old(file)}
         found = sorted(
             (_orphan(file, ids.get(file.location)) for file in files),
             key=lambda orphan: (orphan.table or "", orphan.path),
@@ -155,14 +162,17 @@ class Search:
             newest.version,
             cutoff,
             tuple(sorted(join(table_id) for place, table_id in ids.items() if table_id and place not in not_judged)),
-            tuple(orphan for orphan in found if orphan.written < cutoff or orphan.reason == OF_REMOVED),
-            tuple(orphan for orphan in found if orphan.written >= cutoff and orphan.reason != OF_REMOVED),
+            tuple(orphan for orphan in found if orphan.path in old),
+            tuple(orphan for orphan in found if orphan.path not in old),
             tuple(sorted(self._survey.unknown)),
             not_judged,
             {location: join(table_id) for location, table_id in places.skipped.items()},
             places.removed,
             tuple(directory for directory in places.unexplained if newest.table_at(directory) is None),
         )
+
+    def _is_old(self, file: UnnamedFile) -> bool:
+        return file.removed or file.meta.last_modified < self._survey.cutoff_at(file.location)
 
 
 def _published(snapshot: CatalogSnapshot) -> dict[str, str]:

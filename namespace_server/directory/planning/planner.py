@@ -31,8 +31,10 @@ from namespace_server.directory.model.operations import (
     DeregisterTable,
     DropNamespace,
     DropTable,
+    EndIntent,
     KeepAnswer,
     Operation,
+    RegisterIntent,
     RegisterTable,
     RemovePin,
     RenameTable,
@@ -44,6 +46,7 @@ from namespace_server.directory.model.operations import (
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import objects, references, table_versions, transactions
+from namespace_server.directory.planning.intents import plan_intent
 from namespace_server.directory.planning.pins import plan_pin
 from namespace_server.directory.planning.plan_builder import (
     Finding,
@@ -133,6 +136,8 @@ def _plan_operation(builder: PlanBuilder, index: int, operation: Operation) -> O
             return undrop(builder, index, operation)
         case SetPin() | RemovePin():
             return plan_pin(builder, operation)
+        case RegisterIntent() | EndIntent():
+            return plan_intent(builder, operation)
         case DeleteTableVersions():
             return table_versions.delete_versions(builder, index, operation)
         case CommitTransaction():

@@ -19,11 +19,12 @@ from lance_core.format.refs import decode_tag, tag_path
 from namespace_server.directory.committing.stored_versions import stored_entries
 from namespace_server.directory.model import requests
 from namespace_server.directory.model.collections.sorted_names import SortedNames
+from namespace_server.directory.model.collector_rows import IntendedChain
 from namespace_server.directory.model.entries import DROPPED, NamespaceEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import namespace_not_found
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
 from namespace_server.directory.model.requests import Request
-from namespace_server.directory.model.results import pin_json
+from namespace_server.directory.model.results import intent_json, pin_json
 from namespace_server.directory.reading import references, table_versions, transactions
 from namespace_server.directory.reading.arrow_json import schema_json
 from namespace_server.directory.reading.read_context import ReadContext
@@ -203,6 +204,28 @@ def list_catalog_pins(context: ReadContext, _request: Request) -> Body:
     return {"pins": [pin_json(pin) for pin in context.snapshot.pins()]}
 
 
+def list_intents(context: ReadContext, _request: Request) -> Body:
+    """Ours: all intents, by uuid, with their tables."""
+    snapshot = context.snapshot
+    return {
+        "intents": [
+            {**intent_json(intent), "tables": [_intended(context, chain) for chain in intent.chains]}
+            for intent in snapshot.intents()
+        ]
+    }
+
+
+def _intended(context: ReadContext, chain: IntendedChain) -> Body:
+    table_id = context.snapshot.table_at(chain.location)
+    return {
+        "location": context.naming.object_uri(chain.location),
+        "since_millis": chain.since * 1_000,
+        **({"id": list(table_id)} if table_id is not None else {}),
+        **({"branch": chain.branch} if chain.branch is not None else {}),
+        **({"read_version": chain.read_version} if chain.read_version else {}),
+    }
+
+
 def _listed(context: ReadContext, request: Request) -> ObjectId:
     """The namespace that is listed. It must exist; where namespaces are implicit, any other is an empty one."""
     namespace_id = requests.object_id(request, "namespace")
@@ -313,4 +336,5 @@ READS: Mapping[str, Read] = {
     "list_catalog_versions": list_catalog_versions,
     "list_dropped_tables": list_dropped_tables,
     "list_catalog_pins": list_catalog_pins,
+    "list_intents": list_intents,
 }

@@ -12,6 +12,9 @@ ROUTES = (
     post("pin_catalog_version", "/v1/catalog/pins", Commit()),
     get("list_catalog_pins", "/v1/catalog/pins", Read()),
     post("unpin_catalog_version", "/v1/catalog/pins/delete", Commit()),
+    post("register_intent", "/v1/catalog/intents", Commit()),
+    get("list_intents", "/v1/catalog/intents", Read()),
+    post("end_intent", "/v1/catalog/intents/end", Commit()),
     get("list_dropped_tables", "/v1/catalog/dropped", Read(query=Paging)),
     get("describe_catalog_version", "/v1/catalog/versions/{version}", Read()),
 )

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
+from namespace_server.directory.model.collector_rows import IntentEntry
 from namespace_server.directory.model.entries import TOMBSTONES, Changes, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.tables import Ground
@@ -18,18 +19,27 @@ WEEK = timedelta(days=7, hours=1)
 
 
 def let_pass(ground: Ground, duration: timedelta = WEEK) -> None:
-    """Make everything below the root older by `duration`: files by their dates, tombstones by their time."""
+    """Make everything below the root older by `duration`: files by their dates, tombstones by their time.
+
+    Intents began earlier by as much, and were renewed.
+    """
     seconds = duration.total_seconds()
 
     def age(snapshot: CatalogSnapshot) -> Changes:
         dead = (record for record in snapshot.records() if record.state in TOMBSTONES)
-        return changes_of(replace(each, timestamp_ms=each.timestamp_ms - int(seconds * 1_000)) for each in dead)
+        older = [replace(each, timestamp_ms=each.timestamp_ms - int(seconds * 1_000)) for each in dead]
+        return changes_of([*older, *(_older(intent, int(seconds)) for intent in snapshot.intents())])
 
     ground.catalog.committer.commit_changes(age)
     for path in ground.root.rglob("*"):
         if path.is_file():
             written = path.stat().st_mtime - seconds
             os.utime(path, (written, written))
+
+
+def _older(intent: IntentEntry, seconds: int) -> IntentEntry:
+    """An intent that began earlier, and was renewed since."""
+    return replace(intent, chains=tuple(chain._replace(since=chain.since - seconds) for chain in intent.chains))
 
 
 def collect(ground: Ground, settings: Mapping[str, str] | None = None) -> CollectionReport:

@@ -6,6 +6,7 @@ that are deleted and made again, tags of stock clients on deleted versions, and 
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,16 +24,23 @@ from tests.directory.tables import Ground, rows
 from tests.orphans import list_orphans
 from tests.storage.faults import FaultStore
 
-T, U, DEV = ["g", "t"], ["g", "u"], "dev"
+T, U, V, DEV = ["g", "t"], ["g", "u"], ["g", "v"], "dev"
+JOB = "00000000-0000-4000-8000-000000000001"
 
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table with deleted versions on main and on a branch, files of a failed write, and a dropped table."""
+    """A table with deleted versions on main and on a branch, files of a failed write, and a dropped table.
+
+    Beside it a table with the files of a job that takes longer than the grace time, and has an intent.
+    """
     ground = Ground(tmp_path_factory.mktemp("collected") / "root")
     ground.make_namespace("g")
     ground.make_table(*T)
     ground.make_table(*U)
+    ground.make_table(*V)
+    ground.call("register_intent", intent_id=JOB, tables=[{"id": V, "read_version": 1}])
+    job(ground.root).write_text(json.dumps(ground.transaction(V, rows(3, 5))))
     for first in (3, 6, 9):
         ground.write(T, rows(first, first + 3))
     ground.write(T, rows(0, 4), "overwrite")
@@ -50,6 +58,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
     let_pass(ground)
     forget_history(ground)
     return ground.root
+
+
+def job(root: Path) -> Path:
+    """Where the operation of the job is kept."""
+    return root / "job.json"
 
 
 def collects_too(ground: Ground) -> None:
@@ -81,6 +94,13 @@ def tags_a_deleted_version(ground: Ground) -> None:
     for version in (2, 3):
         with suppress(OSError, ValueError):
             lance.dataset(uri).tags.create(f"v{version}", version)
+
+
+def commits_a_long_job(ground: Ground) -> None:
+    """The job commits, and ends its intent in the same flip."""
+    ground.batch(json.loads(job(ground.root).read_text()), {"end_intent": {"intent_id": JOB}})
+    ground.catalog.sweep()
+    assert ground.ids(V) == [0, 1, 2, 3, 4]
 
 
 def check_everything(ground: Ground) -> None:
@@ -134,7 +154,13 @@ def runs(scene: Path, place: Path, meanwhile: Callable[[Ground], None], step: in
 
 @pytest.mark.parametrize(
     ("meanwhile", "step"),
-    [(collects_too, 6), (brings_back, 4), (makes_the_branch_again, 1), (tags_a_deleted_version, 3)],
+    [
+        (collects_too, 6),
+        (brings_back, 4),
+        (makes_the_branch_again, 1),
+        (tags_a_deleted_version, 3),
+        (commits_a_long_job, 4),
+    ],
 )
 def test_a_collector_held_anywhere_removes_garbage_only(
     scene: Path, tmp_path: Path, meanwhile: Callable[[Ground], None], step: int

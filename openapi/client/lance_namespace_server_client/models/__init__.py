@@ -88,6 +88,7 @@ from .drop_table_index_response import DropTableIndexResponse
 from .drop_table_request import DropTableRequest
 from .drop_table_response import DropTableResponse
 from .dropped_table import DroppedTable
+from .end_intent_request import EndIntentRequest
 from .error_response import ErrorResponse
 from .explain_table_query_plan_request import ExplainTableQueryPlanRequest
 from .fragment_stats import FragmentStats
@@ -102,6 +103,9 @@ from .health_ready_response import HealthReadyResponse
 from .identity import Identity
 from .index_content import IndexContent
 from .insert_into_table_response import InsertIntoTableResponse
+from .intended_table import IntendedTable
+from .intent import Intent
+from .intent_response import IntentResponse
 from .json_arrow_data_type import JsonArrowDataType
 from .json_arrow_field import JsonArrowField
 from .json_arrow_field_metadata import JsonArrowFieldMetadata
@@ -110,6 +114,7 @@ from .json_arrow_schema_metadata import JsonArrowSchemaMetadata
 from .list_catalog_pins_response import ListCatalogPinsResponse
 from .list_catalog_versions_response import ListCatalogVersionsResponse
 from .list_dropped_tables_response import ListDroppedTablesResponse
+from .list_intents_response import ListIntentsResponse
 from .list_namespaces_response import ListNamespacesResponse
 from .list_table_branches_response import ListTableBranchesResponse
 from .list_table_branches_response_branches import ListTableBranchesResponseBranches
@@ -132,6 +137,7 @@ from .query_table_request_columns import QueryTableRequestColumns
 from .query_table_request_columns_column_aliases import QueryTableRequestColumnsColumnAliases
 from .query_table_request_full_text_query import QueryTableRequestFullTextQuery
 from .query_table_request_vector import QueryTableRequestVector
+from .register_intent_request import RegisterIntentRequest
 from .register_table_request import RegisterTableRequest
 from .register_table_response import RegisterTableResponse
 from .rename_table_request import RenameTableRequest
@@ -145,6 +151,7 @@ from .string_fts_query import StringFtsQuery
 from .structured_fts_query import StructuredFtsQuery
 from .table_basic_stats import TableBasicStats
 from .table_exists_request import TableExistsRequest
+from .table_of_intent import TableOfIntent
 from .table_version import TableVersion
 from .table_version_metadata import TableVersionMetadata
 from .tag_contents import TagContents
@@ -260,6 +267,7 @@ __all__ = (
     "DropTableRequest",
     "DropTableResponse",
     "DroppedTable",
+    "EndIntentRequest",
     "ErrorResponse",
     "ExplainTableQueryPlanRequest",
     "FragmentStats",
@@ -274,6 +282,9 @@ __all__ = (
     "Identity",
     "IndexContent",
     "InsertIntoTableResponse",
+    "IntendedTable",
+    "Intent",
+    "IntentResponse",
     "JsonArrowDataType",
     "JsonArrowField",
     "JsonArrowFieldMetadata",
@@ -282,6 +293,7 @@ __all__ = (
     "ListCatalogPinsResponse",
     "ListCatalogVersionsResponse",
     "ListDroppedTablesResponse",
+    "ListIntentsResponse",
     "ListNamespacesResponse",
     "ListTableBranchesResponse",
     "ListTableBranchesResponseBranches",
@@ -304,6 +316,7 @@ __all__ = (
     "QueryTableRequestColumnsColumnAliases",
     "QueryTableRequestFullTextQuery",
     "QueryTableRequestVector",
+    "RegisterIntentRequest",
     "RegisterTableRequest",
     "RegisterTableResponse",
     "RenameTableRequest",
@@ -317,6 +330,7 @@ __all__ = (
     "StructuredFtsQuery",
     "TableBasicStats",
     "TableExistsRequest",
+    "TableOfIntent",
     "TableVersion",
     "TableVersionMetadata",
     "TagContents",

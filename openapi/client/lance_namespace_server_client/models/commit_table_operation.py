@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from ..models.create_table_version_request import CreateTableVersionRequest
     from ..models.declare_table_request import DeclareTableRequest
     from ..models.deregister_table_request import DeregisterTableRequest
+    from ..models.end_intent_request import EndIntentRequest
     from ..models.pin_catalog_version_request import PinCatalogVersionRequest
+    from ..models.register_intent_request import RegisterIntentRequest
     from ..models.set_table_properties_request import SetTablePropertiesRequest
     from ..models.undrop_table_request import UndropTableRequest
     from ..models.unpin_catalog_version_request import UnpinCatalogVersionRequest
@@ -47,6 +49,8 @@ class CommitTableOperation:
         undrop_table (UndropTableRequest | Unset): Not part of the published namespace API.
         pin_catalog_version (PinCatalogVersionRequest | Unset): Not part of the published namespace API.
         unpin_catalog_version (UnpinCatalogVersionRequest | Unset): Not part of the published namespace API.
+        register_intent (RegisterIntentRequest | Unset): Not part of the published namespace API.
+        end_intent (EndIntentRequest | Unset): Not part of the published namespace API.
     """
 
     declare_table: DeclareTableRequest | Unset = UNSET
@@ -59,6 +63,8 @@ class CommitTableOperation:
     undrop_table: UndropTableRequest | Unset = UNSET
     pin_catalog_version: PinCatalogVersionRequest | Unset = UNSET
     unpin_catalog_version: UnpinCatalogVersionRequest | Unset = UNSET
+    register_intent: RegisterIntentRequest | Unset = UNSET
+    end_intent: EndIntentRequest | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,6 +108,14 @@ class CommitTableOperation:
         if not isinstance(self.unpin_catalog_version, Unset):
             unpin_catalog_version = self.unpin_catalog_version.to_dict()
 
+        register_intent: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.register_intent, Unset):
+            register_intent = self.register_intent.to_dict()
+
+        end_intent: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.end_intent, Unset):
+            end_intent = self.end_intent.to_dict()
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -125,6 +139,10 @@ class CommitTableOperation:
             field_dict["pin_catalog_version"] = pin_catalog_version
         if unpin_catalog_version is not UNSET:
             field_dict["unpin_catalog_version"] = unpin_catalog_version
+        if register_intent is not UNSET:
+            field_dict["register_intent"] = register_intent
+        if end_intent is not UNSET:
+            field_dict["end_intent"] = end_intent
 
         return field_dict
 
@@ -136,7 +154,9 @@ class CommitTableOperation:
         from ..models.create_table_version_request import CreateTableVersionRequest
         from ..models.declare_table_request import DeclareTableRequest
         from ..models.deregister_table_request import DeregisterTableRequest
+        from ..models.end_intent_request import EndIntentRequest
         from ..models.pin_catalog_version_request import PinCatalogVersionRequest
+        from ..models.register_intent_request import RegisterIntentRequest
         from ..models.set_table_properties_request import SetTablePropertiesRequest
         from ..models.undrop_table_request import UndropTableRequest
         from ..models.unpin_catalog_version_request import UnpinCatalogVersionRequest
@@ -212,6 +232,20 @@ class CommitTableOperation:
         else:
             unpin_catalog_version = UnpinCatalogVersionRequest.from_dict(_unpin_catalog_version)
 
+        _register_intent = d.pop("register_intent", UNSET)
+        register_intent: RegisterIntentRequest | Unset
+        if isinstance(_register_intent, Unset):
+            register_intent = UNSET
+        else:
+            register_intent = RegisterIntentRequest.from_dict(_register_intent)
+
+        _end_intent = d.pop("end_intent", UNSET)
+        end_intent: EndIntentRequest | Unset
+        if isinstance(_end_intent, Unset):
+            end_intent = UNSET
+        else:
+            end_intent = EndIntentRequest.from_dict(_end_intent)
+
         commit_table_operation = cls(
             declare_table=declare_table,
             create_table_version=create_table_version,
@@ -223,6 +257,8 @@ class CommitTableOperation:
             undrop_table=undrop_table,
             pin_catalog_version=pin_catalog_version,
             unpin_catalog_version=unpin_catalog_version,
+            register_intent=register_intent,
+            end_intent=end_intent,
         )
 
         commit_table_operation.additional_properties = d

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..models.create_table_version_response import CreateTableVersionResponse
     from ..models.declare_table_response import DeclareTableResponse
     from ..models.deregister_table_response import DeregisterTableResponse
+    from ..models.intent_response import IntentResponse
     from ..models.set_table_properties_response import SetTablePropertiesResponse
     from ..models.undrop_table_response import UndropTableResponse
 
@@ -38,6 +39,8 @@ class CommitTableResult:
         undrop_table (UndropTableResponse | Unset):
         pin_catalog_version (CatalogPinResponse | Unset):
         unpin_catalog_version (CatalogPinResponse | Unset):
+        register_intent (IntentResponse | Unset):
+        end_intent (IntentResponse | Unset):
     """
 
     declare_table: DeclareTableResponse | Unset = UNSET
@@ -50,6 +53,8 @@ class CommitTableResult:
     undrop_table: UndropTableResponse | Unset = UNSET
     pin_catalog_version: CatalogPinResponse | Unset = UNSET
     unpin_catalog_version: CatalogPinResponse | Unset = UNSET
+    register_intent: IntentResponse | Unset = UNSET
+    end_intent: IntentResponse | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,6 +98,14 @@ class CommitTableResult:
         if not isinstance(self.unpin_catalog_version, Unset):
             unpin_catalog_version = self.unpin_catalog_version.to_dict()
 
+        register_intent: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.register_intent, Unset):
+            register_intent = self.register_intent.to_dict()
+
+        end_intent: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.end_intent, Unset):
+            end_intent = self.end_intent.to_dict()
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update({})
@@ -116,6 +129,10 @@ class CommitTableResult:
             field_dict["pin_catalog_version"] = pin_catalog_version
         if unpin_catalog_version is not UNSET:
             field_dict["unpin_catalog_version"] = unpin_catalog_version
+        if register_intent is not UNSET:
+            field_dict["register_intent"] = register_intent
+        if end_intent is not UNSET:
+            field_dict["end_intent"] = end_intent
 
         return field_dict
 
@@ -128,6 +145,7 @@ class CommitTableResult:
         from ..models.create_table_version_response import CreateTableVersionResponse
         from ..models.declare_table_response import DeclareTableResponse
         from ..models.deregister_table_response import DeregisterTableResponse
+        from ..models.intent_response import IntentResponse
         from ..models.set_table_properties_response import SetTablePropertiesResponse
         from ..models.undrop_table_response import UndropTableResponse
 
@@ -202,6 +220,20 @@ class CommitTableResult:
         else:
             unpin_catalog_version = CatalogPinResponse.from_dict(_unpin_catalog_version)
 
+        _register_intent = d.pop("register_intent", UNSET)
+        register_intent: IntentResponse | Unset
+        if isinstance(_register_intent, Unset):
+            register_intent = UNSET
+        else:
+            register_intent = IntentResponse.from_dict(_register_intent)
+
+        _end_intent = d.pop("end_intent", UNSET)
+        end_intent: IntentResponse | Unset
+        if isinstance(_end_intent, Unset):
+            end_intent = UNSET
+        else:
+            end_intent = IntentResponse.from_dict(_end_intent)
+
         commit_table_result = cls(
             declare_table=declare_table,
             create_table_version=create_table_version,
@@ -213,6 +245,8 @@ class CommitTableResult:
             undrop_table=undrop_table,
             pin_catalog_version=pin_catalog_version,
             unpin_catalog_version=unpin_catalog_version,
+            register_intent=register_intent,
+            end_intent=end_intent,
         )
 
         commit_table_result.additional_properties = d

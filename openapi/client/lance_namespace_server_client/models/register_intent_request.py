@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.context import Context
+    from ..models.identity import Identity
+    from ..models.table_of_intent import TableOfIntent
+
+
+T = TypeVar("T", bound="RegisterIntentRequest")
+
+
+@_attrs_define
+class RegisterIntentRequest:
+    """Not part of the published namespace API.
+
+    Attributes:
+        intent_id (str): A UUID that the job chose, in lower case.
+        tables (list[TableOfIntent]): What the job writes or reads. A renewal may name more; those that were named stay.
+        identity (Identity | Unset): Credentials as a client was given them. The server looks at the headers only.
+        context (Context | Unset): Free entries that accompany a request.
+        seconds (int | Unset): How long, from now on; absent: a day. A renewal does not shorten it.
+        reason (str | Unset):
+    """
+
+    intent_id: str
+    tables: list[TableOfIntent]
+    identity: Identity | Unset = UNSET
+    context: Context | Unset = UNSET
+    seconds: int | Unset = UNSET
+    reason: str | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        intent_id = self.intent_id
+
+        tables = []
+        for tables_item_data in self.tables:
+            tables_item = tables_item_data.to_dict()
+            tables.append(tables_item)
+
+        identity: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.identity, Unset):
+            identity = self.identity.to_dict()
+
+        context: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.context, Unset):
+            context = self.context.to_dict()
+
+        seconds = self.seconds
+
+        reason = self.reason
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "intent_id": intent_id,
+                "tables": tables,
+            }
+        )
+        if identity is not UNSET:
+            field_dict["identity"] = identity
+        if context is not UNSET:
+            field_dict["context"] = context
+        if seconds is not UNSET:
+            field_dict["seconds"] = seconds
+        if reason is not UNSET:
+            field_dict["reason"] = reason
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        from ..models.context import Context
+        from ..models.identity import Identity
+        from ..models.table_of_intent import TableOfIntent
+
+        d = dict(src_dict)
+        intent_id = d.pop("intent_id")
+
+        tables = []
+        _tables = d.pop("tables")
+        for tables_item_data in _tables:
+            tables_item = TableOfIntent.from_dict(tables_item_data)
+
+            tables.append(tables_item)
+
+        _identity = d.pop("identity", UNSET)
+        identity: Identity | Unset
+        if isinstance(_identity, Unset):
+            identity = UNSET
+        else:
+            identity = Identity.from_dict(_identity)
+
+        _context = d.pop("context", UNSET)
+        context: Context | Unset
+        if isinstance(_context, Unset):
+            context = UNSET
+        else:
+            context = Context.from_dict(_context)
+
+        seconds = d.pop("seconds", UNSET)
+
+        reason = d.pop("reason", UNSET)
+
+        register_intent_request = cls(
+            intent_id=intent_id,
+            tables=tables,
+            identity=identity,
+            context=context,
+            seconds=seconds,
+            reason=reason,
+        )
+
+        register_intent_request.additional_properties = d
+        return register_intent_request
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties
