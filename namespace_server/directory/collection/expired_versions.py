@@ -7,7 +7,7 @@ when no kept version of the catalog has the row any more.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 
 from lance_core.errors import CorruptFile
@@ -17,7 +17,7 @@ from lance_core.tables.branches import Branches
 from lance_core.tables.tags import Tags
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import Place, place_of
-from namespace_server.directory.model.intents import held_horizons, read_versions
+from namespace_server.directory.model.intents import read_versions
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state import VersionKey
 
@@ -28,8 +28,7 @@ class ExpiredVersions:
     `removed` tells the places of rows that earlier kept versions of the catalog have, and `snapshot` has not (see
     `removed_places`); it is asked at most once. A manifest that was written at or after `cutoff` is never expired, nor
     is one that a tag names or that a branch began from, by the reference files of its table. Where these cannot be read
-    nothing is expired. At a location that an intent names, its effective horizon counts if it is before `cutoff`, and
-    no version is expired that a job may read (G11).
+    nothing is expired, and no version is that a registered job may read (G11).
 
     Attributes:
         waiting: The locations of manifests without a row that are not expired, or not yet.
@@ -46,7 +45,6 @@ class ExpiredVersions:
         self._snapshot = snapshot
         self._read_removed = removed
         self._cutoff = cutoff
-        self._horizons = held_horizons(snapshot)
         self._read_from = read_versions(snapshot)
         self.waiting: set[str] = set()
         self._referred: dict[str, frozenset[tuple[str | None, int]] | None] = {}
@@ -64,16 +62,12 @@ class ExpiredVersions:
         if self._snapshot.version_entry(table_id, branch, version) is not None:
             return False
         is_read = version >= self._read_from.get((location, branch), head[0])
-        if meta.last_modified < self._cutoff_at(location) and not is_read:
+        if meta.last_modified < self._cutoff and not is_read:
             referred = self._references(location)
             if referred is not None and place not in referred and (location, branch, version) not in self._removed:
                 return True
         self.waiting.add(location)
         return False
-
-    def _cutoff_at(self, location: str) -> datetime:
-        horizon = self._horizons.get(location)
-        return self._cutoff if horizon is None else min(self._cutoff, datetime.fromtimestamp(horizon, UTC))
 
     @cached_property
     def _removed(self) -> Collection[Place]:

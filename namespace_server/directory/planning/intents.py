@@ -42,15 +42,14 @@ def _chains(
 ) -> tuple[IntendedChain, ...]:
     """The chains of the intent with these tables.
 
-    A location that is new to it is kept from the horizon of the snapshot that is flipped: what is older may be on the
-    list of a collection already, whenever the job asked.
+    A chain that is new to it is kept from the horizon of the snapshot that is flipped: what is older may be on the list
+    of a collection already, whenever the job asked.
     """
     chains = {(chain.location, chain.branch): chain for chain in known}
-    since = {chain.location: chain.since for chain in known}
     for table in tables:
         location = builder.table(table.id).location if table.location is None else table.location
-        start = since.setdefault(location, builder.base.collector.horizon)
-        before = chains.get((location, table.branch), IntendedChain(location, table.branch, start))
+        begun = IntendedChain(location, table.branch, builder.base.collector.horizon)
+        before = chains.get((location, table.branch), begun)
         version = table.read_version
         if version and not 0 < before.read_version <= version:
             _require_version(builder, table, location)
