@@ -21,7 +21,7 @@ from lance_core.transaction.operations import Operation
 from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnreachable, CommitConflict, CommitRejected, InvalidCall
-from namespace_client.intents import Intent
+from namespace_client.intents import EVERY, Intent
 from namespace_client.results import TableResult, TransactionResult
 from namespace_client.wire import CatalogHead, CommittedBatch
 from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableOfIntent, TableState
@@ -63,7 +63,8 @@ class StagedTransaction:
         begin: Catalog version that the transaction begins at, the newest if None. Operations may be staged for it in
             one process and committed in another.
         intent_after: How long it may be open before it is registered as a job that takes long (`Intent`), which keeps
-            its files and the versions that it reads from collections. The commit ends the registration. Never if None.
+            its files and the versions that it reads from collections. The commit ends the registration. With 0 each
+            table is registered before the caller knows it, so that no file is written before. Never if None.
 
     Raises:
         InvalidCall: `isolation` has another value.
@@ -98,13 +99,14 @@ class StagedTransaction:
         self._result: TransactionResult | None = None
         self._intent = Intent(access, self._intended, reason=message)
         self._intent_after = intent_after
+        self._registers_at_once = intent_after == timedelta(0)
 
     def __enter__(self) -> Self:
         if self._begin is not None:
             raise InvalidCall("a transaction is used once; begin another one")
         self._begin = self._given_begin or self._access.state()
         if self._intent_after is not None:
-            self._intent.renew_after(self._intent_after)
+            self._intent.renew_after(EVERY if self._registers_at_once else self._intent_after)
         return self
 
     def __exit__(
@@ -258,7 +260,8 @@ class StagedTransaction:
         table_id = self._id(table)
         if self._find(table_id, None) is not None:
             raise InvalidCall(f"{DELIMITER.join(table_id)} exists: expected a new table")
-        changes = self._tables[table_id, None] = self._new_changes(table_id, properties, stable_row_ids, location)
+        changes = self._new_changes(table_id, properties, stable_row_ids, location)
+        self._take_up((table_id, None), changes)
         return changes.state
 
     def stage(self, table: TableName, operation: Operation, *, call: str, branch: str | None = None) -> None:
@@ -328,8 +331,14 @@ class StagedTransaction:
             if state is None:
                 self._absent.add(table_id)
             else:
-                changes = self._tables[table_id, branch] = TableChanges(state, self._options or state.storage_options)
+                changes = TableChanges(state, self._options or state.storage_options)
+                self._take_up((table_id, branch), changes)
         return changes
+
+    def _take_up(self, key: tuple[TableId, str | None], changes: TableChanges) -> None:
+        self._tables[key] = changes
+        if self._registers_at_once:
+            self._intent.register()
 
     def _require(self, table: TableName, branch: str | None) -> TableChanges:
         table_id = self._id(table)

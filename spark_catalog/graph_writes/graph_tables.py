@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -60,6 +61,7 @@ class GraphTables:
         target: StageTarget,
         message: str | None,
         isolation: Isolation,
+        intent_after: timedelta | None,
     ) -> None:
         self.transaction = GraphTransaction(
             server,
@@ -67,6 +69,7 @@ class GraphTables:
             isolation=isolation,
             storage_options=target.storage_options,
             key_prefix="graph-write",
+            intent_after=intent_after,
         )
         self.writes: dict[str, TableCalls] = {}
         self._server = server

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from namespace_client.http import CatalogServer
-from namespace_client.staged_transaction import Isolation, StagedTransaction
+from namespace_client.staged_transaction import INTENT_AFTER, Isolation, StagedTransaction
 from spark_catalog.errors import InvalidWrite, ServerUnreachable, WriteRejected
 from spark_catalog.graph import Graph
 from spark_catalog.graph_writes.calls.columns import MergedSchema
@@ -55,6 +56,7 @@ class GraphWriteLifecycle:
         max_rows_per_file: int = FILE_ROWS,
         target_file_bytes: int = FILE_BYTES,
         driver_bytes: int = DRIVER_BYTES,
+        intent_after: timedelta | None = INTENT_AFTER,
     ) -> None:
         self._spark = spark
         self._check = check
@@ -73,7 +75,13 @@ class GraphWriteLifecycle:
             max_bytes_per_file=target_file_bytes,
         )
         self._tables = GraphTables(
-            connection, namespace=namespace, graph=graph, target=settings, message=message, isolation=isolation
+            connection,
+            namespace=namespace,
+            graph=graph,
+            target=settings,
+            message=message,
+            isolation=isolation,
+            intent_after=intent_after,
         )
         self._transaction = self._tables.transaction
         self._lock = threading.Lock()
@@ -310,11 +318,12 @@ class GraphWriteLifecycle:
             self._phases(phase)
 
     def _discard(self, error: BaseException) -> None:
-        """Delete the files of the jobs that succeeded. What is left is noted on `error`.
+        """End the intent, and delete the files of the jobs that succeeded. What is left is noted on `error`.
 
         The files of failed task attempts are not known: the note names their directory and the command that lists them.
         """
         cancel_jobs(self._tables.writes.values())
+        self._transaction.abandon()
         for name, write in self._tables.writes.items():
             kept = _remove(write, write.files, never_published=write.new)
             for file in kept:

@@ -74,6 +74,20 @@ def test_a_transaction_that_is_registered_ends_that_in_its_own_flip(scene: Scene
     assert scene.ids("new") == [3]
 
 
+def test_a_transaction_that_registers_at_once_does_so_before_its_first_file(scene: Scene) -> None:
+    scene.make("t", 1)
+    scene.make("u", 1)
+    with StagedTransaction(scene.catalog.access, namespace=[scene.namespace], intent_after=timedelta(0)) as tx:
+        assert tx.describe("t") is not None
+        assert intents(scene) == [(scene.uri("t"), 1)]
+        assert tx.describe("t") is not None
+        assert tx.describe("u") is not None
+        assert intents(scene) == [(scene.uri("t"), 1), (scene.uri("u"), 1)]
+        new = tx.declare("new")
+        assert new.uri in {table.location for intent in scene.catalog.intents() for table in intent.tables}
+    assert intents(scene) == []
+
+
 def test_a_short_transaction_writes_no_intent(scene: Scene) -> None:
     scene.make("t", 1)
     before = newest(scene)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,6 +13,7 @@ import lance
 import pytest
 from lance.namespace import RestNamespace
 from lance_namespace import DeclareTableRequest, DropTableRequest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from spark_catalog import (
@@ -30,8 +32,11 @@ from spark_catalog import (
     read_graph,
     read_table,
 )
+from tests.directory.collection.collecting import collect, let_pass
+from tests.directory.tables import Ground
 from tests.lossy_proxy import LossyProxy
 from tests.orphans import check_and_remove
+from tests.running import running
 from tests.spark.social import GRAPH, Social
 
 pytestmark = pytest.mark.spark
@@ -58,6 +63,45 @@ def test_new_tables_appear_together(social: Social) -> None:
     assert social.people_now() == {1: "p1", 2: "p2", 3: "p3"}
     assert social.open("person").read_transaction(1).transaction_properties == {"__lance_commit_message": "first"}
     assert not social.open("person").schema.field("id").nullable
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_write_that_takes_longer_than_collections_allow_commits_by_its_intent(
+    spark: SparkSession, tmp_path: Path, registered: bool
+) -> None:
+    root = tmp_path / "root"
+    with running(root) as url, CatalogServer(url) as server:
+        server.ensure_namespace(["g"])
+        social, ground = Social(spark, server, ["g"]), Ground(root)
+        social.load()
+        collect(ground)
+
+        def run() -> None:
+            with social.write(intent_after=timedelta(0) if registered else None) as tx:
+                tx.append("person", social.people(4))
+                assert len(server.catalog_intents()) == int(registered)
+                tx.preview()
+                let_pass(ground)
+                collect(ground)
+
+        if registered:
+            run()
+            assert social.people_now() == {1: "p1", 2: "p2", 3: "p3", 4: "p4"}
+        else:
+            with pytest.raises(WriteRejected, match="stage again"):
+                run()
+        assert server.catalog_intents() == []
+
+
+def test_a_write_that_fails_ends_its_intent(social: Social) -> None:
+    social.load()
+    with pytest.raises(KeyError), social.write(intent_after=timedelta(0)) as tx:
+        tx.append("person", social.people(4))
+        mine = [table.id[0] for intent in social.catalog.catalog_intents() for table in intent.tables]
+        assert social.namespace[0] in mine
+        raise KeyError("no more")
+    mine = [table.id[0] for intent in social.catalog.catalog_intents() for table in intent.tables if table.id]
+    assert social.namespace[0] not in mine
 
 
 def test_the_catalog_keeps_the_message_with_the_batch(social: Social) -> None:
