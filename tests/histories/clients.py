@@ -97,6 +97,7 @@ class OwnClient(Client):
     serializable = False
     compacting: ClassVar[float] = 0.05
     appending: ClassVar[float] = 0.7
+    refusals: ClassVar[tuple[str, ...]] = COLLECTED
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -121,7 +122,7 @@ class OwnClient(Client):
         except (RetryableConflict, CatalogUnavailable, CatalogUnreachable):
             event.outcome = "rejected"
         except CommitRejected as error:
-            if not any(text in str(error) for text in COLLECTED):
+            if not any(text in str(error) for text in self.refusals):
                 raise
             event.outcome = "rejected"
         except CommitUnknown:

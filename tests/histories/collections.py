@@ -18,11 +18,13 @@ from lance_namespace.errors import LanceNamespaceError
 from lance_core.errors import LanceCoreError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
+from namespace_client import CatalogUnreachable, CommitUnknown, MultiTableTransaction
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
 from tests.directory.tables import QUIET
 from tests.histories.clients import OwnClient
+from tests.histories.history import Event
 from tests.storage.faults import Crashed, Fault, FaultStore
 
 
@@ -31,6 +33,22 @@ class SlowClient(OwnClient):
 
     def meet(self) -> None:
         time.sleep(self.chance.choice((0, 0, 1.5, 3.0)))
+
+
+class LongJob(SlowClient):
+    """The same with an intent, registered before its first file: no collection is in its way, and none may be."""
+
+    refusals = ()
+
+    def _change(self, event: Event, tx: MultiTableTransaction, compacted: str | None) -> None:
+        for table in {*event.tables, *([] if compacted is None else [compacted])}:
+            tx.exists(table)
+        tx._intent._lasting = timedelta(days=30)  # the horizon of these collections is a week ahead
+        try:
+            tx.register_intent()
+        except CommitUnknown as unknown:
+            raise CatalogUnreachable(f"it is not known whether the intent is registered: {unknown}") from unknown
+        super()._change(event, tx, compacted)
 
 
 GRACE = timedelta(days=7)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.histories.clients import Client, PathClient, Reader
-from tests.histories.collections import Collections, SlowClient, collect_rest
+from tests.histories.collections import Collections, LongJob, SlowClient, collect_rest
 from tests.histories.meetings import (
     BatchingClient,
     FirstRowDeleter,
@@ -45,10 +45,12 @@ def test_a_history_beside_a_collector_is_sound(tmp_path: Path, factory: ServerFa
     """Without commits by path: their files are protected by the grace time alone, and here there is none."""
     collections = Collections("collected", tmp_path / "root")
     kinds = [kind for kind in EVERY if kind is not PathClient]
-    kinds += [SlowClient] * 3
+    kinds += [*[SlowClient] * 3, *[LongJob] * 2]
     report = run("collected", tmp_path, factory, seconds=12, kinds=kinds, beside=collections.run_until)
     assert report.sound, report
     assert collections.removed["named by no manifest"] > 5, collections.removed
+    long = [event for event in report.recorder.events if event.client.startswith("LongJob")]
+    assert any(event.outcome == "committed" and event.ended - event.begun > 1.4 for event in long), report
     assert {"death", "hold"} <= set(collections.faults), collections.faults
     collect_rest(tmp_path / "root")
     assert list_orphans(tmp_path / "root").orphans == ()
