@@ -3,7 +3,7 @@
 catalog             `Catalog`: connections, transactions, retries of whole blocks
 transaction         `MultiTableTransaction`: calls that change tables, made by `table_data` in this process
 staged_transaction  `StagedTransaction`: begin, composition, isolation, commit, resend, result
-intents             `Intent`: jobs that take long are registered and renewed
+leases              `Intent`, `PinnedVersion`: what is kept for a job while it is renewed
 reading             `TableReader`: reads inside a transaction
 http                `HttpClient`, and the backend for a server
 in_process          the backend for a catalog in this process
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         RetryableConflict,
     )
     from namespace_client.http import CatalogServer
-    from namespace_client.intents import Intent
+    from namespace_client.leases import Intent, PinnedVersion
     from namespace_client.reading import TableReader
     from namespace_client.results import CompactionCounts, MergeCounts, TableResult, TransactionResult
     from namespace_client.staged_transaction import StagedTransaction
@@ -66,6 +66,7 @@ __all__ = [
     "InvalidCall",
     "MergeCounts",
     "MultiTableTransaction",
+    "PinnedVersion",
     "RetryableConflict",
     "StagedTransaction",
     "TableOfIntent",
@@ -90,7 +91,8 @@ _HOMES: Final = {
     "InvalidCall": "namespace_client.errors",
     "RetryableConflict": "namespace_client.errors",
     "CatalogServer": "namespace_client.http",
-    "Intent": "namespace_client.intents",
+    "Intent": "namespace_client.leases",
+    "PinnedVersion": "namespace_client.leases",
     "TableReader": "namespace_client.reading",
     "CompactionCounts": "namespace_client.results",
     "MergeCounts": "namespace_client.results",

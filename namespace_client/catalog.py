@@ -13,7 +13,7 @@ from tenacity import AttemptManager, Retrying, retry_if_exception_type, stop_aft
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import RetryableConflict
 from namespace_client.http import CatalogServer
-from namespace_client.intents import LASTING, Intent
+from namespace_client.leases import LASTING, Intent, PinnedVersion
 from namespace_client.wire import CatalogIntent, CatalogPin, CommittedBatch, DroppedTable
 from table_data.batch_operations import (
     DELIMITER,
@@ -186,6 +186,21 @@ class Catalog:
     def unpin(self, name: str) -> None:
         """Remove a pin. Raises as `pin`, with code 11 if there is none of that name."""
         self._commit(PinRemoval(name))
+
+    def keeping(self, version: int | None = None, *, reason: str | None = None) -> PinnedVersion:
+        """Keep a catalog version while it is read, by a pin of an hour that is renewed every ten minutes.
+
+        Reads of a catalog version write nothing by themselves: a version that is kept long enough needs no pin. This is
+        for readers that are at it for longer than `gc.catalog.age`, or read what may be deleted meanwhile.
+
+        Args:
+            version: Catalog version; if None the one that this change makes, which holds all that was committed.
+            reason: Text that is kept with the pin.
+
+        Returns:
+            A context manager; `version` is kept within its block. It raises as `pin`.
+        """
+        return PinnedVersion(self.access, version, reason=reason)
 
     def intents(self) -> list[CatalogIntent]:
         """The jobs that are registered. Raises `CommitRejected`, `CatalogUnreachable`."""

@@ -21,7 +21,7 @@ from lance_core.transaction.operations import Operation
 from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
 from namespace_client.errors import CatalogUnreachable, CommitConflict, CommitRejected, InvalidCall
-from namespace_client.intents import EVERY, Intent
+from namespace_client.leases import EVERY, Intent
 from namespace_client.results import TableResult, TransactionResult
 from namespace_client.wire import CatalogHead, CommittedBatch
 from table_data.batch_operations import DELIMITER, BatchOperation, TableId, TableOfIntent, TableState

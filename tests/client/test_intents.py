@@ -145,6 +145,27 @@ def test_a_batch_of_unknown_outcome_keeps_its_registration_until_it_is_sent_agai
     assert scene.ids("t") == [1, 2]
 
 
+def test_a_reader_keeps_its_catalog_version_within_its_block(scene: Scene) -> None:
+    scene.make("t", 1)
+    before = newest(scene)
+
+    def mine() -> list[int]:
+        return [pin.version for pin in scene.catalog.pins() if pin.reason == f"report {scene.namespace}"]
+
+    with scene.catalog.keeping(before, reason=f"report {scene.namespace}") as kept:
+        assert mine() == [before]
+        kept.register()
+        assert mine() == [before]
+        with scene.catalog.keeping(reason=f"report {scene.namespace}") as latest:
+            assert latest.version == newest(scene)
+            latest.register()
+            assert set(mine()) == {before, latest.version}
+    assert mine() == []
+    with pytest.raises(CommitRejected) as none, scene.catalog.keeping(99_999):
+        pass
+    assert none.value.code == 11
+
+
 class Recorder:
     """Access to a catalog that keeps what it is sent, and that fails as it is told."""
 

@@ -43,7 +43,7 @@ class LongJob(SlowClient):
     def _change(self, event: Event, tx: MultiTableTransaction, compacted: str | None) -> None:
         for table in {*event.tables, *([] if compacted is None else [compacted])}:
             tx.exists(table)
-        tx._intent._lasting = timedelta(days=30)  # the horizon of these collections is a week ahead
+        tx._intent._seconds = 30 * 86_400  # the horizon of these collections is a week ahead
         try:
             tx.register_intent()
         except CommitUnknown as unknown:
