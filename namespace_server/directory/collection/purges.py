@@ -6,7 +6,8 @@ files go; then it becomes `purged`, and keeps the location taken until no late r
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -25,29 +26,38 @@ def claim_purges(snapshot: CatalogSnapshot, window: timedelta, now_ms: int) -> C
     still read it.
     """
     pinned = min((pin.version for pin in snapshot.pins()), default=snapshot.version + 1)
+    over = [record for record in _over(snapshot, window, now_ms) if record.catalog_version < pinned]
     intended = held_horizons(snapshot).keys()
-    latest = now_ms - window // _MILLISECOND
-    over = [
-        record
-        for record in snapshot.records()
-        if record.state == DROPPED
-        and (record.timestamp_ms < latest or record.properties == PURGE)
-        and record.catalog_version < pinned
-        and intended.isdisjoint(party.location for party in record.participants)
-    ]
-    return changes_of(replace(record, state=PURGING) for record in over)
+    return changes_of(replace(record, state=PURGING) for record in over if intended.isdisjoint(_locations(record)))
+
+
+def purges_held(snapshot: CatalogSnapshot, window: timedelta, now_ms: int) -> tuple[str, ...]:
+    """The locations of tables whose time is over, and that an intent keeps."""
+    over = {location for record in _over(snapshot, window, now_ms) for location in _locations(record)}
+    return tuple(sorted(over & held_horizons(snapshot).keys()))
 
 
 def purging_locations(snapshot: CatalogSnapshot) -> set[str]:
     """The locations whose files a collection removes."""
-    return {party.location for record in _purging(snapshot) for party in record.participants}
+    return {location for record in _purging(snapshot) for location in _locations(record)}
 
 
-def conclude_purges(snapshot: CatalogSnapshot, empty: Collection[str], now_ms: int) -> Changes:
+def conclude_purges(snapshot: CatalogSnapshot, empty: AbstractSet[str], now_ms: int) -> Changes:
     """The changes that end the purges of which all locations are `empty`."""
-    done = [record for record in _purging(snapshot) if all(party.location in empty for party in record.participants)]
+    done = [record for record in _purging(snapshot) if _locations(record) <= empty]
     return changes_of(replace(record, state=PURGED, timestamp_ms=now_ms) for record in done)
 
 
 def _purging(snapshot: CatalogSnapshot) -> list[RecordEntry]:
     return [record for record in snapshot.records() if record.state == PURGING]
+
+
+def _over(snapshot: CatalogSnapshot, window: timedelta, now_ms: int) -> Iterator[RecordEntry]:
+    latest = now_ms - window // _MILLISECOND
+    for record in snapshot.records():
+        if record.state == DROPPED and (record.timestamp_ms < latest or record.properties == PURGE):
+            yield record
+
+
+def _locations(record: RecordEntry) -> set[str]:
+    return {party.location for party in record.participants}

@@ -28,6 +28,7 @@ class CollectionReport:
         purged: The locations of dropped tables whose files are gone; in a dry run those that would be purged.
         too_young: The number and size of files that nothing names and that were written at or after the horizon.
         held: By location, the number and size of files that nothing names, and that an intent keeps.
+        purges_held: The locations of dropped tables whose time is over, and that an intent keeps.
         not_judged: By location, why the files there were not judged; the rows of the catalog are at `__manifest`.
         left_out: The number of locations at which the run did not look, as nothing changed there.
         unknown: The number of files whose names have no known form. They are never removed.
@@ -45,6 +46,7 @@ class CollectionReport:
     purged: tuple[str, ...]
     too_young: Total
     held: Mapping[str, Total]
+    purges_held: tuple[str, ...]
     not_judged: Mapping[str, str]
     left_out: int
     unknown: int
@@ -76,6 +78,7 @@ class CollectionReport:
             "purged": list(self.purged),
             "too_young": {"files": self.too_young.files, "size": self.too_young.size},
             "held": {location: {"files": each.files, "size": each.size} for location, each in self.held.items()},
+            "purges_held": list(self.purges_held),
             "not_judged": dict(self.not_judged),
             "left_out": self.left_out,
             "unknown": self.unknown,
@@ -94,6 +97,8 @@ class CollectionReport:
             yield f"kept: {_words(self.too_young)} that nothing names yet, written since {before}"
         for location, each in self.held.items():
             yield f"kept: {_words(each)} at {location} that a job may still commit, by an intent"
+        for location in self.purges_held:
+            yield f"kept: the dropped table at {location} that a job may still read, by an intent"
         for path in self.kept[:_SHOWN]:
             yield f"kept: {path} has changed"
         for location, problem in self.not_judged.items():

@@ -27,7 +27,12 @@ from namespace_server.directory.collection.history import (
     unnamed_files,
 )
 from namespace_server.directory.collection.leases import end_leases
-from namespace_server.directory.collection.purges import claim_purges, conclude_purges, purging_locations
+from namespace_server.directory.collection.purges import (
+    claim_purges,
+    conclude_purges,
+    purges_held,
+    purging_locations,
+)
 from namespace_server.directory.collection.report import CollectionReport, by_location
 from namespace_server.directory.collection.seen_locations import (
     Choice,
@@ -159,7 +164,7 @@ class Collector:
             removed={reason: Total(files, swept.sizes[reason]) for reason, files in sorted(swept.files.items())},
             kept=tuple(swept.kept),
             purged=purged,
-            **_rest_of(found, problem | sweep.damaged, terms.horizon),
+            **_rest_of(found, problem | sweep.damaged, terms, fenced),
             left_out=len(choice.left_out),
             complete=complete,
         )
@@ -190,7 +195,7 @@ class Collector:
             removed=_totals([*history, *removals_of(found)]),
             kept=(),
             purged=tuple(sorted(purging_locations(fenced))),
-            **_rest_of(found, problem, terms.horizon),
+            **_rest_of(found, problem, terms, fenced),
             left_out=len(choice.left_out),
             complete=True,
         )
@@ -283,12 +288,13 @@ def _totals(removals: Iterable[Removal]) -> dict[str, Total]:
     return dict(sorted(found.items()))
 
 
-def _rest_of(found: OrphanReport, problem: Mapping[str, str], horizon: datetime) -> dict[str, Any]:
-    young = [orphan for orphan in found.young if orphan.written >= horizon]
-    held = [orphan for orphan in found.young if orphan.written < horizon]
+def _rest_of(found: OrphanReport, problem: Mapping[str, str], terms: _Terms, fenced: CatalogSnapshot) -> dict[str, Any]:
+    young = [orphan for orphan in found.young if orphan.written >= terms.horizon]
+    held = [orphan for orphan in found.young if orphan.written < terms.horizon]
     return {
         "too_young": Total(len(young), sum(orphan.size for orphan in young)),
         "held": by_location(held),
+        "purges_held": purges_held(fenced, terms.settings.dropped_window, terms.now_ms),
         "not_judged": {**problem, **found.not_judged},
         "unknown": len(found.unknown),
     }

@@ -236,6 +236,15 @@ def test_a_renewal_keeps_the_beginning_and_shortens_nothing(filled: Ground) -> N
     assert longer["since_millis"] == first["since_millis"]
 
 
+def test_renewals_that_come_together_share_a_flip(filled: Ground) -> None:
+    before = filled.catalog.snapshot().version
+    jobs = [str(uuid.uuid4()) for _ in range(5)]
+    requests = [{"intent_id": job, "tables": [{"id": T}, {"id": U}]} for job in jobs]
+    filled.namespace.commit([filled.namespace.prepare("register_intent", request) for request in requests])
+    assert filled.catalog.snapshot().version == before + 1
+    assert {intent.intent for intent in filled.again().catalog.snapshot().intents()} == set(jobs)
+
+
 def test_versions_that_a_job_reads_are_kept_though_their_rows_are_deleted(filled: Ground) -> None:
     for first in (3, 6, 9):
         filled.write(T, rows(first, first + 3))
@@ -287,7 +296,10 @@ def test_a_table_is_not_purged_while_an_intent_names_it(filled: Ground) -> None:
     location = filled.root / filled.location(T)
     filled.call("drop_table", id=T, purge=True)
     let_pass(filled)
-    assert collect(filled).purged == ()
+    report = collect(filled)
+    assert (report.purged, report.purges_held) == ((), (location.name,))
+    assert f"kept: the dropped table at {location.name}" in "\n".join(report.lines())
+    assert report.as_json()["purges_held"] == [location.name]
     assert location.exists()
     change_intent(filled, until_ms=1)
     assert collect(filled).purged == ()  # the fence that ends the intent still honours it
