@@ -14,16 +14,18 @@ from typing import Final
 
 from namespace_server.directory.model.entries import DROPPED, PURGE, PURGED, PURGING, Changes, RecordEntry, changes_of
 from namespace_server.directory.model.intents import held_horizons
+from namespace_server.directory.model.retention import DROPPED_WINDOW, read_window
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
+_ALL_TIME: Final = timedelta(days=100_000)
 
 
 def claim_purges(snapshot: CatalogSnapshot, window: timedelta, now_ms: int) -> Changes:
     """The changes that claim each table that was dropped more than `window` before `now_ms`, or is to be purged.
 
-    A table that a pinned catalog version may name is left alone, and one whose location an intent names: the job may
-    still read it.
+    The tombstone of a table that had a window of its own states it. A table that a pinned catalog version may name is
+    left alone, and one whose location an intent names: the job may still read it.
     """
     pinned = min((pin.version for pin in snapshot.pins()), default=snapshot.version + 1)
     over = [record for record in _over(snapshot, window, now_ms) if record.catalog_version < pinned]
@@ -53,10 +55,18 @@ def _purging(snapshot: CatalogSnapshot) -> list[RecordEntry]:
 
 
 def _over(snapshot: CatalogSnapshot, window: timedelta, now_ms: int) -> Iterator[RecordEntry]:
-    latest = now_ms - window // _MILLISECOND
     for record in snapshot.records():
-        if record.state == DROPPED and (record.timestamp_ms < latest or record.properties == PURGE):
+        if record.state == DROPPED and record.timestamp_ms < now_ms - _window_of(record, window) // _MILLISECOND:
             yield record
+
+
+def _window_of(record: RecordEntry, otherwise: timedelta) -> timedelta:
+    if PURGE.items() <= record.properties.items():
+        return -_ALL_TIME
+    try:
+        return read_window(record.properties[DROPPED_WINDOW])
+    except (KeyError, ValueError):
+        return otherwise
 
 
 def _locations(record: RecordEntry) -> set[str]:

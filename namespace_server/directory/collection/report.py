@@ -30,6 +30,7 @@ class CollectionReport:
         held: By location, the number and size of files that nothing names, and that an intent keeps.
         purges_held: The locations of dropped tables whose time is over, and that an intent keeps.
         not_judged: By location, why the files there were not judged; the rows of the catalog are at `__manifest`.
+        expired: The number of versions of tables whose rows went; their files follow with the history of the catalog.
         left_out: The number of locations at which the run did not look, as nothing changed there.
         unknown: The number of files whose names have no known form. They are never removed.
         complete: Whether everything that was found was dealt with; a later run goes on with the rest.
@@ -48,6 +49,7 @@ class CollectionReport:
     held: Mapping[str, Total]
     purges_held: tuple[str, ...]
     not_judged: Mapping[str, str]
+    expired: int
     left_out: int
     unknown: int
     complete: bool
@@ -80,6 +82,7 @@ class CollectionReport:
             "held": {location: {"files": each.files, "size": each.size} for location, each in self.held.items()},
             "purges_held": list(self.purges_held),
             "not_judged": dict(self.not_judged),
+            "expired_versions": self.expired,
             "left_out": self.left_out,
             "unknown": self.unknown,
             "complete": self.complete,
@@ -90,6 +93,8 @@ class CollectionReport:
         verb = "would go" if self.is_dry_run else "removed"
         for reason, each in self.removed.items():
             yield f"{verb}: {_words(each)} {reason}"
+        if self.expired:
+            yield f"{'would expire' if self.is_dry_run else 'expired'}: {self.expired:,} versions of tables"
         for location in self.purged:
             yield f"{'would be purged' if self.is_dry_run else 'purged'}: {location}"
         if self.too_young.files:

@@ -44,6 +44,7 @@ from namespace_server.directory.collection.seen_locations import (
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import Removal, list_runs, store_plans
 from namespace_server.directory.collection.sweep import Budget, Sweep
+from namespace_server.directory.collection.table_retention import find_superseded
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -136,23 +137,25 @@ class Collector:
         now = self._clock(self._store, run, newest.last_modified)
         oldest = oldest_to_keep(versions, settings, now, snapshot.collector.oldest)
         terms = _Terms(now, settings, given or {}, oldest, run, snapshot)
+        expired = find_superseded(self._store, snapshot, settings, now).expire(self._catalog.committer.commit_changes)
         copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
         fenced = self._catalog.committer.commit_changes(partial(_fence, terms=terms), table_metadata=FENCE_METADATA)
         history, problem = self._history(versions, fenced, terms)
         choice = self._choose(fenced, terms, everywhere=everywhere)
-        expired = self._expired(fenced, terms.horizon)
-        search = self._search(fenced, terms.horizon, expired, choice.left_out)
+        gone = self._expired(fenced, terms.horizon)
+        search = self._search(fenced, terms.horizon, gone, choice.left_out)
         search.look()
         found = search.report()
         if found.orphans:
             self._sleep(self._settle.total_seconds())
             search.look_again()
             found = search.report()
+        expired.put_back_named(self._store, self._catalog.committer.commit_changes)
         plans = store_plans(self._store, run, [*history, *removals_of(found)])
         complete = sweep.carry_out(plans) and complete
         self._store.map(self._store.delete, runs.finished_before(now - _PLANS_KEPT))
         purged = self._close(fenced, terms.now_ms)
-        write_seen(self._store, seen_after(choice, search, found, expired.waiting, now))
+        write_seen(self._store, seen_after(choice, search, found, gone.waiting, now))
         swept = sweep.swept
         return CollectionReport(
             root=self._store.uri,
@@ -164,7 +167,8 @@ class Collector:
             removed={reason: Total(files, swept.sizes[reason]) for reason, files in sorted(swept.files.items())},
             kept=tuple(swept.kept),
             purged=purged,
-            **_rest_of(found, problem | sweep.damaged, terms, fenced),
+            **_rest_of(found, problem | expired.problems | sweep.damaged, terms, fenced),
+            expired=expired.total,
             left_out=len(choice.left_out),
             complete=complete,
         )
@@ -179,6 +183,7 @@ class Collector:
         versions = list_catalog_versions(self._store)
         oldest = oldest_to_keep(versions, settings, now, snapshot.collector.oldest)
         terms = _Terms(now, settings, {}, oldest, "", snapshot)
+        superseded = find_superseded(self._store, snapshot, settings, now)
         fenced = snapshot.apply(_fence(snapshot, terms))
         history, problem = self._history(versions, fenced, terms)
         choice = self._choose(fenced, terms, everywhere=everywhere)
@@ -195,7 +200,8 @@ class Collector:
             removed=_totals([*history, *removals_of(found)]),
             kept=(),
             purged=tuple(sorted(purging_locations(fenced))),
-            **_rest_of(found, problem, terms, fenced),
+            **_rest_of(found, problem | superseded.problems, terms, fenced),
+            expired=superseded.total,
             left_out=len(choice.left_out),
             complete=True,
         )

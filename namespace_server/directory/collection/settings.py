@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any, Final
 
+from namespace_server.directory.model.retention import LEAST_AGE, OFF, read_age, read_count
 from namespace_server.durations import format_duration, parse_duration
 
 
@@ -20,6 +21,9 @@ class CollectionSettings:
         catalog_age: `gc.catalog.age`: how long a catalog version is kept after it was superseded.
         catalog_count: `gc.catalog.count`: the newest catalog versions that are kept in any case.
         dropped_window: `gc.dropped.window`: how long a dropped table can come back.
+        tables_age: `gc.tables.age`: how long a version of a table is kept after it was superseded; None: it is kept.
+        tables_count: `gc.tables.count`: the newest versions of a branch that are kept in any case; None: 1, if there is
+            an age. Without both all versions are kept.
         look_every: `gc.orphans.every`: how often the files of a table are listed at least that does not change.
     """
 
@@ -27,6 +31,8 @@ class CollectionSettings:
     catalog_age: timedelta = timedelta(days=7)
     catalog_count: int = 100
     dropped_window: timedelta = timedelta(days=7)
+    tables_age: timedelta | None = None
+    tables_count: int | None = None
     look_every: timedelta = timedelta(days=7)
 
     def with_texts(self, texts: Mapping[str, str]) -> CollectionSettings:
@@ -40,7 +46,7 @@ class CollectionSettings:
                 value = setting.parse(text)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
-            if value < setting.floor:
+            if setting.floor is not None and value < setting.floor:
                 raise ValueError(f"{name}: {text} is too little, expected at least {setting.format(setting.floor)}")
             changed[setting.field] = value
         return replace(self, **changed)
@@ -58,18 +64,23 @@ class _Setting:
     format: Callable[[Any], str]
 
 
+def _or_off(format_value: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: OFF if value is None else format_value(value)
+
+
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"{text}: expected a number")
     return int(text)
 
 
-_HOUR: Final = timedelta(hours=1)
 _SETTINGS: Final[Mapping[str, _Setting]] = {
     "gc.uncommitted.grace": _Setting("grace", timedelta(days=1), parse_duration, format_duration),
-    "gc.catalog.age": _Setting("catalog_age", _HOUR, parse_duration, format_duration),
+    "gc.catalog.age": _Setting("catalog_age", LEAST_AGE, parse_duration, format_duration),
     "gc.catalog.count": _Setting("catalog_count", 100, _count, str),
-    "gc.dropped.window": _Setting("dropped_window", _HOUR, parse_duration, format_duration),
+    "gc.dropped.window": _Setting("dropped_window", LEAST_AGE, parse_duration, format_duration),
+    "gc.tables.age": _Setting("tables_age", None, read_age, _or_off(format_duration)),
+    "gc.tables.count": _Setting("tables_count", None, read_count, _or_off(str)),
     "gc.orphans.every": _Setting("look_every", timedelta(days=1), parse_duration, format_duration),
 }
 assert {setting.field for setting in _SETTINGS.values()} == {field.name for field in fields(CollectionSettings)}

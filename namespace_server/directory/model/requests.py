@@ -46,6 +46,7 @@ from namespace_server.directory.model.operations import (
     UndropNamespace,
     UndropTable,
 )
+from namespace_server.directory.model.retention import check_properties
 
 Request = Mapping[str, object]
 T = TypeVar("T")
@@ -213,7 +214,7 @@ def create_namespace(request: Request, rules: RequestRules) -> CreateNamespace:
     modes = {"create": CreateMode.CREATE, "existok": CreateMode.EXIST_OK, "overwrite": CreateMode.OVERWRITE}
     return CreateNamespace(
         target,
-        string_map(request, "properties", rules.limits),
+        _properties(request, "properties", rules),
         choice(request, "mode", modes, CreateMode.CREATE),
     )
 
@@ -247,7 +248,7 @@ def declare_table(request: Request, rules: RequestRules) -> DeclareTable:
     return DeclareTable(
         target,
         location,
-        string_map(request, "properties", rules.limits),
+        _properties(request, "properties", rules),
         chosen=wanted is not None,
         implicit_namespaces=rules.implicit_namespaces,
         vends=flag(request, "vend_credentials", default=True),
@@ -261,7 +262,7 @@ def register_table(request: Request, rules: RequestRules) -> RegisterTable:
     location = text(request, "location", required=True) or ""
     identifiers.check_registered_location(location)
     overwrite = choice(request, "mode", {"create": False, "overwrite": True}, default=False)
-    return RegisterTable(target, location, string_map(request, "properties", rules.limits), overwrite)
+    return RegisterTable(target, location, _properties(request, "properties", rules), overwrite)
 
 
 def deregister_table(request: Request, _rules: RequestRules) -> DeregisterTable:
@@ -436,9 +437,9 @@ def tag_name(request: Request, *, new: bool = False) -> str:
 def set_table_properties(request: Request, rules: RequestRules) -> SetTableProperties:
     """Ours, in a batch: all properties of a table, or changes of some."""
     target = table_id(request)
-    updates, removals = string_map(request, "updates", rules.limits), strings(request, "removals", rules.limits)
+    updates, removals = _properties(request, "updates", rules), strings(request, "removals", rules.limits)
     some = any(request.get(field) is not None for field in ("updates", "removals"))
-    properties = None if some else string_map(request, "properties", rules.limits)
+    properties = None if some else _properties(request, "properties", rules)
     if some and request.get("properties") is not None:
         raise InvalidInputError("properties: expected either all properties, or updates and removals; found both")
     both = updates.keys() & removals
@@ -446,6 +447,16 @@ def set_table_properties(request: Request, rules: RequestRules) -> SetTablePrope
         raise InvalidInputError(f"removals: expected none that updates set, found {names(sorted(both))}")
     location = _expected_location(request, rules)
     return SetTableProperties(target, properties, updates, removals, location, rules.limits)
+
+
+def _properties(request: Request, field: str, rules: RequestRules) -> Mapping[str, str]:
+    """Properties of a table or a namespace; those that the catalog reads are right."""
+    properties = string_map(request, field, rules.limits)
+    try:
+        check_properties(properties)
+    except ValueError as error:
+        raise InvalidInputError(f"{field}: {error}") from error
+    return properties
 
 
 def keep_answer(operation: str, answer: Request, rules: RequestRules) -> KeepAnswer:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import groupby
 from typing import Final, Literal
 from uuid import NAMESPACE_OID, uuid5
 
@@ -38,6 +39,7 @@ from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import Batch, operation_names
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.results import OperationResult, table_version_json
+from namespace_server.directory.model.retention import DROPPED_WINDOW, read_window, stated
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.planning_context import PlannedVersion, PlanningContext
 
@@ -217,8 +219,14 @@ class PlanBuilder:
         To be called before their rows are removed. The uuids are derived from the batch's own, so that planning it
         again makes the same records. Their catalog version is the one before the flip: it has the rows (G13).
         """
-        for start in range(0, len(tables), TABLES_PER_TOMBSTONE):
-            chunk = tables[start : start + TABLES_PER_TOMBSTONE]
+        by_window = sorted(tables, key=self._window)
+        groups = ((window, list(group)) for window, group in groupby(by_window, key=self._window))
+        chunks = (
+            (window, group[start : start + TABLES_PER_TOMBSTONE])
+            for window, group in groups
+            for start in range(0, len(group), TABLES_PER_TOMBSTONE)
+        )
+        for window, chunk in chunks:
             heads = ((table, self.work.top(table.id)) for table in chunk)
             tombstone = RecordEntry(
                 str(uuid5(NAMESPACE_OID, f"{self.batch.uuid}/tombstone/{self._tombstones}")),
@@ -231,10 +239,17 @@ class PlanBuilder:
                     for table, head in heads
                 ),
                 catalog_version=self.base.version,
-                properties=PURGE if purge else NO_PROPERTIES,
+                properties={**(PURGE if purge else NO_PROPERTIES), **({DROPPED_WINDOW: window} if window else {})},
             )
             self._tombstones += 1
             self.change([tombstone])
+
+    def _window(self, table: TableEntry) -> str:
+        """How long a table can come back by its properties or its namespaces'; empty: as long as the catalog says."""
+        try:
+            return stated(self.base, table.id, DROPPED_WINDOW, _as_window, "")
+        except ValueError:
+            return ""
 
     def publish(self, planned: PlannedVersion) -> OperationResult:
         """Put a version row whose manifest this batch publishes, and answer it."""
@@ -362,3 +377,9 @@ class PlanBuilder:
             tuple(self.staged),
             catalog_version=catalog_version if changes else None,
         )
+
+
+def _as_window(text: str) -> str:
+    """The text of a duration. Raises `ValueError` for another."""
+    read_window(text)
+    return text

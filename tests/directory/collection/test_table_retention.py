@@ -1,0 +1,324 @@
+"""Versions of tables go by age and count, and none that something needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+from lance_namespace.errors import InvalidInputError
+
+from lance_core.storage.local import LocalStore
+from lance_core.tables.tags import Tags
+from namespace_server.directory.collection.report import CollectionReport
+from namespace_server.directory.model.entries import Changes, VersionEntry, changes_of
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from tests.directory.collection.collecting import collect, forget_history, let_pass
+from tests.directory.tables import Ground, rows
+from tests.storage.faults import Crashed, Fault, FaultStore
+
+T, U = ["g", "t"], ["g", "u"]
+TWO_DAYS = {"gc.tables.age": "2d"}
+
+
+@pytest.fixture
+def two(ground: Ground) -> Ground:
+    """Two tables of six versions each."""
+    for table in (T, U):
+        ground.make_table(*table)
+        for start in range(3, 8):
+            ground.write(table, rows(start, start + 1))
+    ground.catalog.sweep()
+    return ground
+
+
+def versions(ground: Ground, table: list[str], branch: str | None = None) -> list[int]:
+    return [row.version for row in ground.again().catalog.snapshot().versions(tuple(table), branch)]
+
+
+def days_pass(ground: Ground, days: float) -> None:
+    """Files and rows of versions become older."""
+    ground.catalog.sweep()
+    let_pass(ground, timedelta(days=days))
+    date_rows_back(ground, days)
+
+
+def date_rows_back(ground: Ground, days: float) -> None:
+    def age(snapshot: CatalogSnapshot) -> Changes:
+        found: list[VersionEntry] = []
+        for table_id in snapshot.all_tables():
+            for branch in (None, *snapshot.branches(table_id)):
+                found += snapshot.versions(table_id, branch)
+        passed = int(days * 86_400_000)
+        return changes_of([replace(row, timestamp_ms=row.timestamp_ms - passed) for row in found])
+
+    ground.catalog.committer.commit_changes(age)
+
+
+def whole(ground: Ground, table: list[str], *kept: int) -> None:
+    for version in kept:
+        dataset = ground.open(table, version)
+        dataset.validate()
+        assert dataset.to_table().num_rows == version + 2
+
+
+def test_without_settings_all_versions_stay(two: Ground) -> None:
+    days_pass(two, 400)
+    assert collect(two).expired == 0
+    assert versions(two, T) == [1, 2, 3, 4, 5, 6]
+
+
+def test_by_age(two: Ground) -> None:
+    days_pass(two, 1)
+    two.write(T, rows(8, 9))
+    days_pass(two, 1.5)
+    report = collect(two, TWO_DAYS)
+    assert report.expired == 5 + 5  # version 6 of T was superseded a day and a half ago
+    assert (versions(two, T), versions(two, U)) == ([6, 7], [6])
+    whole(two, T, 6, 7)
+    assert two.again().ids(U) == list(range(8))
+
+
+def test_by_count(two: Ground) -> None:
+    assert collect(two, {"gc.tables.count": "2"}).expired == 0  # within the hour
+    days_pass(two, 0.1)
+    assert collect(two).expired == 8
+    assert versions(two, T) == versions(two, U) == [5, 6]
+    assert collect(two).expired == 0
+
+
+def test_both_keep(two: Ground) -> None:
+    days_pass(two, 30)
+    assert collect(two, TWO_DAYS | {"gc.tables.count": "4"}).expired == 4
+    assert versions(two, T) == [3, 4, 5, 6]
+
+
+def test_the_files_follow_with_the_history_of_the_catalog(two: Ground) -> None:
+    days_pass(two, 3)
+    collect(two, TWO_DAYS)
+    assert two.canonical(T) == [1, 2, 3, 4, 5, 6]  # kept versions of the catalog have them
+    forget_history(two)
+    let_pass(two)
+    collect(two)
+    assert two.canonical(T) == two.canonical(U) == [6]
+    whole(two, T, 6)
+    lance.write_dataset(rows(20, 21), mode="append", namespace_client=two.again().namespace, table_id=T)
+    assert two.again().ids(T) == [*range(8), 20]
+
+
+def test_a_dry_run_tells_and_removes_nothing(two: Ground) -> None:
+    from namespace_server.directory.collection.run import Collector
+
+    days_pass(two, 3)
+    report = Collector(two.again().catalog).estimate(TWO_DAYS)
+    assert report.expired == 10
+    assert "would expire: 10 versions of tables" in list(report.lines())
+    assert report.as_json()["expired_versions"] == 10
+    assert versions(two, T) == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_nearest_property_counts(two: Ground) -> None:
+    two.batch({"set_table_properties": {"id": T, "properties": {"gc.tables.count": "3"}}})
+    two.call("create_namespace", id=["g", "deep"], properties={"gc.tables.age": "off", "gc.tables.count": "5"})
+    deep = two.make_table("g", "deep", "v")
+    for start in range(3, 10):
+        two.write(deep, rows(start, start + 1))
+    days_pass(two, 3)
+    collect(two, TWO_DAYS)
+    assert (versions(two, T), versions(two, U), versions(two, deep)) == ([4, 5, 6], [6], [4, 5, 6, 7, 8])
+    two.batch({"set_table_properties": {"id": U, "properties": {"gc.tables.age": "off"}}})
+    two.write(U, rows(8, 9))
+    days_pass(two, 3)
+    collect(two)
+    assert versions(two, U) == [6, 7]
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"gc.tables.age": "1s"}, "at least 1h"),
+        ({"gc.tables.count": "0"}, "at least 1"),
+        ({"gc.dropped.window": "off"}, "expected a duration"),
+        ({"gc.catalog.age": "1d"}, "expected one of"),
+    ],
+)
+def test_properties_are_checked_when_they_are_set(two: Ground, properties: dict[str, str], said: str) -> None:
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("create_namespace", {"id": ["n"], "properties": properties}),
+        ("declare_table", {"id": ["g", "n"], "properties": properties}),
+    ]
+    for operation, request in requests:
+        with pytest.raises(InvalidInputError, match=said):
+            two.call(operation, **request)
+    for field in ("properties", "updates"):
+        with pytest.raises(InvalidInputError, match=said):
+            two.batch({"set_table_properties": {"id": T, field: properties}})
+
+
+def test_a_wrong_property_keeps_all_and_is_told(two: Ground) -> None:
+    """Another program wrote it into the row."""
+
+    def spoil(snapshot: CatalogSnapshot) -> Changes:
+        table = snapshot.table(tuple(T))
+        assert table is not None
+        return changes_of([replace(table, properties={"gc.tables.age": "soon"})])
+
+    two.catalog.committer.commit_changes(spoil)
+    days_pass(two, 3)
+    report = collect(two, TWO_DAYS)
+    assert "property gc.tables.age: soon" in report.not_judged[two.location(T)]
+    assert (versions(two, T), versions(two, U)) == ([1, 2, 3, 4, 5, 6], [6])
+
+
+def test_what_a_tag_names_or_a_branch_began_from_stays(two: Ground) -> None:
+    two.namespace.change("create_table_tag", {"id": T, "tag": "kept", "version": 2})
+    two.call("create_table_branch", id=T, name="b", from_version=4)
+    days_pass(two, 3)
+    assert collect(two, TWO_DAYS).expired == 3 + 5
+    assert versions(two, T) == [2, 4, 6]
+    forget_history(two)
+    let_pass(two)
+    collect(two)
+    whole(two, T, 2, 4, 6)
+    assert two.open(T).checkout_version(("b", None)).to_table().num_rows == 6
+
+
+def test_branches_have_versions_of_their_own(two: Ground) -> None:
+    two.call("create_table_branch", id=T, name="b", from_version=4)
+    branch = two.open(T).checkout_version(("b", None))
+    for start in (50, 51, 52):
+        branch = lance.write_dataset(rows(start, start + 1), branch, mode="append")
+        two.read("list_table_versions", id=T, branch="b")
+    days_pass(two, 3)
+    before = versions(two, T, "b")
+    collect(two, TWO_DAYS)
+    assert versions(two, T, "b") == [before[0], before[-1]]  # the first is the number that the branch began from
+    assert two.open(T).checkout_version(("b", None)).to_table().num_rows == 9
+
+
+def test_a_branch_that_is_made_meanwhile_keeps_its_version(two: Ground) -> None:
+    """References were read before it was there."""
+    days_pass(two, 3)
+    store = FaultStore(LocalStore(two.root, "none"))
+    made: list[str] = []
+
+    def make(verb: str, path: str) -> None:
+        if verb == "put_if_absent" and path.startswith("__manifest/_versions/") and not made:
+            made.append(path)
+            two.again().call("create_table_branch", id=T, name="b", from_version=2)
+
+    store.before(make)
+    assert collect(two.again(store), TWO_DAYS).expired == 5
+    assert (versions(two, T), versions(two, U)) == ([1, 2, 3, 4, 5, 6], [6])
+    assert collect(two.again()).expired == 4
+    assert versions(two, T) == [2, 6]
+
+
+def test_a_version_in_an_open_record_stays(two: Ground) -> None:
+    """Its staged name is there; the sweep has not looked whether the other one is durable."""
+    for start in (8, 9):
+        two.batch(two.transaction(T, rows(start, start + 1)))
+    assert two.catalog.snapshot().open_records()
+    let_pass(two, timedelta(days=3))
+    date_rows_back(two, 3)
+    collect(two, TWO_DAYS)
+    assert versions(two, T) == [7, 8]
+    two.again().catalog.sweep()
+    two.catalog.flush_record_maintenance()
+    collect(two.again())
+    assert versions(two, T) in ([8], [7, 8])  # once its record is closed
+    whole(two, T, 8)
+
+
+def test_the_store_dates_versions_not_the_rows(two: Ground) -> None:
+    """A server whose clock was three days behind committed them just now."""
+    date_rows_back(two, 3)
+    assert collect(two, TWO_DAYS).expired == 0
+    assert versions(two, T) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("moment", ["look", "flip", "swept"])
+def test_a_version_that_is_tagged_meanwhile_stays(two: Ground, moment: str) -> None:
+    """A tagger has seen the version, and writes its tag before or after the row went."""
+    days_pass(two, 3)
+    location = two.location(T)
+    store = FaultStore(LocalStore(two.root, "none"))
+    tags = Tags(LocalStore(two.root, "none"), location)
+    looked: list[str] = []
+
+    def tag(verb: str, path: str) -> None:
+        if tags.list():
+            return
+        if verb == "list" and path.startswith(f"{location}/_refs"):
+            looked.append(path)
+        is_flip = verb == "put_if_absent" and path.startswith("__manifest/_versions/")
+        is_plan = verb == "list" and path == "_staging/gc" and bool(looked)
+        due = {"look": bool(looked), "flip": is_flip and bool(looked), "swept": is_plan}
+        if due[moment] or (moment == "swept" and is_flip and bool(looked)):
+            tags.create("kept", 3)
+
+    store.before(tag)
+    collect(two.again(store), TWO_DAYS)
+    assert tags.list()
+    forget_history(two)
+    let_pass(two)
+    collect(two)
+    assert versions(two, T) == [3, 6]
+    whole(two, T, 3, 6)
+
+
+def test_what_a_job_reads_stays(two: Ground) -> None:
+    two.call(
+        "register_intent",
+        intent_id="0a0b0c0d-0000-4000-8000-000000000001",
+        tables=[{"id": T, "read_version": 4}],
+        seconds=3_600,
+    )
+    days_pass(two, 3)
+    collect(two, TWO_DAYS)
+    assert (versions(two, T), versions(two, U)) == ([4, 5, 6], [6])
+
+
+def test_a_transaction_over_a_version_that_went_is_refused(two: Ground) -> None:
+    """Its conflicts cannot be told any more (P8, G18)."""
+    late = two.transaction(T, rows(100, 101), read_version=2)
+    days_pass(two, 3)
+    collect(two, TWO_DAYS)
+    with pytest.raises(Exception, match="version|redo|again"):
+        two.again().batch(late)
+    assert two.ids(T) == list(range(8))
+
+
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+def test_a_run_dies_at_each_of_its_first_writes(two: Ground, tmp_path: Path, fault: Fault) -> None:
+    import shutil
+
+    days_pass(two, 3)
+    for number in range(6):
+        root = tmp_path / f"{number}"
+        shutil.copytree(two.root, root)
+        store = FaultStore(LocalStore(root, "none"))
+        store.fail(fault, nth=number)
+        with pytest.raises(Crashed):
+            collect(Ground(root, store), TWO_DAYS)
+        report: CollectionReport = collect(Ground(root), TWO_DAYS)
+        assert not report.not_judged
+        ground = Ground(root)
+        assert versions(ground, T) == versions(ground, U) == [6]
+        whole(ground, T, 6)
+
+
+def test_a_dropped_table_stays_as_long_as_its_property_says(two: Ground) -> None:
+    two.batch({"set_table_properties": {"id": T, "properties": {"gc.dropped.window": "30d"}}})
+    for table in (T, U):
+        two.call("drop_table", id=table)
+    let_pass(two, timedelta(days=8))
+    assert len(collect(two).purged) == 1
+    two.again().call("undrop_table", id=T)
+    assert two.again().ids(T) == list(range(8))
+    two.call("drop_table", id=T)
+    let_pass(two, timedelta(days=31))
+    assert len(collect(two.again()).purged) == 1
