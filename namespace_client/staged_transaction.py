@@ -104,9 +104,7 @@ class StagedTransaction:
     def __enter__(self) -> Self:
         if self._begin is not None:
             raise InvalidCall("a transaction is used once; begin another one")
-        self._begin = self._given_begin or self._access.state()
-        if self._intent_after is not None:
-            self._intent.renew_after(EVERY if self._registers_at_once else self._intent_after)
+        self._begin_at(self._given_begin or self._access.state())
         return self
 
     def __exit__(
@@ -294,6 +292,11 @@ class StagedTransaction:
             InvalidCall: There is no such table or branch.
         """
         self._require(table, branch).note_read()
+
+    def _begin_at(self, begin: CatalogHead) -> None:
+        self._begin = begin
+        if self._intent_after is not None:
+            self._intent.renew_after(EVERY if self._registers_at_once else self._intent_after)
 
     # -- tables by name
 

@@ -145,6 +145,7 @@ class Sessions:
             if statement.savepoint is not None:
                 discard(statement.transaction.roll_back(statement.savepoint))
             else:
+                statement.transaction.abandon()
                 discard(statement.transaction.files)
 
     @contextmanager
@@ -201,6 +202,7 @@ class Sessions:
         with session.lock:
             transaction = self._require_open(session)
             if not session.is_unknown:
+                transaction.abandon()
                 discard(transaction.files)
             self._end(session)
 

@@ -79,7 +79,7 @@ class SqlTransaction(StagedTransaction):
         super().__init__(
             access, isolation=isolation, message=message, storage_options=storage_options, key_prefix="spark-sql"
         )
-        self._begin = head
+        self._begin_at(head)
         self.files: list[StagedFiles] = []
         self._properties: dict[TableId, ChangedProperties] = {}
 
@@ -98,7 +98,8 @@ class SqlTransaction(StagedTransaction):
         """A new table, which the batch creates with its first step. Raises `TableExists`."""
         if self._find(table, None) is not None:
             raise TableExists(f"{DELIMITER.join(table)} exists")
-        changes = self._tables[table, None] = self._new_changes(table, properties, stable_row_ids)
+        changes = self._new_changes(table, properties, stable_row_ids)
+        self._take_up((table, None), changes)
         return changes
 
     def take(self, changes: TableChanges, operation: Operation, *, call: str, guard: str | None = None) -> None:

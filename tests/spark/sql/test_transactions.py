@@ -12,9 +12,13 @@ from pyspark.sql import SparkSession
 
 from namespace_client.errors import CommitUnknown, IncompatibleConflict, RetryableConflict
 from namespace_client.http import CatalogServer
+from namespace_client.leases import Intent
+from namespace_client.staged_transaction import INTENT_AFTER
 from spark_catalog.sql.blocks import lance_transaction
+from spark_catalog.sql.sessions import Sessions, SqlSession
 from tests.lossy_proxy import LossyProxy
 from tests.orphans import check_and_remove, check_exact, list_orphans
+from tests.running import running
 from tests.spark.sql.conftest import NewSession
 
 
@@ -55,6 +59,34 @@ def test_all_statements_of_a_block_are_one_batch(
     assert rows(sql, f"SELECT * FROM {b}") == [(1, "new")]
     assert rows(sql, f"SELECT x FROM {a} VERSION AS OF 'catalog:{before}'") == [("old",)]
     assert rows(sql, f"SELECT x FROM {b} VERSION AS OF 'catalog:{before}'") == [("old",)]
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback", "statement"])
+def test_a_transaction_that_takes_long_is_registered_until_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    asked: list[timedelta] = []
+    monkeypatch.setattr(Intent, "renew_after", lambda _self, pause: asked.append(pause))
+    with running(tmp_path / "root") as url, CatalogServer(url) as server:
+        server.ensure_namespace(["g"])
+        sessions, session = Sessions(server, "snapshot", {}), SqlSession()
+        if ends == "statement":
+            statement = sessions.begin_statement(session)
+            transaction = statement.transaction
+        else:
+            transaction = sessions.begin(session, "snapshot", None)
+        transaction.add_table(("g", "t"), {}, stable_row_ids=False)
+        assert asked == [INTENT_AFTER]
+        transaction.register_intent()
+        assert len(server.catalog_intents()) == 1
+        match ends:
+            case "commit":
+                sessions.commit(session)
+            case "rollback":
+                sessions.rollback(session)
+            case "statement":
+                sessions.abort_statement(session, statement)
+        assert server.catalog_intents() == []
 
 
 def test_a_writing_statement_is_one_batch(
