@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import uuid
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -225,6 +227,43 @@ def test_a_job_whose_time_is_over_commits_before_the_fence(filled: Ground) -> No
     change_intent(filled, until_ms=1)
     filled.batch(operation, end())
     assert filled.ids(T) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_a_commit_that_is_held_while_its_intent_ends_names_no_removed_file(
+    filled: Ground, tmp_path: Path, local: bool
+) -> None:
+    """Before each of its calls in turn: the intent ends by a fence, and the collection removes the file or not."""
+    register(filled)
+    operation, _ = write_files(filled)
+    let_pass(filled)
+    change_intent(filled, until_ms=1)
+    outcomes: Counter[str] = Counter()
+    for number in range(1_000):
+        root = tmp_path / f"{number}"
+        shutil.copytree(filled.root, root)
+        store = FaultStore(LocalStore(root, "none"))
+        store.local = local
+        left = [number]
+
+        def hold(_verb: str, _path: str, left: list[int] = left, root: Path = root) -> None:
+            left[0] -= 1
+            if left[0] == -1:
+                collect(Ground(root))
+
+        store.before(hold)
+        try:
+            Ground(root, store).batch(operation, end())
+        except InvalidInputError:
+            outcomes["refused"] += 1
+            assert Ground(root).ids(T) == [0, 1, 2]
+        else:
+            outcomes["committed"] += 1
+            assert Ground(root).ids(T) == [0, 1, 2, 3, 4]
+        if left[0] >= 0:
+            break
+    assert outcomes["refused"] > 3
+    assert outcomes["committed"] > 1
 
 
 def test_a_renewal_keeps_the_beginning_and_shortens_nothing(filled: Ground) -> None:
