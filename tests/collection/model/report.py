@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.collection.model import collecting, reusing, undropping
+from tests.collection.model import collecting, registering, reusing, undropping
 from tests.collection.model.search import Result, explore
 
 NOTE = Path(__file__).parents[3] / "docs/design/019-proof-of-collection.md"
@@ -41,6 +41,7 @@ SCENARIOS = (
     ),
     Scenario("undrop, two purges and a fence", undropping, undropping.State()),
     Scenario("branch made again, a crash", reusing, reusing.State()),
+    Scenario("job with an intent, two collectors", registering, registering.State()),
 )
 
 
@@ -55,7 +56,7 @@ def states(*, large: bool) -> Iterator[str]:
 
 def removals() -> Iterator[str]:
     """One line of the second table for each rule: what happens without it, by the shortest trace of all scenarios."""
-    for model in (collecting, undropping, reusing):
+    for model in (collecting, undropping, reusing, registering):
         for rule in model.RULES:
             results = [s.search(rule) for s in SCENARIOS if s.model is model and not s.large]
             traces = [(len(trace), problem) for result in results for problem, trace in result.problems.items()]
