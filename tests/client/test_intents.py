@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import lance
 import pytest
 from lance.fragment import write_fragments
 from typer.testing import CliRunner
@@ -85,6 +86,20 @@ def test_a_transaction_that_registers_at_once_does_so_before_its_first_file(scen
         assert intents(scene) == [(scene.uri("t"), 1), (scene.uri("u"), 1)]
         new = tx.declare("new")
         assert new.uri in {table.location for intent in scene.catalog.intents() for table in intent.tables}
+    assert intents(scene) == []
+
+
+def test_a_branch_is_registered_with_its_own_version(scene: Scene) -> None:
+    scene.make("t", 1)
+    lance.dataset(namespace_client=scene.stock(), table_id=[scene.namespace, "t"]).create_branch("dev")
+    with scene.catalog.begin() as tx:
+        assert tx.describe("t", branch="dev") is not None
+        tx.register_intent()
+        found = [table for intent in scene.catalog.intents() for table in intent.tables]
+        [mine] = [table for table in found if table.location == scene.uri("t")]
+        state = scene.catalog.access.table((scene.namespace, "t"), branch="dev")
+        assert state is not None
+        assert (mine.branch, mine.read_version) == ("dev", state.version)
     assert intents(scene) == []
 
 
