@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli import catalogs, collection, conformance, maintenance, tables
+from namespace_server.cli import catalogs, collection, conformance, doctor, maintenance, tables
 
 cli = typer.Typer(
     name="lance-namespace",
@@ -59,6 +59,7 @@ for _command in (
     collection.pin,
     collection.unpin,
     maintenance.maintain,
+    doctor.doctor,
     collection.intents,
     collection.intent,
     collection.end_intent,

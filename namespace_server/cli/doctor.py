@@ -1,0 +1,64 @@
+"""The command that examines a catalog."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from namespace_server.cli.options import (
+    Durability,
+    StorageOptions,
+    TableManifestStore,
+    opened_catalog,
+    refusing,
+)
+
+DAMAGED = 3
+"""Exit status for damage; 1 is for warnings, 2 for a root that cannot be examined."""
+
+
+def doctor(
+    root: Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")],
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Only this table, such as 'a$t'; may be repeated.", show_default=False),
+    ] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="Only so many tables, chosen at random.")] = None,
+    heads: Annotated[bool, typer.Option("--heads", help="Read only the newest version of each branch.")] = False,
+    mend: Annotated[
+        bool, typer.Option("--repair", help="Repair what is provably repairable, as a server would.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+    durability: Durability = None,
+    storage_option: StorageOptions = None,
+    manifest_store: TableManifestStore = None,
+) -> None:
+    """Examine a catalog from its storage: its versions, and each table against its rows.
+
+    Without --repair nothing is written, and servers may go on. Each finding says what was expected, what was found and
+    what to do. Exit status: 0 sound, or notes only; 1 warnings; 2 it cannot be examined; 3 damage.
+    """
+    with refusing():
+        from namespace_server.directory.doctor import Examination, Severity
+        from namespace_server.directory.doctor.repairs import repair
+        from namespace_server.directory.model.object_ids import parse_id
+        from namespace_server.directory.namespace import DirectoryNamespace
+
+        def progress(done: int, of: int) -> None:
+            if sys.stderr.isatty():
+                typer.echo(f"\r{done:,} of {of:,} tables", err=True, nl=done == of)
+
+        with opened_catalog(root, storage_option, manifest_store, durability) as catalog:
+            tables = [parse_id(name) for name in table or ()]
+            examination = Examination(catalog.store, tables, sample, heads, progress=progress)
+            report = examination.examine()
+            if mend:
+                report = repair(DirectoryNamespace(catalog=catalog), examination, report)
+    for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
+        typer.echo(line)
+    status = {Severity.NOTE: 0, Severity.WARNING: 1, Severity.DAMAGE: DAMAGED}[report.worst]
+    if status:
+        raise typer.Exit(status)

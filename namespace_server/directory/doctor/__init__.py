@@ -1,0 +1,14 @@
+"""Doctor: checks the invariants of a catalog from storage alone, and repairs what is provably repairable.
+
+examination   looks at the catalog, then at one table after another; findings are looked at twice
+catalog       the versions of `__manifest`, its rows, pins, tombstones, and what lies in `_staging/`
+tables        the versions of one table against its rows
+files         the files that a version names
+repairs       what the server itself would do: promote, put back, adopt, remove rows of versions that are gone
+findings      findings, their severity, and the report
+"""
+
+from namespace_server.directory.doctor.examination import Examination
+from namespace_server.directory.doctor.findings import ExaminationReport, Finding, Severity
+
+__all__ = ["Examination", "ExaminationReport", "Finding", "Severity"]

@@ -1,0 +1,236 @@
+"""The catalog itself: the versions of `__manifest`, its rows, pins, tombstones, and what lies in `_staging/`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import orjson
+
+from lance_core.errors import CorruptFile, LanceCoreError, NotFound
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.naming import parse_manifest_name, versions_directory
+from lance_core.storage.port import ObjectMeta, ObjectStore
+from namespace_server.directory.collection.stored_plan import list_runs, read_plan
+from namespace_server.directory.committing.manifest_reader import is_row
+from namespace_server.directory.doctor.findings import Finding
+from namespace_server.directory.manifest_table.schema import COLLECTED, WRITER_FLAGS_KEY
+from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.entries import DROPPED, PURGED, PURGING, Entry, VersionEntry
+from namespace_server.directory.model.root_layout import (
+    HIGH_WATER_MARKS,
+    KEPT_VERSIONS,
+    MANIFEST_TABLE,
+    NEWEST_VERSION_NOTE,
+    QUARANTINE,
+    RESERVED,
+    kept_version_key,
+)
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+_TOLERANCE: Final = timedelta(hours=1)
+_VERSIONS: Final = versions_directory(MANIFEST_TABLE)
+
+
+def check_versions(store: ObjectStore, now: datetime) -> tuple[CatalogSnapshot | None, list[Finding]]:
+    """The newest snapshot, None if it cannot be read, and the findings on the versions. Raises `StorageError`.
+
+    Each version from the oldest kept one on is read: one request each.
+    """
+    found: list[Finding] = []
+    files = _files_by_version(store)
+    if not files:
+        return None, [Finding("catalog-unreadable", _VERSIONS, "expected a catalog, found no version of it")]
+    newest = max(files)
+    try:
+        snapshot = ManifestTable(store).refresh_by_listing()
+        decoded = list(snapshot.entries())
+    except (LanceCoreError, ValueError) as error:
+        return None, [Finding("catalog-unreadable", files[newest].path, f"version {newest}: {error}")]
+    ids = Counter(entry.object_id for entry in decoded)
+    found += [_rows(files[newest], f"object id {name!r} has {count} rows") for name, count in ids.items() if count > 1]
+    found += _check_history(store, files, snapshot)
+    found += _check_newest(store, snapshot, files, now)
+    return snapshot, found
+
+
+def _files_by_version(store: ObjectStore) -> dict[int, ObjectMeta]:
+    named = ((parse_manifest_name(meta.path.rpartition("/")[2]), meta) for meta in store.list(_VERSIONS))
+    return {name[0]: meta for name, meta in named if name is not None}
+
+
+def _rows(newest: ObjectMeta, text: str) -> Finding:
+    return Finding("catalog-rows-disagree", newest.path, text)
+
+
+def _check_history(store: ObjectStore, files: Mapping[int, ObjectMeta], snapshot: CatalogSnapshot) -> Iterator[Finding]:
+    """Versions from the oldest kept one on are there, can be read, and follow each other (invariant 4)."""
+    oldest, broken = snapshot.collector.oldest, False
+    first = min((version for version in files if version >= oldest), default=snapshot.version)
+    if not snapshot.collector.run:
+        oldest = first  # without a collector a stock client may have removed old versions
+    for version in range(oldest, snapshot.version + 1):
+        if version not in files:
+            place = f"{_VERSIONS}/{version}"
+            yield Finding(
+                "catalog-gap", place, f"versions {oldest} to {snapshot.version} are kept; {version} is missing"
+            )
+            broken = True
+            continue
+        try:
+            file = parse_manifest_file(store.get(files[version].path), expected_version=version)
+        except NotFound:
+            continue  # removed meanwhile
+        except LanceCoreError as error:
+            yield Finding("catalog-version-unreadable", files[version].path, str(error))
+            broken = True
+            continue
+        read = None if file.transaction is None else file.transaction.read_version
+        if read is not None and read != version - 1:
+            text = f"expected a commit over version {version - 1}, found one over {read}"
+            yield Finding("catalog-phantom", files[version].path, text)
+        yield from _check_row_files(store, version, file)
+    if not broken:
+        yield from _check_steps(store, snapshot, files)
+
+
+def _check_row_files(store: ObjectStore, version: int, file: ManifestFile) -> Iterator[Finding]:
+    names = {f"{MANIFEST_TABLE}/data/{each.path}" for fragment in file.manifest.fragments for each in fragment.files}
+    try:
+        store.require(sorted(names))
+    except NotFound as error:
+        yield Finding("catalog-version-unreadable", f"{_VERSIONS}/{version}", f"a file of its rows is missing: {error}")
+
+
+def _check_steps(store: ObjectStore, snapshot: CatalogSnapshot, files: Mapping[int, ObjectMeta]) -> Iterator[Finding]:
+    """The newest version has the rows of the one before it, with the changes that it states."""
+    if snapshot.version - 1 < snapshot.collector.oldest:
+        return
+    try:
+        [(before, changes)] = list(ManifestTable(store).steps(snapshot.version - 1, snapshot.version))
+    except (LanceCoreError, ValueError):
+        return  # removed meanwhile, or told above
+    if changes is None:
+        return
+    after, loaded = _by_id(before.apply(changes)), _by_id(snapshot)
+    wrong = sorted(name for name in after.keys() | loaded.keys() if after.get(name) != loaded.get(name))
+    if wrong:
+        text = f"{len(wrong)} rows differ from the changes of version {snapshot.version}, first {wrong[0]!r}"
+        yield _rows(files[snapshot.version], text)
+
+
+def _by_id(snapshot: CatalogSnapshot) -> dict[str, Entry]:
+    """Entries without the paths that were staged, of some of which a loaded snapshot keeps a digest only."""
+    return {
+        entry.object_id: replace(entry, staged_path=None) if isinstance(entry, VersionEntry) else entry
+        for entry in snapshot.entries()
+    }
+
+
+def _check_newest(
+    store: ObjectStore, snapshot: CatalogSnapshot, files: Mapping[int, ObjectMeta], now: datetime
+) -> Iterator[Finding]:
+    """No witness tells of a later version (F7), and the horizon is not in the future (G28)."""
+    witnesses = {name: int(name) for name in store.names(HIGH_WATER_MARKS) if name.isdigit()}
+    noted = _noted(store)
+    witnesses |= {} if noted is None else {NEWEST_VERSION_NOTE: noted}
+    for record in snapshot.records():
+        witnesses[f"record {record.batch_uuid}"] = record.catalog_version or 0
+    name, version = max(witnesses.items(), key=lambda item: item[1], default=("", 0))
+    if version > snapshot.version:
+        text = f"{name} tells of version {version}, the newest on storage is {snapshot.version}"
+        yield Finding("catalog-went-back", files[snapshot.version].path, text)
+    horizon = datetime.fromtimestamp(snapshot.collector.horizon, UTC)
+    if horizon > now + _TOLERANCE:
+        yield Finding("horizon-in-future", MANIFEST_TABLE, f"the horizon is {horizon:%Y-%m-%dT%H:%M:%SZ}")
+    if snapshot.collector.run:
+        metadata = parse_manifest_file(store.get(files[snapshot.version].path)).manifest.table_metadata
+        flags = metadata.get(WRITER_FLAGS_KEY, "0")
+        if not (flags.isdigit() and int(flags) & COLLECTED):
+            yield Finding("writer-flag-missing", files[snapshot.version].path, f"writer flags {flags}, expected bit 33")
+
+
+def _noted(store: ObjectStore) -> int | None:
+    data = store.find(NEWEST_VERSION_NOTE)
+    try:
+        found: Any = None if data is None else orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    return found["version"] if isinstance(found, dict) and isinstance(found.get("version"), int) else None
+
+
+def check_kept(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Finding]:
+    """Pins and dropped tables have the catalog versions that they need (G6, G10, G13)."""
+    copies = {meta.path for meta in store.list(KEPT_VERSIONS)}
+    oldest = snapshot.collector.oldest
+
+    def problem(version: int) -> str | None:
+        if version >= oldest:
+            return None if version <= snapshot.version else f"version {version} is above the newest"
+        key = kept_version_key(version)
+        if key not in copies:
+            return f"version {version} is below {oldest}, the oldest that is kept, and has no copy"
+        try:
+            parse_manifest_file(store.get(key), expected_version=version)
+        except LanceCoreError as error:
+            return str(error)
+        return None
+
+    for pin in snapshot.pins():
+        if (text := problem(pin.version)) is not None:
+            yield Finding("pin-without-version", f"pin {pin.name}", text)
+    for record in snapshot.records():
+        if record.state == DROPPED and record.catalog_version and (text := problem(record.catalog_version)) is not None:
+            yield Finding("tombstone-without-version", f"tombstone {record.batch_uuid}", text)
+
+
+def check_locations(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Finding]:
+    """Each location is of one table, and no current table has that of a dropped one (N1, G15)."""
+    holders: dict[str, list[str]] = {}
+    for table_id in snapshot.all_tables():
+        if (table := snapshot.table(table_id)) is not None:
+            holders.setdefault(table.location, []).append("$".join(table_id))
+    for location, tables in holders.items():
+        if len(tables) > 1:
+            yield Finding("shared-location", location, f"of the tables {', '.join(tables)}")
+        tombstone = snapshot.tombstone_at(location)
+        if tombstone is not None and tombstone.state in {DROPPED, PURGING, PURGED}:
+            text = f"is of {tables[0]}, and of a dropped table, tombstone {tombstone.batch_uuid} ({tombstone.state})"
+            yield Finding("tombstone-of-table", location, text)
+    for directory in store.directories(""):
+        known = snapshot.table_at(directory) or snapshot.table_below(directory) or snapshot.tombstone_at(directory)
+        if directory not in RESERVED and not known:
+            yield Finding("unexplained-directory", directory, "expected the location of a table")
+
+
+def check_staging(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Finding]:
+    """What was set aside is no row's manifest (G22), and plans of collections can be read (G27)."""
+    for meta in store.list(QUARANTINE):
+        former = meta.path.removeprefix(f"{QUARANTINE}/").partition("/")[2]
+        base, marker, _ = former.rpartition("/_versions/")
+        if not marker:
+            continue
+        location, _, branch = base.partition("/tree/")
+        table_id, data = snapshot.table_at(location), store.find(meta.path)
+        if table_id is None or data is None:
+            continue
+        try:
+            version = parse_manifest_file(data).version
+        except LanceCoreError:
+            version = 0
+        row = snapshot.version_entry(table_id, branch or None, version)
+        if row is not None and is_row(row, data) and store.find(row.canonical_path) != data:
+            text = f"is the manifest of version {version}, expected it at {row.canonical_path}"
+            yield Finding("quarantined-version", meta.path, text, "$".join(table_id))
+        else:
+            yield Finding("quarantined-file", meta.path, f"was at {former}", "$".join(table_id))
+    for plan in list_runs(store).unfinished:
+        try:
+            read_plan(store, plan)
+        except CorruptFile as error:
+            yield Finding("plan-unreadable", plan, str(error))
+        except NotFound:
+            continue

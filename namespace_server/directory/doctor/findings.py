@@ -1,0 +1,206 @@
+"""Findings of an examination, and the report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+
+class Severity(IntEnum):
+    """How bad a finding is."""
+
+    NOTE = 0
+    """Nothing is wrong: open work that the server or a collection finishes, or something worth knowing."""
+    WARNING = 1
+    """Not as it should be. No current data is lost; some of it can be repaired."""
+    DAMAGE = 2
+    """Data of a current or kept version is lost or cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    severity: Severity
+    advice: str
+    repairable: bool = False
+
+
+KINDS: Final = {
+    "catalog-unreadable": _Kind(
+        Severity.DAMAGE,
+        "restore the named file of `__manifest` from a backup; without one, the version before it is the newest whole "
+        "one: keep a copy of the root, then remove the damaged manifest",
+    ),
+    "catalog-went-back": _Kind(
+        Severity.DAMAGE, "restore the missing files of `__manifest/_versions` from a backup before anybody commits"
+    ),
+    "catalog-gap": _Kind(
+        Severity.DAMAGE, "restore the missing files of `__manifest/_versions` from a backup, or read other versions"
+    ),
+    "catalog-version-unreadable": _Kind(
+        Severity.DAMAGE, "restore the named file from a backup, or read other versions"
+    ),
+    "catalog-phantom": _Kind(Severity.DAMAGE, "this version was not built on the one before it: read other versions"),
+    "catalog-rows-disagree": _Kind(
+        Severity.DAMAGE,
+        "stop all servers and keep a copy of the root: rows and the changes of the newest version differ",
+    ),
+    "horizon-in-future": _Kind(
+        Severity.DAMAGE, "set the clocks of the machines that collect; writers are refused until this time has come"
+    ),
+    "writer-flag-missing": _Kind(
+        Severity.WARNING, "run `lance-namespace gc`: it sets the flag, which shuts out releases that cannot collect"
+    ),
+    "pin-without-version": _Kind(Severity.DAMAGE, "restore the copy from a backup, or remove the pin"),
+    "tombstone-without-version": _Kind(Severity.WARNING, "the tables that it names cannot come back"),
+    "tombstone-of-table": _Kind(
+        Severity.DAMAGE, "keep a copy of the location before a collection runs: it is taken for that of a dropped table"
+    ),
+    "shared-location": _Kind(Severity.WARNING, "deregister one of the tables: each changes the files of the other"),
+    "plan-unreadable": _Kind(
+        Severity.WARNING, "run `lance-namespace gc`: it gives the plan up, and finds anew what goes"
+    ),
+    "unexplained-directory": _Kind(Severity.NOTE, "no row and no tombstone names it: register it, or remove it"),
+    "quarantined-version": _Kind(
+        Severity.WARNING, "run with --repair, or let a server run: the file is put back", repairable=True
+    ),
+    "quarantined-file": _Kind(Severity.NOTE, "a server commits it again, or reports why it cannot"),
+    "head-lost": _Kind(
+        Severity.DAMAGE,
+        "restore the manifest from a backup; if there is none, drop the table, or delete all its versions",
+    ),
+    "version-lost": _Kind(
+        Severity.WARNING,
+        "run with --repair: the row of the version is removed, so that it is not listed",
+        repairable=True,
+    ),
+    "not-promoted": _Kind(
+        Severity.WARNING, "run with --repair, or let a server run: the manifest gets its name", repairable=True
+    ),
+    "open-work": _Kind(Severity.NOTE, "a server finishes it within seconds", repairable=True),
+    "foreign-file": _Kind(
+        Severity.WARNING, "run with --repair, or let a server run: the file is quarantined", repairable=True
+    ),
+    "unmanaged-version": _Kind(
+        Severity.NOTE, "committed by path; adopted when the catalog is asked for the table", repairable=True
+    ),
+    "version-without-row": _Kind(Severity.NOTE, "a collection removes it, unless a kept catalog version needs it"),
+    "lineage-broken": _Kind(Severity.DAMAGE, "this version was not built on the one before it: compare them"),
+    "manifest-unreadable": _Kind(Severity.DAMAGE, "restore the manifest from a backup"),
+    "mixed-names": _Kind(Severity.DAMAGE, "a table with manifests of both naming schemes is refused by clients"),
+    "file-missing": _Kind(
+        Severity.DAMAGE,
+        "restore the file from a backup; for the newest version, restore an earlier version of the table",
+    ),
+    "file-size": _Kind(Severity.DAMAGE, "restore the file from a backup: it is not as long as the version says"),
+    "old-file-missing": _Kind(Severity.WARNING, "an earlier version of the table cannot be read as a whole"),
+    "transaction-file-missing": _Kind(Severity.NOTE, "clients that commit over this version cannot tell conflicts"),
+    "index-missing": _Kind(Severity.WARNING, "make the index again"),
+    "reference-unreadable": _Kind(Severity.WARNING, "restore the file from a backup, or remove it and make it again"),
+    "tag-without-version": _Kind(Severity.WARNING, "delete the tag, or let it name another version"),
+    "branch-reference-missing": _Kind(
+        Severity.WARNING, "run with --repair, or let a server run: the reference is written", repairable=True
+    ),
+    "branch-without-rows": _Kind(Severity.NOTE, "made by path, or left by a removal: ask the catalog for its versions"),
+    "automatic-cleanup": _Kind(
+        Severity.WARNING, "remove the keys `lance.auto_cleanup.*`: stock clients remove versions that the catalog keeps"
+    ),
+    "not-checked": _Kind(Severity.WARNING, "the store failed; examine the table again"),
+}
+"""What each code means, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding.
+
+    Attributes:
+        code: A name of `KINDS`.
+        place: The key of the file, or what it is about.
+        text: What was expected, and what was found.
+        table: The id of the table, joined by '$'; empty for the catalog.
+    """
+
+    code: str
+    place: str
+    text: str
+    table: str = ""
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+        return KINDS[self.code].severity
+
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        return KINDS[self.code].advice
+
+    @property
+    def repairable(self) -> bool:
+        """Whether `--repair` mends it."""
+        return KINDS[self.code].repairable
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminationReport:
+    """What an examination found.
+
+    Attributes:
+        root: The URI of the root.
+        catalog_version: The newest catalog version that could be read; 0 if none could.
+        tables: The number of tables that were examined.
+        versions: The number of versions that were examined.
+        findings: In the order of the catalog, then of the tables.
+        repaired: What was found and is mended.
+    """
+
+    root: str
+    catalog_version: int
+    tables: int
+    versions: int
+    findings: tuple[Finding, ...]
+    repaired: tuple[Finding, ...] = ()
+
+    @property
+    def worst(self) -> Severity:
+        """The severity of the worst finding; `NOTE` if there is none."""
+        return max((finding.severity for finding in self.findings), default=Severity.NOTE)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return {
+            "root": self.root,
+            "catalog_version": self.catalog_version,
+            "tables": self.tables,
+            "versions": self.versions,
+            "worst": self.worst.name.lower(),
+            "findings": [_as_json(finding) for finding in self.findings],
+            "repaired": [_as_json(finding) for finding in self.repaired],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The report as text: each finding with what to do, then the counts."""
+        for finding in self.repaired:
+            yield f"repaired: {finding.code}: {finding.place}"
+        for finding in sorted(self.findings, key=lambda found: -found.severity):
+            of = f" (table {finding.table})" if finding.table else ""
+            yield f"{finding.severity.name.lower()}: {finding.code}: {finding.place}{of}: {finding.text}"
+            yield f"    {finding.advice}"
+        counts = Counter(finding.severity for finding in self.findings)
+        found = ", ".join(f"{counts[each]} {each.name.lower()}" for each in reversed(Severity) if counts[each])
+        yield (
+            f"{self.root}: catalog version {self.catalog_version}, {self.tables:,} tables, {self.versions:,} versions: "
+            f"{found or 'sound'}"
+        )
+
+
+def _as_json(finding: Finding) -> dict[str, Any]:
+    return {
+        **asdict(finding),
+        "severity": finding.severity.name.lower(),
+        "repairable": finding.repairable,
+        "advice": finding.advice,
+    }

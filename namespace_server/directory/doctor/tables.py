@@ -1,0 +1,144 @@
+"""The versions of one table against its rows (invariants 2, 6, 7, 10 and 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lance_core.errors import CorruptFile, LanceCoreError
+from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.format.naming import BRANCHES_DIRECTORY, MAIN_BRANCH, parse_manifest_name, versions_directory
+from lance_core.format.refs import BranchContents
+from lance_core.storage.port import ObjectStore
+from lance_core.tables.branches import Branches
+from lance_core.tables.tags import Tags
+from lance_core.transaction.lineage import lineage_break
+from namespace_server.directory.committing.manifest_reader import is_row
+from namespace_server.directory.doctor.files import StoredFiles
+from namespace_server.directory.doctor.findings import Finding
+from namespace_server.directory.model.entries import TableEntry, VersionEntry, place_of
+from namespace_server.directory.model.object_ids import join
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+_AUTOMATIC_CLEANUP = "lance.auto_cleanup."
+
+
+class TableExamination:
+    """One table of `snapshot`. Its files are listed once, and each manifest of its rows is read; nothing is written.
+
+    With `heads` only the newest version of each branch is read.
+    """
+
+    def __init__(
+        self, store: ObjectStore, snapshot: CatalogSnapshot, table: TableEntry, *, heads: bool = False
+    ) -> None:
+        self._store = store
+        self._snapshot = snapshot
+        self._table = table
+        self._heads = heads
+        self._files = StoredFiles(store, table.location)
+        self.versions = 0
+
+    def findings(self) -> Iterator[Finding]:
+        """What is not as the rows say. Raises `StorageError`."""
+        for branch in (None, *self._snapshot.branches(self._table.id)):
+            rows = list(self._snapshot.versions(self._table.id, branch))
+            yield from self._check_names(rows)
+            yield from self._check_rows(rows)
+        yield from self._check_references()
+
+    def _finding(self, code: str, place: str, text: str) -> Finding:
+        return Finding(code, place, text, join(self._table.id))
+
+    def _check_names(self, rows: Sequence[VersionEntry]) -> Iterator[Finding]:
+        """The names in the directory of versions: above the head, below it without a row, in one scheme."""
+        if not rows:
+            return
+        head, numbers = rows[-1], {row.version for row in rows}
+        directory, schemes = versions_directory(head.base), set()
+        for path in self._files.sizes:
+            if path.rpartition("/")[0] != directory or (named := parse_manifest_name(path.rpartition("/")[2])) is None:
+                continue
+            version, scheme = named
+            schemes.add(scheme)
+            if version > head.version:
+                yield self._finding("unmanaged-version", path, f"expected no version above {head.version}, the head")
+            elif version not in numbers:
+                yield self._finding("version-without-row", path, f"version {version} has no row")
+        if len(schemes) > 1:
+            yield self._finding("mixed-names", directory, "expected manifests of one naming scheme, found both")
+
+    def _check_rows(self, rows: Sequence[VersionEntry]) -> Iterator[Finding]:
+        below: ManifestFile | None = None
+        for row in rows[-1:] if self._heads else rows:
+            self.versions += 1
+            is_head = row is rows[-1]
+            data, found = self._read(row, is_head=is_head)
+            yield from found
+            if data is None:
+                below = None
+                continue
+            try:
+                file = parse_manifest_file(data, expected_version=row.version)
+                broken = None if below is None or below.version != row.version - 1 else lineage_break(below, file)
+            except LanceCoreError as error:
+                yield self._finding("manifest-unreadable", row.canonical_path, str(error))
+                below = None
+                continue
+            if broken is not None:
+                yield self._finding("lineage-broken", row.canonical_path, f"version {row.version}: {broken}")
+            yield from self._files.check(row, file, is_head=is_head)
+            keys = sorted(key for key in file.manifest.config if key.startswith(_AUTOMATIC_CLEANUP))
+            if is_head and keys:
+                yield self._finding("automatic-cleanup", row.canonical_path, f"version {row.version} has {keys[0]}")
+            below = file
+
+    def _read(self, row: VersionEntry, *, is_head: bool) -> tuple[bytes | None, list[Finding]]:
+        """The manifest of a row, at one of its names, and what is wrong with these."""
+        staged = row.staged_path or self._snapshot.open_path(place_of(row))
+        canonical = self._store.find(row.canonical_path) if row.canonical_path in self._files.sizes else None
+        if canonical is not None and is_row(row, canonical):
+            return canonical, []
+        data = None if staged is None else self._store.find(staged)
+        if data is not None and not is_row(row, data):
+            data = None
+        if data is None:
+            what = "nothing" if canonical is None else "another file"
+            code, text = "head-lost" if is_head else "version-lost", f"expected version {row.version}, found {what}"
+        elif canonical is not None:
+            code, text = "foreign-file", f"expected the manifest of version {row.version}, found another file"
+        else:
+            code = "open-work" if place_of(row) in self._snapshot.state.open_places else "not-promoted"
+            text = f"version {row.version} has its staged name only"
+        return data, [self._finding(code, row.canonical_path, text)]
+
+    def _check_references(self) -> Iterator[Finding]:
+        """Tags and branches: what they name is there, and each branch with rows has its reference."""
+        location = self._table.location
+        try:
+            tags, branches = Tags(self._store, location).list(), Branches(self._store, location).list()
+        except CorruptFile as error:
+            yield self._finding("reference-unreadable", f"{location}/_refs", str(error))
+            return
+        for name, tag in tags.items():
+            branch = None if tag.branch == MAIN_BRANCH else tag.branch
+            if not self._is_there(branch, tag.version):
+                place = f"{location}/_refs/tags/{name}.json"
+                yield self._finding("tag-without-version", place, f"names version {tag.version} of {branch or 'main'}")
+        yield from self._check_branches(branches)
+
+    def _check_branches(self, branches: dict[str, BranchContents]) -> Iterator[Finding]:
+        rows = set(self._snapshot.branches(self._table.id))
+        for name in sorted(rows - branches.keys()):
+            place = f"{self._table.location}/_refs/branches/{name}.json"
+            yield self._finding("branch-reference-missing", place, f"branch {name} has rows, and no reference")
+        for name in sorted(branches.keys() - rows):
+            place = f"{self._table.location}/{BRANCHES_DIRECTORY}/{name}"
+            yield self._finding("branch-without-rows", place, f"branch {name} has a reference, and no row")
+
+    def _is_there(self, branch: str | None, version: int) -> bool:
+        if self._snapshot.version_entry(self._table.id, branch, version) is not None:
+            return True
+        base = self._table.location if branch is None else f"{self._table.location}/{BRANCHES_DIRECTORY}/{branch}"
+        directory = f"{versions_directory(base)}/"
+        names = (path.removeprefix(directory) for path in self._files.sizes if path.startswith(directory))
+        return any(named is not None and named[0] == version for named in map(parse_manifest_name, names))

@@ -1,0 +1,173 @@
+"""The doctor finds every damage that is planted, nothing else, and mends what it says that it mends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lance_core.storage.local import LocalStore
+from lance_core.storage.wrappers.counting import CountingStore
+from namespace_server.cli import cli
+from namespace_server.directory.doctor import Examination, ExaminationReport, Severity
+from namespace_server.directory.doctor.findings import KINDS
+from namespace_server.directory.doctor.repairs import repair
+from tests.directory.doctor.damages import DAMAGES, Place, T, U, build
+from tests.directory.tables import Ground, rows
+from tests.storage.faults import Crashed, Fault, FaultStore
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("sound") / "root"
+    build(root)
+    return root
+
+
+@pytest.fixture
+def place(sound: Path, tmp_path: Path) -> Iterator[Place]:
+    shutil.copytree(sound, tmp_path / "root", symlinks=True)
+    yield Place(tmp_path / "root")
+    shutil.rmtree(tmp_path / "root")
+
+
+def examination(root: Path) -> Examination:
+    return Examination(LocalStore(root, "none"), sleep=lambda _seconds: None)
+
+
+def codes(report: ExaminationReport) -> set[str]:
+    return {finding.code for finding in report.findings}
+
+
+def test_a_sound_root(place: Place) -> None:
+    before = {path: path.stat().st_mtime_ns for path in place.root.rglob("*")}
+    report = examination(place.root).examine()
+    assert report.findings == ()
+    assert (report.tables, report.versions) == (2, 6 + 1 + 3)
+    assert {path: path.stat().st_mtime_ns for path in place.root.rglob("*")} == before
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_each_damage_is_found_and_nothing_else(place: Place, name: str) -> None:
+    plant, expected = DAMAGES[name]
+    plant(place)
+    report = examination(place.root).examine()
+    assert codes(report) == expected, list(report.lines())
+    assert all(finding.text and finding.advice for finding in report.findings)
+
+
+def test_enough_kinds_are_planted() -> None:
+    planted = {code for _, expected in DAMAGES.values() for code in expected}
+    assert len(DAMAGES) >= 40
+    assert KINDS.keys() - planted == {"catalog-rows-disagree", "not-checked"}
+
+
+REPAIRED = sorted(name for name, (_, expected) in DAMAGES.items() if any(KINDS[code].repairable for code in expected))
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_what_is_repairable_is_repaired(place: Place, name: str) -> None:
+    plant, expected = DAMAGES[name]
+    plant(place)
+    left = set() if "head-lost" not in expected or "quarantined-version" in expected else expected
+    found = examination(place.root)
+    report = repair(Ground(place.root).namespace, found, found.examine())
+    assert codes(report) - {"quarantined-file", "version-without-row"} == left, list(report.lines())
+    assert {finding.code for finding in report.repaired} >= {code for code in expected if KINDS[code].repairable}
+    for table in (T, U):
+        place.ground.open(table).validate()
+        place.ground.write(table, rows(50, 51))
+        assert 50 in place.ground.ids(table)
+    place.ground.catalog.sweep()
+    assert codes(examination(place.root).examine()) <= {"quarantined-file", "version-without-row"}
+
+
+@pytest.mark.parametrize("name", ["head_is_in_quarantine", "old_version_is_missing", "server_died_after_its_flip"])
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+def test_a_repair_that_dies_is_repeated(place: Place, tmp_path: Path, name: str, fault: Fault) -> None:
+    plant, _ = DAMAGES[name]
+    plant(place)
+    dies, number = True, -1
+    while dies:
+        number += 1
+        root = tmp_path / f"{number}"
+        shutil.copytree(place.root, root)
+        store = FaultStore(LocalStore(root, "none"))
+        store.fail(fault, nth=number)
+        found = examination(root)
+        try:
+            repair(Ground(root, store).namespace, found, found.examine())
+        except Crashed:
+            pass
+        else:
+            dies = False
+        report = repair(Ground(root).namespace, found, found.examine())
+        assert codes(report) <= {"quarantined-file"}, list(report.lines())
+        shutil.rmtree(root)
+    assert number > 1
+
+
+def test_beside_writers_nothing_is_found(place: Place) -> None:
+    """A server commits and sweeps between the calls of the doctor, and a path writer commits."""
+    store, calls = FaultStore(LocalStore(place.root, "none")), [0]
+    busy = False
+
+    def work(_verb: str, _path: str) -> None:
+        nonlocal busy
+        calls[0] += 1
+        if busy or calls[0] % 40:
+            return
+        busy = True
+        ground = place.ground
+        number = 100 + calls[0]
+        ground.batch(*(ground.transaction(table, rows(number, number + 1)) for table in (T, U)))
+        if calls[0] % 120 == 0:
+            ground.catalog.sweep()
+        busy = False
+
+    store.before(work)
+    report = Examination(store, sleep=lambda _seconds: place.ground.catalog.sweep()).examine()
+    assert report.worst is Severity.NOTE, list(report.lines())
+    assert calls[0] > 150
+
+
+def test_a_sample_and_heads_cost_less(place: Place) -> None:
+    costs = []
+    for heads, tables, sample in ((False, (), None), (True, (), None), (True, (), 1), (True, (tuple(U),), None)):
+        store = CountingStore(LocalStore(place.root, "none"))
+        report = Examination(store, tables, sample, heads).examine()
+        assert report.findings == ()
+        costs.append(store.cost.requests)
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] - costs[1] == 5 + 2  # the versions below the heads
+
+
+def test_the_command(place: Place) -> None:
+    def run(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(cli, ["doctor", str(place.root), *arguments])
+        return done.exit_code, done.stdout
+
+    status, said = run()
+    assert (status, said.splitlines()[-1].endswith("2 tables, 10 versions: sound")) == (0, True)
+    assert run("--table", "g$none")[0] == 2
+    DAMAGES["old_version_is_missing"][0](place)
+    status, said = run("--json")
+    assert (status, json.loads(said)["worst"]) == (1, "warning")
+    status, said = run("--repair")
+    assert status == 0
+    assert "repaired: version-lost" in said
+    DAMAGES["head_is_missing"][0](place)
+    status, said = run("--table", "g$u")
+    assert status == 3
+    assert said.startswith("damage: head-lost: ")
+    assert run("--table", "g$t")[0] == 0
+
+
+def test_a_root_without_a_catalog(tmp_path: Path) -> None:
+    report = examination(tmp_path / "none").examine()
+    assert codes(report) == {"catalog-unreadable"}
+    assert not (tmp_path / "none").exists()
