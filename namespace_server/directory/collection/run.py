@@ -41,6 +41,7 @@ from namespace_server.directory.collection.seen_locations import (
     seen_after,
     write_seen,
 )
+from namespace_server.directory.collection.set_aside import find_set_aside
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import Removal, list_runs, store_plans
 from namespace_server.directory.collection.sweep import Budget, Sweep
@@ -151,7 +152,8 @@ class Collector:
             search.look_again()
             found = search.report()
         expired.put_back_named(self._store, self._catalog.committer.commit_changes)
-        plans = store_plans(self._store, run, [*history, *removals_of(found)])
+        aside = find_set_aside(self._store, fenced, terms.horizon, now)
+        plans = store_plans(self._store, run, [*history, *removals_of(found), *aside])
         complete = sweep.carry_out(plans) and complete
         self._store.map(self._store.delete, runs.finished_before(now - _PLANS_KEPT))
         purged = self._close(fenced, terms.now_ms)
@@ -190,6 +192,7 @@ class Collector:
         search = self._search(fenced, terms.horizon, self._expired(fenced, terms.horizon), choice.left_out)
         search.look()
         found = search.report()
+        aside = find_set_aside(self._store, fenced, terms.horizon, now)
         return CollectionReport(
             root=self._store.uri,
             run="",
@@ -197,7 +200,7 @@ class Collector:
             horizon=terms.horizon,
             oldest=fenced.collector.oldest,
             settings=settings.as_texts(),
-            removed=_totals([*history, *removals_of(found)]),
+            removed=_totals([*history, *removals_of(found), *aside]),
             kept=(),
             purged=tuple(sorted(purging_locations(fenced))),
             **_rest_of(found, problem | superseded.problems, terms, fenced),

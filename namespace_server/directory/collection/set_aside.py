@@ -1,0 +1,45 @@
+"""Files that were set aside because another writer had taken a name, and that nobody needs any more (rule G22)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Final
+
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.collection.stored_plan import Removal
+from namespace_server.directory.model.entries import DROPPED, PURGING
+from namespace_server.directory.model.object_ids import ObjectId
+from namespace_server.directory.model.root_layout import QUARANTINE
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+SET_ASIDE: Final = "set aside, and of no version"
+_KEPT: Final = timedelta(days=30)
+
+
+def find_set_aside(
+    store: ObjectStore, snapshot: CatalogSnapshot, horizon: datetime, now: datetime
+) -> Iterator[Removal]:
+    """The files in quarantine that go: 30 days old, and of no row, by their bytes, whatever their names say.
+
+    Those of a table that may come back stay. Requests: a listing, and one for each file of that age. Raises
+    `StorageError`.
+    """
+    before = min(horizon, now - _KEPT)
+    for meta in store.list(QUARANTINE):
+        if meta.last_modified >= before:
+            continue
+        location = meta.path.removeprefix(f"{QUARANTINE}/").partition("/")[2].partition("/")[0]
+        tombstone, table_id = snapshot.tombstone_at(location), snapshot.table_at(location)
+        if table_id is None and tombstone is not None and tombstone.state in {DROPPED, PURGING}:
+            continue
+        data = store.find(meta.path)
+        if data is not None and not (table_id and _is_of_a_row(snapshot, table_id, sha256(data).hexdigest())):
+            yield Removal(meta.path, meta.size, meta.last_modified, SET_ASIDE)
+
+
+def _is_of_a_row(snapshot: CatalogSnapshot, table_id: ObjectId, digest: str) -> bool:
+    branches = (None, *snapshot.branches(table_id))
+    rows = (row for branch in branches for row in snapshot.versions(table_id, branch))
+    return any(row.sha256 in {digest, ""} for row in rows)

@@ -1,0 +1,73 @@
+"""Quarantined files go after 30 days, and never the manifest of a version."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lance_core.format.naming import manifest_name
+from namespace_server.directory.collection.set_aside import SET_ASIDE
+from tests.directory.collection.collecting import collect, let_pass
+from tests.directory.tables import Ground, rows
+
+T = ["g", "t"]
+
+
+@pytest.fixture
+def table(ground: Ground) -> Ground:
+    ground.make_table(*T)
+    ground.write(T, rows(3, 4))
+    ground.catalog.sweep()
+    return ground
+
+
+def set_aside(ground: Ground, source: Path, version: int = 7) -> Path:
+    """A copy of a file in quarantine, of which a name says that it is a version."""
+    there = ground.root / f"_staging/foreign/{uuid.uuid4()}/{ground.location(T)}/_versions/{manifest_name(version)}"
+    there.parent.mkdir(parents=True)
+    shutil.copyfile(source, there)
+    return there
+
+
+def manifest(ground: Ground, version: int) -> Path:
+    return ground.root / ground.location(T) / "_versions" / manifest_name(version)
+
+
+def stranger(ground: Ground, tmp_path: Path) -> Path:
+    import lance
+
+    made = lance.write_dataset(rows(5, 6), str(tmp_path / "other"))
+    assert made.version == 1
+    return tmp_path / "other/_versions" / manifest_name(1)
+
+
+def test_it_goes_after_thirty_days(table: Ground, tmp_path: Path) -> None:
+    left = set_aside(table, stranger(table, tmp_path))
+    let_pass(table, timedelta(days=29))
+    assert SET_ASIDE not in collect(table).removed
+    let_pass(table, timedelta(days=2))
+    assert collect(table).removed[SET_ASIDE].files == 1
+    assert not left.exists()
+
+
+def test_the_manifest_of_a_version_stays_whatever_its_name_says(table: Ground) -> None:
+    """A process died before it put the file back; here even its row's name is taken."""
+    left = set_aside(table, manifest(table, 1))
+    let_pass(table, timedelta(days=90))
+    assert SET_ASIDE not in collect(table).removed
+    assert left.exists()
+
+
+def test_that_of_a_dropped_table_stays_while_it_can_come_back(table: Ground, tmp_path: Path) -> None:
+    left = set_aside(table, stranger(table, tmp_path))
+    table.call("drop_table", id=T)
+    let_pass(table, timedelta(days=40))
+    assert SET_ASIDE not in collect(table, {"gc.dropped.window": "50d"}).removed
+    assert left.exists()
+    let_pass(table, timedelta(days=20))
+    collect(table)
+    assert collect(table).removed[SET_ASIDE].files == 1
