@@ -26,7 +26,8 @@ _log = logging.getLogger(__name__)
 
 _LOOK: Final = 600.0
 """Seconds from the start of a server to its first look whether a collection is due, and between two looks."""
-_NICENESS: Final = 10
+NICENESS: Final = 19
+"""Of the process of a collection: it takes what others leave."""
 _LAST_WORDS: Final = 2_000
 
 
@@ -87,7 +88,7 @@ class CollectionSchedule:
             stderr=subprocess.PIPE,
             text=True,
         )
-        os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICENESS)
+        os.setpriority(os.PRIO_PROCESS, self._process.pid, NICENESS)
         output, errors = self._process.communicate()
         if self._stopped.is_set():
             return
