@@ -26,6 +26,8 @@ NAMES = (
     "engine",
     "graph_writes",
     "spark_reads",
+    "beside_collection",
+    "growth",
 )
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "benchmarks" / "results"

@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
+
 from lance_core.cleanup.kinds import FileKind, role_of
 from lance_core.errors import CorruptFile, ReferenceNotFound, UnsupportedFeature
 from namespace_server.directory.catalog import Catalog
@@ -47,6 +49,7 @@ from namespace_server.directory.collection.stored_plan import Removal, list_runs
 from namespace_server.directory.collection.sweep import Budget, Sweep
 from namespace_server.directory.collection.table_retention import find_superseded
 from namespace_server.directory.model.entries import Changes
+from namespace_server.directory.model.errors import CatalogBusy
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.orphans.report import OrphanReport, Total
@@ -55,6 +58,10 @@ from namespace_server.directory.planning.planner import require_managed
 
 SETTLE: Final = timedelta(seconds=5)
 """Pause between a first look and the last, for commits by path that are under way."""
+_PATIENCE: Final = 60
+"""Tries of a commit, each of which loses some twenty races against other writers before it is given up."""
+_PAUSE: Final = 2.0
+"""Seconds between two of them, on average."""
 _PLANS_KEPT: Final = timedelta(days=1)
 """Age from which the plans of earlier runs go that are done. A process that was held as long finds none, and ends."""
 MANIFEST_KINDS: Final = frozenset({FileKind.MANIFEST.value, FileKind.STAGED.value})
@@ -138,9 +145,9 @@ class Collector:
         now = self._clock(self._store, run, newest.last_modified)
         oldest = oldest_to_keep(versions, settings, now, snapshot.collector.oldest)
         terms = _Terms(now, settings, given or {}, oldest, run, snapshot)
-        expired = find_superseded(self._store, snapshot, settings, now).expire(self._catalog.committer.commit_changes)
+        expired = find_superseded(self._store, snapshot, settings, now).expire(self._commit)
         copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
-        fenced = self._catalog.committer.commit_changes(partial(_fence, terms=terms), table_metadata=FENCE_METADATA)
+        fenced = self._commit(partial(_fence, terms=terms), table_metadata=FENCE_METADATA)
         history, problem = self._history(versions, fenced, terms)
         choice = self._choose(fenced, terms, everywhere=everywhere)
         gone = self._expired(fenced, terms.horizon)
@@ -151,7 +158,7 @@ class Collector:
             self._sleep(self._settle.total_seconds())
             search.look_again()
             found = search.report()
-        expired.put_back_named(self._store, self._catalog.committer.commit_changes)
+        expired.put_back_named(self._store, self._commit)
         aside = find_set_aside(self._store, fenced, terms.horizon, now)
         plans = store_plans(self._store, run, [*history, *removals_of(found), *aside])
         complete = sweep.carry_out(plans) and complete
@@ -209,6 +216,19 @@ class Collector:
             complete=True,
         )
 
+    def _commit(
+        self, plan: Callable[[CatalogSnapshot], Changes], *, table_metadata: Mapping[str, str] | None = None
+    ) -> CatalogSnapshot:
+        """Commit a change of the catalog, and wait while writers win all of its tries: they never wait for a run."""
+        retrying = Retrying(
+            retry=retry_if_exception_type(CatalogBusy),
+            stop=stop_after_attempt(_PATIENCE),
+            wait=wait_random(0, 2 * _PAUSE),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return retrying(self._catalog.committer.commit_changes, plan, table_metadata=table_metadata)
+
     def _newest(self) -> CatalogSnapshot:
         snapshot = self._table.refresh_by_listing()
         if not snapshot.version:
@@ -250,7 +270,7 @@ class Collector:
         empty = {location for location in purging_locations(fenced) if not self._has_files(location)}
         if not empty:
             return ()
-        self._catalog.committer.commit_changes(partial(conclude_purges, empty=empty, now_ms=now_ms))
+        self._commit(partial(conclude_purges, empty=empty, now_ms=now_ms))
         return tuple(sorted(empty))
 
     def _has_files(self, location: str) -> bool:

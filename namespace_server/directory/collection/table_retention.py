@@ -38,8 +38,8 @@ ROWS_AT_ONCE: Final = 10_000
 Version = tuple[str | None, int]
 
 
-CommitChanges = Callable[[Callable[[CatalogSnapshot], Changes]], object]
-"""Commits changes that are planned on the newest snapshot."""
+CommitChanges = Callable[[Callable[[CatalogSnapshot], Changes]], CatalogSnapshot]
+"""Commits changes that are planned on the newest snapshot. Returns the newest afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,10 @@ class Superseded:
         rows = (row for found, _ in self.rows.values() for row in found)
         gone: set[str] = set()
         while part := list(islice(rows, ROWS_AT_ONCE)):
-            planned: list[Changes] = []
-            commit(partial(self._planned, part=part, planned=planned))
-            gone.update(planned[-1].removes)
+            after = commit(partial(self._removal, part=part))
+            gone.update(
+                row.object_id for row in part if after.version_entry(row.table_id, row.branch, row.version) is None
+            )
         return self._only(gone)
 
     def put_back_named(self, store: ObjectStore, commit: CommitChanges) -> None:
@@ -92,10 +93,6 @@ class Superseded:
                 named += (row for row in rows if (row.branch, row.version) in referred)
         if named:
             commit(partial(_restoration, rows=named))
-
-    def _planned(self, snapshot: CatalogSnapshot, *, part: Iterable[VersionEntry], planned: list[Changes]) -> Changes:
-        planned.append(self._removal(snapshot, part))
-        return planned[-1]
 
     def _removal(self, snapshot: CatalogSnapshot, part: Iterable[VersionEntry]) -> Changes:
         """The changes that remove these rows, as far as nothing was changed that matters.

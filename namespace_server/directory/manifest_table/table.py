@@ -181,7 +181,11 @@ class ManifestTable:
             return FlipUnknown(f"{flip.path} is written, but the newest version that is listed is {newest.version}")
         if elapsed_clock() - began > _RECORD_LIFETIME:
             return FlipUnknown(f"{flip.path} was written long ago: records that would tell its outcome may be gone")
-        if won:
+        if won and not flip.has_records:  # it may well be part of the newest version; made again, it changes nothing
+            logger.info(
+                "catalog version %d is followed by %d: the changes are planned again", flip.version, newest.version
+            )
+        elif won:
             logger.error(
                 "catalog version %d was removed and written again below version %d, the newest: the changes are "
                 "planned again on that",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -24,6 +25,7 @@ from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.collection.stored_plan import unfinished_plans
 from namespace_server.directory.collection.sweep import Budget
+from namespace_server.directory.model.errors import CatalogBusy
 from namespace_server.directory.model.root_layout import COLLECTION
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.collection.collecting import collect, forget_history, let_pass
@@ -382,3 +384,21 @@ def test_after_a_damaged_plan_no_other_of_its_run_is_carried_out(two: Ground, mo
     assert unfinished_plans(two.store) == []
     assert len(two.open(T, 1).to_table()) > 0
     two.open(T, 1).validate()
+
+
+def test_a_run_waits_while_writers_win_each_race(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = two.root / leave_fragment(two, T)
+    let_pass(two)
+    other = two.again()
+    commit, busy, waited = other.catalog.committer.commit_changes, [1] * 3, []
+
+    def lose(*given: Any, **more: Any) -> Any:
+        if busy:
+            busy.pop()
+            raise CatalogBusy("fence", 20)
+        return commit(*given, **more)
+
+    monkeypatch.setattr(other.catalog.committer, "commit_changes", lose)
+    Collector(other.catalog, settle=timedelta(0), sleep=waited.append).collect()
+    assert not lost.exists()
+    assert len(waited) == 3 + 1  # the last one is the settling time
