@@ -159,7 +159,7 @@ def runs(scene: Path, place: Path, meanwhile: Callable[[Ground], None], step: in
         (brings_back, 4),
         (makes_the_branch_again, 1),
         (tags_a_deleted_version, 3),
-        (commits_a_long_job, 4),
+        (commits_a_long_job, 9),
     ],
 )
 def test_a_collector_held_anywhere_removes_garbage_only(
