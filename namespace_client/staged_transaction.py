@@ -20,7 +20,7 @@ from lance_core.format.naming import MAIN_BRANCH, new_table_location
 from lance_core.transaction.operations import Operation
 from namespace_client.access import CatalogAccess
 from namespace_client.error_codes import ErrorCode
-from namespace_client.errors import CatalogUnreachable, CommitConflict, CommitRejected, InvalidCall
+from namespace_client.errors import CatalogUnavailable, CatalogUnreachable, CommitConflict, CommitRejected, InvalidCall
 from namespace_client.leases import EVERY, Intent
 from namespace_client.results import TableResult, TransactionResult
 from namespace_client.wire import CatalogHead, CommittedBatch
@@ -111,7 +111,10 @@ class StagedTransaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
+            was_open = not self._over
             self.abandon()
+            if was_open:
+                self._discard()
         elif not self._over:
             self.commit()
         self._over = True
@@ -162,6 +165,7 @@ class StagedTransaction:
             self._operations = tuple(self._compose())
         except BaseException:
             self.abandon()
+            self._discard()
             raise
         if not self._operations:
             self._intent.end()
@@ -170,8 +174,11 @@ class StagedTransaction:
             self._operations = (*self._operations, self._intent.end_operation)
         try:
             return self._publish()
-        except (CommitRejected, CatalogUnreachable):  # after other errors it may be committed, and ends the intent
+        except (CommitRejected, CatalogUnreachable) as error:  # after others it may be committed, and ends the intent
             self.abandon()
+            if not isinstance(error, CatalogUnavailable | CatalogUnreachable):
+                self._operations = ()
+                self._discard()
             raise
 
     def abandon(self) -> None:
@@ -179,6 +186,9 @@ class StagedTransaction:
         self._over = True
         if self._result is None:
             self._intent.end()
+
+    def _discard(self) -> None:
+        """Remove files that this transaction wrote: it is not committed, and will not be. Here it has written none."""
 
     def register_intent(self) -> None:
         """Register this transaction as a job that takes long, with the tables that it uses so far, or add to them.

@@ -8,13 +8,15 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.compaction import CompactionOptions
-from lance_core.transaction.operations import Append
+from lance_core.transaction.operations import Append, Operation
 from namespace_client.access import CatalogAccess
 from namespace_client.errors import InvalidCall
 from namespace_client.reading import TableReader
 from namespace_client.results import CompactionCounts, MergeCounts
 from namespace_client.staged_transaction import Isolation, StagedTransaction, TableName
 from table_data import staging
+from table_data.composition import Step
+from table_data.jobs.discarding import remove_files_of_steps
 from table_data.requests.merging import Matched, MergeClauses, NotMatched, NotMatchedBySource
 from table_data.table_changes import TableChanges
 
@@ -23,8 +25,10 @@ class MultiTableTransaction(StagedTransaction):
     """One atomic change of many tables. Made by `Catalog.begin`, used once, by one thread.
 
     Reads show the catalog version at the begin with the changes of this transaction applied. Leaving the block commits
-    all changes in one batch. An exception in the block commits nothing. Files written for changes that are not
-    committed stay in storage, where nothing refers to them; `lance-namespace orphans` lists them.
+    all changes in one batch. An exception in the block commits nothing. The files that its calls wrote are removed if
+    they are certainly not committed: after an exception in the block, and where the catalog refuses the batch. They
+    stay if the outcome is unknown, or if the batch was not sent or the catalog was unavailable: it can be sent again.
+    Those of `stage` are the caller's.
 
     Table names are paths, given as a sequence or joined by `$`. A string is relative to the default namespace of the
     catalog, a sequence is not. A call that raises changes nothing, so the block may go on after it. An Arrow reader
@@ -60,7 +64,20 @@ class MultiTableTransaction(StagedTransaction):
         super().__init__(
             access, namespace=namespace, message=message, isolation=isolation, storage_options=storage_options
         )
+        self._given: list[Step] = []
         self._used_readers: list[object] = [] if used_readers is None else used_readers
+
+    def stage(self, table: TableName, operation: Operation, *, call: str, branch: str | None = None) -> None:
+        """See `StagedTransaction.stage`. The files stay the caller's, whatever becomes of the transaction."""
+        super().stage(table, operation, call=call, branch=branch)
+        self._given.append(self._require(table, branch).steps[-1])
+
+    def _discard(self) -> None:
+        for changes in self._tables.values():
+            given = [step for step in changes.steps if any(step is each for each in self._given)]
+            own = [step for step in changes.steps if not any(step is each for each in given)]
+            if own:
+                remove_files_of_steps(changes, own, given)
 
     # -- reads
 
