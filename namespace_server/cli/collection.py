@@ -26,6 +26,14 @@ _Root = Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of 
 def gc(
     root: _Root,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Remove nothing; say what would go.")] = False,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="Look at the files of this table, such as 'a$t', only; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     changed: Annotated[
         bool,
         typer.Option(
@@ -71,12 +79,15 @@ def gc(
     with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
         from namespace_server.directory.collection.run import Collector
         from namespace_server.directory.collection.sweep import Budget
+        from namespace_server.directory.model.object_ids import parse_id
 
         collector = Collector(catalog)
+        tables = [parse_id(name) for name in table or ()]
         if dry_run:
-            report = collector.estimate(settings, everywhere=not changed)
+            report = collector.estimate(settings, everywhere=not changed, tables=tables)
         else:
-            report = collector.collect(settings, Budget(max_removals, until), everywhere=not changed)
+            budget = Budget(max_removals, until)
+            report = collector.collect(settings, budget, everywhere=not changed, tables=tables)
     for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
         typer.echo(line)
 

@@ -128,6 +128,16 @@ def test_the_command_looks_where_something_changed(root: Path) -> None:
     assert "kept: 1 file, 7 bytes that nothing names yet" in gc(str(root))[1]
 
 
+def test_the_command_looks_at_one_table(root: Path) -> None:
+    with closing(DirectoryNamespace(root=str(root))) as made:
+        lance.write_dataset(pa.table({"x": [1]}), mode="create", namespace_client=made, table_id=["g", "u"])
+    assert gc(str(root), "--table", "g$u")[0] == 0
+    assert lost_file(root).exists()
+    assert gc(str(root), "--table", "g$none")[0] == 2
+    assert "1 file" in gc(str(root), "--table", "g$t")[1]
+    assert not lost_file(root).exists()
+
+
 def test_the_end_of_a_server_ends_its_collection(root: Path) -> None:
     ending = schedule(root)
     ending.start()

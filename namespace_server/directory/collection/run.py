@@ -50,8 +50,10 @@ from namespace_server.directory.collection.sweep import Budget, Sweep
 from namespace_server.directory.collection.table_retention import find_superseded
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import CatalogBusy
+from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.orphans.places import is_owned
 from namespace_server.directory.orphans.report import OrphanReport, Total
 from namespace_server.directory.orphans.search import Search
 from namespace_server.directory.planning.planner import require_managed
@@ -116,7 +118,12 @@ class Collector:
         self._clock = clock
 
     def collect(
-        self, given: Mapping[str, str] | None = None, budget: Budget | None = None, *, everywhere: bool = True
+        self,
+        given: Mapping[str, str] | None = None,
+        budget: Budget | None = None,
+        *,
+        everywhere: bool = True,
+        tables: Collection[ObjectId] = (),
     ) -> CollectionReport:
         """Remove what nothing needs. A crash at any moment leaves a catalog that is whole; the next run goes on.
 
@@ -125,9 +132,11 @@ class Collector:
             budget: How much may be done.
             everywhere: Look at all tables. Else at those that changed since the last run, where something waits for its
                 time, and where none looked for as long as `gc.orphans.every` (`choose_locations`).
+            tables: Look at the files of these tables only; empty for all.
 
         Raises:
-            ValueError: A setting is unknown or wrong.
+            ValueError: A setting is unknown or wrong, or a table is at a place that the catalog did not choose.
+            TableNotFoundError: One of `tables` does not exist (4).
             CollectionStopped: The store's clock is wrong.
             CommitOutcomeUnknown, CatalogBusy: The fence may not be committed; nothing was removed.
             CatalogDamaged, CatalogTooNew: The rows of the catalog cannot be read.
@@ -135,6 +144,7 @@ class Collector:
             StorageError: The store failed. What was removed was garbage.
         """
         snapshot = self._newest()
+        _check_owned(snapshot, tables)
         run = str(uuid.uuid4())
         settings = settings_of(snapshot, given)
         versions = list_catalog_versions(self._store)
@@ -149,9 +159,9 @@ class Collector:
         copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
         fenced = self._commit(partial(_fence, terms=terms), table_metadata=FENCE_METADATA)
         history, problem = self._history(versions, fenced, terms)
-        choice = self._choose(fenced, terms, everywhere=everywhere)
+        choice = self._choose(fenced, terms, everywhere=everywhere or bool(tables))
         gone = self._expired(fenced, terms.horizon)
-        search = self._search(fenced, terms.horizon, gone, choice.left_out)
+        search = self._search(fenced, terms.horizon, gone, choice.left_out, tables)
         search.look()
         found = search.report()
         if found.orphans:
@@ -164,7 +174,8 @@ class Collector:
         complete = sweep.carry_out(plans) and complete
         self._store.map(self._store.delete, runs.finished_before(now - _PLANS_KEPT))
         purged = self._close(fenced, terms.now_ms)
-        write_seen(self._store, seen_after(choice, search, found, gone.waiting, now))
+        if not tables:
+            write_seen(self._store, seen_after(choice, search, found, gone.waiting, now))
         swept = sweep.swept
         return CollectionReport(
             root=self._store.uri,
@@ -183,10 +194,16 @@ class Collector:
         )
 
     def estimate(
-        self, given: Mapping[str, str] | None = None, now: datetime | None = None, *, everywhere: bool = True
+        self,
+        given: Mapping[str, str] | None = None,
+        now: datetime | None = None,
+        *,
+        everywhere: bool = True,
+        tables: Collection[ObjectId] = (),
     ) -> CollectionReport:
         """What `collect` would remove at the time `now` of the machine's clock. Writes nothing. Raises as `collect`."""
         snapshot = self._newest()
+        _check_owned(snapshot, tables)
         settings = settings_of(snapshot, given)
         now = now or datetime.now(UTC)
         versions = list_catalog_versions(self._store)
@@ -195,8 +212,8 @@ class Collector:
         superseded = find_superseded(self._store, snapshot, settings, now)
         fenced = snapshot.apply(_fence(snapshot, terms))
         history, problem = self._history(versions, fenced, terms)
-        choice = self._choose(fenced, terms, everywhere=everywhere)
-        search = self._search(fenced, terms.horizon, self._expired(fenced, terms.horizon), choice.left_out)
+        choice = self._choose(fenced, terms, everywhere=everywhere or bool(tables))
+        search = self._search(fenced, terms.horizon, self._expired(fenced, terms.horizon), choice.left_out, tables)
         search.look()
         found = search.report()
         aside = find_set_aside(self._store, fenced, terms.horizon, now)
@@ -260,10 +277,13 @@ class Collector:
         fenced: CatalogSnapshot,
         horizon: datetime,
         expired: ExpiredVersions,
-        left_out: Collection[str] = (),
+        left_out: Collection[str],
+        tables: Collection[ObjectId],
     ) -> Search:
         purging = purging_locations(fenced)
-        return Search(self._store, self._table, fenced, horizon, expired=expired, purging=purging, left_out=left_out)
+        return Search(
+            self._store, self._table, fenced, horizon, tables, expired=expired, purging=purging, left_out=left_out
+        )
 
     def _close(self, fenced: CatalogSnapshot, now_ms: int) -> tuple[str, ...]:
         """End the purges whose locations are empty; returns these."""
@@ -290,6 +310,14 @@ def _fence(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:
     )
     purges = claim_purges(snapshot, terms.settings.dropped_window, terms.now_ms)
     return fence.then(end_leases(snapshot, terms.now_ms), purges)
+
+
+def _check_owned(snapshot: CatalogSnapshot, tables: Collection[ObjectId]) -> None:
+    """Raise `ValueError` for a table whose location is another one than the catalog chooses (G16)."""
+    for table_id in tables:
+        table = snapshot.table(table_id)
+        if table is not None and not is_owned(table.location):
+            raise ValueError(f"table {join(table_id)}: the catalog did not choose {table.location}: nothing of it goes")
 
 
 def settings_of(snapshot: CatalogSnapshot, given: Mapping[str, str] | None) -> CollectionSettings:

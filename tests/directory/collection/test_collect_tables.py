@@ -11,6 +11,7 @@ import lance
 import pytest
 from lance.fragment import write_fragments
 from lance_namespace import CreateNamespaceRequest
+from lance_namespace.errors import TableNotFoundError
 
 from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.errors import StorageError
@@ -304,8 +305,10 @@ def test_over_an_external_manifest_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.services
-def test_on_a_bucket(moto_server: Emulator) -> None:
-    root, options = moto_server.new_root(), moto_server.storage_options
+@pytest.mark.parametrize("service", ["moto_server", "azurite"])
+def test_on_a_bucket(request: pytest.FixtureRequest, service: str) -> None:
+    emulator: Emulator = request.getfixturevalue(service)
+    root, options = emulator.new_root(), emulator.storage_options
     properties = {f"storage.{name}": value for name, value in options.items()}
     namespace = DirectoryNamespace(root=root, sweep_interval_seconds="0", **properties)
     namespace.create_namespace(CreateNamespaceRequest(id=["g"]))
@@ -334,6 +337,57 @@ def test_on_a_bucket(moto_server: Emulator) -> None:
     assert namespace.catalog.table.history(1_000)[-1].version == again.oldest
     assert lance.dataset(dataset.uri, storage_options=options).count_rows() == 3
     namespace.close()
+
+
+def test_on_google_cloud_storage(fake_gcs: Emulator) -> None:
+    """Without pylance, which does not speak to the emulator: a dropped table, a lost file, and history."""
+    root, options = fake_gcs.new_root(), fake_gcs.storage_options
+    properties = {f"storage.{name}": value for name, value in options.items()}
+    namespace = DirectoryNamespace(root=root, sweep_interval_seconds="0", **properties)
+    namespace.create_namespace(CreateNamespaceRequest(id=["g"]))
+    for table in (T, U):
+        namespace.write("declare_table", {"id": table})
+    with closing(open_store(root, options)) as store:
+        kept, dropped = (_location(namespace, table) for table in (T, U))
+        for location in (kept, dropped):
+            store.put(f"{location}/data/{'01' * 12}{'0a' * 13}.lance", b"rows")
+        namespace.write("drop_table", {"id": U})
+        for number in range(110):
+            namespace.create_namespace(CreateNamespaceRequest(id=[f"n{number}"]))
+        report = collect_later(store)
+        assert report.purged == (dropped,)
+        assert report.removed["named by no manifest"].files == 1
+        assert sorted(store.directories("")) == ["__manifest", "_staging"]
+        assert report.removed["earlier version of the catalog"].files == report.oldest - 1 > 10
+        assert of_tables(collect_later(store)) == {}
+    assert namespace.catalog.snapshot().table(tuple(T)) is not None
+    namespace.close()
+
+
+def _location(namespace: DirectoryNamespace, table: list[str]) -> str:
+    found = namespace.catalog.snapshot().table(tuple(table))
+    assert found is not None
+    return found.location
+
+
+def test_a_run_looks_at_some_tables_only(two: Ground) -> None:
+    lost = [two.root / leave_fragment(two, table) for table in (T, U)]
+    let_pass(two)
+    collector = Collector(two.catalog, settle=timedelta(0))
+    assert collector.estimate(tables=[tuple(T)]).total.files == 1
+    assert collector.collect(tables=[tuple(T)]).total.files == 1
+    assert [path.exists() for path in lost] == [False, True]
+    assert collect(two).total.files == 1
+    assert not lost[1].exists()
+
+
+def test_a_run_does_not_look_at_tables_of_others(two: Ground) -> None:
+    lance.write_dataset(rows(0, 1), str(two.root / "mine"))
+    two.call("register_table", id=["g", "m"], location="mine")
+    with pytest.raises(ValueError, match="did not choose mine"):
+        Collector(two.catalog).collect(tables=[("g", "m")])
+    with pytest.raises(TableNotFoundError):
+        Collector(two.catalog).collect(tables=[("g", "none")])
 
 
 def test_the_plans_of_earlier_runs_go_when_they_are_done(two: Ground) -> None:
