@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, Generic
 
 import orjson
+from typing_extensions import TypeVar  # that of `typing` has defaults from Python 3.13 on
 
 _BUFFER: Final = 4096
+Body_co = TypeVar("Body_co", covariant=True, default=Mapping[str, object])
 
 
 @dataclass(slots=True)
-class Answer:
+class Answer(Generic[Body_co]):
     """A JSON value with the exact wire names, and the catalog version that it was answered at.
 
-    `table_version` is the version of a table that a read of rows has read.
+    It is an object, except for some reads of rows. `table_version` is the version of a table that a read of rows has
+    read.
     """
 
-    body: Any
+    body: Body_co
     catalog_version: int
     table_version: int | None = None
     _json: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
-    def at(self, catalog_version: int) -> Answer:
+    def at(self, catalog_version: int) -> Answer[Body_co]:
         """The same answer at another catalog version."""
         other = Answer(self.body, catalog_version)
         other._json = self.json
         return other
-
-    def only(self, *names: str) -> Answer:
-        """The answer with these fields of it."""
-        return Answer({name: self.body[name] for name in names if name in self.body}, self.catalog_version)
 
     @property
     def json(self) -> bytes:

@@ -20,7 +20,7 @@ from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.rest.routers import ROUTES, documentation
 from namespace_server.rest.routing import Router
 from namespace_server.rest.service import CatalogService
-from table_data.batch_operations import Json
+from table_data.requests.table_requests import TableRequest
 
 _EXPOSED = ("x-lance-catalog-version", "x-request-id")
 
@@ -78,7 +78,7 @@ class Application:
             if maintenance is not None:
                 await maintenance
 
-    async def _change(self, operation: str, request: Json) -> Answer:
+    async def _change(self, operation: str, request: TableRequest) -> Answer:
         """Commit a change of a table that no client waits for. Raises the namespace errors of the operation."""
         return await self.service.data.change(operation, request, _no_client)
 

@@ -12,6 +12,8 @@ from lance_core.proto import lance_table_pb2 as pb
 
 TableId = tuple[str, ...]
 Json = dict[str, Any]
+Result = Mapping[str, object]
+"""What an operation answers."""
 
 DELIMITER = "$"
 
@@ -32,10 +34,10 @@ class VersionIdentity:
     committed_ms: int
 
     @classmethod
-    def of(cls, version: Json) -> VersionIdentity | None:
+    def of(cls, version: Mapping[str, object]) -> VersionIdentity | None:
         """What a TableVersion of the catalog tells; None if it does not tell the hash, as of rows of stock writers."""
         sha256, committed_ms = version.get("manifest_sha256"), version.get("timestamp_millis")
-        return None if sha256 is None or committed_ms is None else cls(str(sha256), int(committed_ms))
+        return cls(sha256, committed_ms) if isinstance(sha256, str) and isinstance(committed_ms, int) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,17 +199,10 @@ class IntentEnd:
     intent: str
 
 
-BatchOperation = (
-    TableDeclaration
-    | TransactionCommit
-    | VersionAssertion
-    | PropertyChange
-    | TableReturn
-    | VersionPin
-    | PinRemoval
-    | IntentRegistration
-    | IntentEnd
-)
+StagedOperation = TableDeclaration | TransactionCommit | VersionAssertion | PropertyChange
+"""What work on the rows of one table is committed with."""
+
+BatchOperation = StagedOperation | TableReturn | VersionPin | PinRemoval | IntentRegistration | IntentEnd
 
 
 def operation_json(operation: BatchOperation) -> Json:

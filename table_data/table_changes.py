@@ -26,7 +26,7 @@ from lance_core.versions import read_version
 from table_data import staging
 from table_data.batch_operations import (
     DELIMITER,
-    BatchOperation,
+    StagedOperation,
     TableDeclaration,
     TableState,
     TransactionCommit,
@@ -309,15 +309,15 @@ class TableChanges:
 
     def operations(
         self, message: str | None, *, serializable: bool
-    ) -> tuple[list[BatchOperation], list[BatchOperation]]:
+    ) -> tuple[list[StagedOperation], list[StagedOperation]]:
         """The assertions about the table and the changes of it, for one batch."""
         composition = self.compose(message)
         self.guard = composition.guard if composition.transactions else None
-        checks: list[BatchOperation] = []
+        checks: list[StagedOperation] = []
         if not self.new and (self.guard is not None or (serializable and (self.was_read or bool(self.steps)))):
             version, place = self.state.version or 0, (self.state.branch, self.state.uri)
             checks.append(VersionAssertion(self.state.id, version, *place, self.manifest_sha256))
-        changes: list[BatchOperation] = []
+        changes: list[StagedOperation] = []
         if self.new and composition.transactions:
             changes.append(TableDeclaration(self.state.id, self.state.uri, self.state.properties))
         changes += [self._commit(transaction) for transaction in composition.transactions]

@@ -6,7 +6,7 @@ import json
 import time
 import uuid
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -19,6 +19,11 @@ from namespace_server.cli.options import (
     refusal,
     refusing,
 )
+
+if TYPE_CHECKING:
+    from namespace_server.answer import Answer
+    from namespace_server.directory.catalog import Catalog
+    from namespace_server.directory.model.results import PinJson
 
 _Root = Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")]
 
@@ -100,9 +105,7 @@ def dropped(
 ) -> None:
     """List the dropped tables of a catalog that can come back, the last one first."""
     with refusing(), opened_catalog(root, storage_option, manifest_store) as catalog:
-        from namespace_server.directory.namespace import DirectoryNamespace
-
-        tables = DirectoryNamespace(catalog=catalog).read("list_dropped_tables", {"limit": -1}).body["tables"]
+        tables = _rows(catalog, "list_dropped_tables", "tables")
     if as_json:
         typer.echo(json.dumps(tables, indent=2))
         return
@@ -145,9 +148,7 @@ def pins(
 ) -> None:
     """List the pins of a catalog: versions of it that are kept with all rows and files."""
     with refusing(), opened_catalog(root, storage_option, manifest_store) as catalog:
-        from namespace_server.directory.namespace import DirectoryNamespace
-
-        found = DirectoryNamespace(catalog=catalog).read("list_catalog_pins", {}).body["pins"]
+        found = _rows(catalog, "list_catalog_pins", "pins")
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -179,7 +180,7 @@ def pin(
 
         request = {"name": name, "version": version, "seconds": seconds, "reason": reason}
         answer = DirectoryNamespace(catalog=catalog).write("pin_catalog_version", request)
-    typer.echo(f"{name}: catalog version {answer.body['pin']['version']} is pinned")
+    typer.echo(f"{name}: catalog version {_pinned(answer)} is pinned")
 
 
 def unpin(
@@ -194,7 +195,7 @@ def unpin(
         from namespace_server.directory.namespace import DirectoryNamespace
 
         answer = DirectoryNamespace(catalog=catalog).write("unpin_catalog_version", {"name": name})
-    typer.echo(f"{name}: catalog version {answer.body['pin']['version']} is not pinned by it any more")
+    typer.echo(f"{name}: catalog version {_pinned(answer)} is not pinned by it any more")
 
 
 def intents(
@@ -205,9 +206,7 @@ def intents(
 ) -> None:
     """List the intents of a catalog: jobs whose files and versions collections keep."""
     with refusing(), opened_catalog(root, storage_option, manifest_store) as catalog:
-        from namespace_server.directory.namespace import DirectoryNamespace
-
-        found = DirectoryNamespace(catalog=catalog).read("list_intents", {}).body["intents"]
+        found = _rows(catalog, "list_intents", "intents")
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -240,8 +239,9 @@ def intent(
 
         named = [parse_id(table) for table in tables]
         heads = [catalog.snapshot().top(table_id) for table_id in named]
+        intent_id = renewed or str(uuid.uuid4())
         request = {
-            "intent_id": renewed or str(uuid.uuid4()),
+            "intent_id": intent_id,
             "tables": [
                 {"id": list(table_id)} | ({} if head is None else {"read_version": head[0]})
                 for table_id, head in zip(named, heads, strict=True)
@@ -249,8 +249,8 @@ def intent(
             "seconds": seconds,
             "reason": reason,
         }
-        answer = DirectoryNamespace(catalog=catalog).write("register_intent", request)
-    typer.echo(answer.body["intent"]["intent_id"])
+        DirectoryNamespace(catalog=catalog).write("register_intent", request)
+    typer.echo(intent_id)
 
 
 def end_intent(
@@ -266,6 +266,18 @@ def end_intent(
 
         answer = DirectoryNamespace(catalog=catalog).write("end_intent", {"intent_id": intent_id})
     typer.echo(f"{intent_id}: {'ended' if 'intent' in answer.body else 'is not there'}")
+
+
+def _rows(catalog: Catalog, operation: str, field: str) -> list[dict[str, Any]]:
+    """The rows of a list that has no pages, as JSON."""
+    from namespace_server.directory.namespace import DirectoryNamespace
+
+    return cast("list[dict[str, Any]]", DirectoryNamespace(catalog=catalog).read(operation, {"limit": -1}).body[field])
+
+
+def _pinned(answer: Answer) -> int:
+    """The catalog version of the pin in an answer."""
+    return cast("PinJson", answer.body["pin"])["version"]
 
 
 def _moment(millis: int) -> str:

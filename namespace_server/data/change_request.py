@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from table_data.batch_operations import Json
+from table_data.batch_operations import Result
+from table_data.requests.table_requests import TableRequest
 
 _REPEATED: Final = "as_asked"
 
@@ -35,12 +36,14 @@ class ChangeRecord:
         operation: Name of the operation.
         request: What is asked for, with the digest of the rows; of a change under a key.
         answer: What the operation answers beside the version that the batch commits; of a change under a key.
+        message: Text that the request wants to be stored with its batch.
     """
 
     caller: Caller = ANONYMOUS
     operation: str = ""
-    request: Json = field(default_factory=dict)
-    answer: Json = field(default_factory=dict)
+    request: Mapping[str, object] = field(default_factory=dict)
+    answer: Result = field(default_factory=dict)
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +51,34 @@ class ChangeRequest:
     """A change that a caller requests; `rows_digest` is that of its rows, if it has rows."""
 
     operation: str
-    request: Json
+    request: TableRequest
     caller: Caller = ANONYMOUS
     rows_digest: RowsDigest | None = None
 
-    async def record(self, answer: Json | None = None) -> ChangeRecord:
+    async def record(self, answer: Result | None = None) -> ChangeRecord:
         """What the record of the change is to hold. Under a key this waits for the end of the rows."""
         if self.caller.idempotency_key is None:
-            return ChangeRecord(self.caller, self.operation)
-        request = self.request
+            return ChangeRecord(self.caller, self.operation, message=self.message)
+        request: Mapping[str, object] = self.request
         if self.rows_digest is not None:
             request = {**request, "rows_sha256": await self.rows_digest()}
-        return ChangeRecord(self.caller, self.operation, request, self._kept(answer or {}))
+        return ChangeRecord(self.caller, self.operation, request, self._kept(answer or {}), self.message)
 
-    def _kept(self, answer: Json) -> Json:
+    @property
+    def message(self) -> str | None:
+        """The text that the request wants to be stored with its batch."""
+        return (self.request.get("context") or {}).get("message")
+
+    def _kept(self, answer: Result) -> Result:
         """An answer as it is recorded: what repeats the request, such as long metadata, is not written again."""
-        repeated = [name for name, value in answer.items() if name in self.request and self.request[name] == value]
+        asked: Mapping[str, object] = self.request
+        repeated = [name for name, value in answer.items() if name in asked and asked[name] == value]
         kept = {name: value for name, value in answer.items() if name not in repeated}
         return {**kept, _REPEATED: repeated} if repeated else kept
 
-    def answer(self, kept: Json) -> Json:
+    def answer(self, kept: Mapping[str, object]) -> Result:
         """The answer of which this was recorded."""
-        repeated = {name: self.request[name] for name in kept.get(_REPEATED, ())}
-        return {**repeated, **{name: value for name, value in kept.items() if name != _REPEATED}}
+        asked: Mapping[str, object] = self.request
+        repeated = kept.get(_REPEATED)
+        names = repeated if isinstance(repeated, list) else []
+        return {name: asked[name] for name in names} | {n: v for n, v in kept.items() if n != _REPEATED}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, Generic, TypeVar
 
@@ -16,9 +17,10 @@ from namespace_server.answer import Answer
 from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest, RowsDigest
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import Tables
-from table_data.batch_operations import DELIMITER, Json, TableState
+from table_data.batch_operations import DELIMITER, PropertyChange, Result, StagedOperation, TableState
 from table_data.jobs.job import Staged
 from table_data.requests.modes import mode_of
+from table_data.requests.table_requests import CreateTable
 
 Rows = TypeVar("Rows")
 
@@ -33,7 +35,7 @@ class TableCreation(Generic[Rows]):
         self._operations = operations
 
     async def create(
-        self, request: Json, rows: Rows, digest: RowsDigest | None = None, *, caller: Caller = ANONYMOUS
+        self, request: CreateTable, rows: Rows, digest: RowsDigest | None = None, *, caller: Caller = ANONYMOUS
     ) -> Answer:
         """CreateTableRequest, with rows.
 
@@ -48,17 +50,15 @@ class TableCreation(Generic[Rows]):
             InvalidInputError: properties for a table that was declared with its own, or an unknown mode.
         """
         requested = ChangeRequest("create_table", request, caller, digest)
-        return await self._operations.once(requested, partial(self._create, requested, rows))
+        return await self._operations.once(requested, partial(self._create, requested, request, rows))
 
-    async def _create(self, requested: ChangeRequest, rows: Rows) -> Answer:
-        request = requested.request
+    async def _create(self, requested: ChangeRequest, request: CreateTable, rows: Rows) -> Answer:
         with namespace_errors():
-            mode = mode_of(request, _MODES)
-        wanted = {name: value for name, value in request.items() if name in {"id", "properties"}}
+            mode = mode_of(request.get("mode"), _MODES)
         try:
-            table, catalog_version = await self._tables.find_table(wanted)
+            table, catalog_version = await self._tables.find_table({"id": request.get("id")})
         except TableNotFoundError:
-            return await self._create_new(requested, mode, rows)
+            return await self._create_new(requested, request, mode, rows)
         name = DELIMITER.join(table.id)
         if table.version is None:
             if request.get("properties"):
@@ -68,42 +68,42 @@ class TableCreation(Generic[Rows]):
         elif mode == "create":
             raise TableAlreadyExistsError(f"Table already exists: {name}")
         elif mode == "exist_ok":
-            return await self._operations.keep_answer(requested, Answer(_existing(table), catalog_version))
+            return await self._operations.keep_answer(requested, _existing(table), catalog_version)
         answer = _described(table, request)
-        return await self._operations.commit_once(requested, table, rows, with_properties, answer)
+        return await self._operations.commit_once(requested, table, rows, partial(with_properties, request), answer)
 
-    async def _create_new(self, requested: ChangeRequest, mode: str, rows: Rows) -> Answer:
-        request = requested.request
+    async def _create_new(self, requested: ChangeRequest, request: CreateTable, mode: str, rows: Rows) -> Answer:
         table, _ = await self._tables.new_table(request)
         answer = _described(table, request)
         try:
-            return await self._operations.commit_once(requested, table, rows, with_properties, answer, new=True)
+            return await self._operations.commit_once(
+                requested, table, rows, partial(with_properties, request), answer, new=True
+            )
         except TableAlreadyExistsError as error:  # created by another client meanwhile
             if mode == "create":
                 raise
             if mode == "overwrite":
                 name = DELIMITER.join(table.id)
                 raise ConcurrentModificationError(f"table {name} was created meanwhile; nothing was done") from error
-            return await self._operations.keep_answer(requested, Answer(*await _found(self._tables, request)))
+            return await self._operations.keep_answer(requested, *await _found(self._tables, request))
 
 
-def with_properties(staged: Staged, table: TableState) -> list[Json]:
+def with_properties(request: CreateTable, staged: Staged, table: TableState) -> Sequence[StagedOperation]:
     """The operations that commit a table made from rows. Properties of one that exists are replaced."""
     if table.version is None:
-        return list(staged.operations)
-    properties = dict(staged.result.get("properties") or {})
-    return [*staged.operations, {"set_table_properties": {"id": list(table.id), "properties": properties}}]
+        return staged.operations
+    return [*staged.operations, PropertyChange(table.id, request.get("properties") or {}, replace=True)]
 
 
-async def _found(tables: Tables, request: Json) -> tuple[Json, int]:
-    table, catalog_version = await tables.find_table({"id": request["id"]})
+async def _found(tables: Tables, request: CreateTable) -> tuple[Result, int]:
+    table, catalog_version = await tables.find_table({"id": request.get("id")})
     return _existing(table), catalog_version
 
 
-def _existing(table: TableState) -> Json:
+def _existing(table: TableState) -> Result:
     return {"location": table.uri, "version": table.version, "properties": dict(table.properties)}
 
 
-def _described(table: TableState, request: Json) -> Json:
+def _described(table: TableState, request: CreateTable) -> Result:
     properties = request.get("properties") or (table.properties if table.version is None else {})
     return {"location": table.uri, "properties": dict(properties)}

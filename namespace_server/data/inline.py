@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,11 +14,12 @@ from namespace_server.answer import Answer
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataOperations
-from namespace_server.data.port import TableCatalog
+from namespace_server.data.port import CommittedChange, TableCatalog
 from namespace_server.data.uploads import StagedUploads
-from table_data.batch_operations import DELIMITER, Json, TableState
+from table_data.batch_operations import DELIMITER, StagedOperation, TableState
 from table_data.errors import WorkFailed
 from table_data.jobs.job import Job, Staged
+from table_data.requests.table_requests import CreateTable, TableRead, TableRequest
 
 if TYPE_CHECKING:
     from table_data.jobs.open_tables import OpenTables
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BatchCommit = Callable[[Json, ChangeRecord], Answer]
-"""Commits a BatchCommitTables request; see `Tables.commit`."""
+ChangeCommit = Callable[[Sequence[StagedOperation], ChangeRecord], CommittedChange]
+"""See `Tables.commit`."""
 
 
 class InlineChanges:
@@ -37,21 +38,21 @@ class InlineChanges:
     Raises the namespace errors of the operations.
     """
 
-    def __init__(self, catalog: TableCatalog, commit: BatchCommit) -> None:
+    def __init__(self, catalog: TableCatalog, commit: ChangeCommit) -> None:
         tables = _InlineTables(catalog, commit)
         self._operations: DataOperations[bytes] = DataOperations(tables, InlineWork())
         self._creation = TableCreation(tables, self._operations)
         self._uploads = StagedUploads(tables, self._operations)
 
-    def change(self, operation: str, request: Json, rows: bytes | None = None) -> Answer:
+    def change(self, operation: str, request: TableRequest, rows: bytes | None = None) -> Answer:
         """Commit a change of a table, on its newest version. `rows` is an Arrow IPC stream or file."""
         return _finished(self._operations.change(operation, request, rows))
 
-    def create_table(self, request: Json, rows: bytes) -> Answer:
+    def create_table(self, request: CreateTable, rows: bytes) -> Answer:
         """Create a table from rows."""
         return _finished(self._creation.create(request, rows))
 
-    def stage_rows(self, request: Json, rows: bytes) -> Answer:
+    def stage_rows(self, request: CreateTable, rows: bytes) -> Answer:
         """Write rows for a batch that commits them."""
         return _finished(self._uploads.stage(request, rows))
 
@@ -59,7 +60,7 @@ class InlineChanges:
 class _InlineTables:
     """A catalog whose coroutines never wait."""
 
-    def __init__(self, catalog: TableCatalog, commit: BatchCommit) -> None:
+    def __init__(self, catalog: TableCatalog, commit: ChangeCommit) -> None:
         self._catalog = catalog
         self._commit = commit
 
@@ -67,20 +68,20 @@ class _InlineTables:
     def storage_options(self) -> Mapping[str, str]:
         return self._catalog.storage_options
 
-    async def find_table(self, request: Json, *, layout: bool = False) -> tuple[TableState, int]:
+    async def find_table(self, request: TableRead, *, layout: bool = False) -> tuple[TableState, int]:
         return self._catalog.find_table(request, layout=layout)
 
-    async def new_table(self, request: Json) -> tuple[TableState, int]:
+    async def new_table(self, request: CreateTable) -> tuple[TableState, int]:
         return self._catalog.new_table(request)
 
     async def is_answered(self, caller: Caller) -> bool:
         return self._catalog.is_answered(caller)
 
-    async def answered(self, record: ChangeRecord) -> Answer | None:
+    async def answered(self, record: ChangeRecord) -> CommittedChange | None:
         return self._catalog.answered(record)
 
-    async def commit(self, request: Json, record: ChangeRecord) -> Answer:
-        return self._commit(request, record)
+    async def commit(self, operations: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
+        return self._commit(operations, record)
 
 
 def _finished(coroutine: Coroutine[Any, Any, T]) -> T:

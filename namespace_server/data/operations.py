@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Final, Generic, TypeVar
@@ -17,11 +17,12 @@ from lance_namespace.errors import (
 
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRequest, RowsDigest
-from namespace_server.data.port import ChangeRunner, StagedChange, Tables
-from table_data.batch_operations import Json, TableState, VersionIdentity
+from namespace_server.data.port import ChangeRunner, CommittedChange, StagedChange, Tables
+from table_data.batch_operations import Result, StagedOperation, TableState
 from table_data.errors import ClientError, VersionGone
 from table_data.jobs.job import Job, Staged
 from table_data.requests.durations import parse_duration
+from table_data.requests.table_requests import TableRead, TableRequest
 
 Rows = TypeVar("Rows")
 
@@ -46,7 +47,7 @@ class DataOperations(Generic[Rows]):
     async def change(
         self,
         operation: str,
-        request: Json,
+        request: TableRequest,
         rows: Rows | None = None,
         digest: RowsDigest | None = None,
         *,
@@ -78,14 +79,14 @@ class DataOperations(Generic[Rows]):
         if not await self._tables.is_answered(requested.caller):
             return None
         answered = await self._tables.answered(await requested.record())
-        return None if answered is None else _again(requested, answered)
+        return None if answered is None else _answer(requested, answered, {})
 
     async def _change(self, requested: ChangeRequest, rows: Rows | None) -> Answer:
         operation, request = requested.operation, requested.request
-        newest = {name: value for name, value in request.items() if name != "version"}
+        newest: TableRead = {"id": request.get("id"), "branch": request.get("branch")}
         layout = operation == _INSERT
         table, catalog_version = await self._tables.find_table(newest, layout=layout)
-        async with self._begin(operation, request, rows) as change:
+        async with self._begin(requested, rows) as change:
             deadline = _Deadline(request.get("timeout"))
             for left in reversed(range(MAX_TRIES)):
                 try:
@@ -98,14 +99,14 @@ class DataOperations(Generic[Rows]):
                     continue
                 if not staged.operations:
                     unchanged = {"version": table.version or 0, **staged.result}
-                    return await self.keep_answer(requested, Answer(unchanged, catalog_version))
+                    return await self.keep_answer(requested, unchanged, catalog_version)
                 try:
-                    answer, made = await self._commit(list(staged.operations), requested, staged.result)
-                    if made is None:
+                    made = await self._tables.commit(staged.operations, await requested.record(staged.result))
+                    if made.version is None:
                         await change.discard()
                     else:
-                        await change.prepare(table.at(made["version"], VersionIdentity.of(made)))
-                    return answer
+                        await change.prepare(table.at(made.version, made.identity))
+                    return _answer(requested, made, staged.result)
                 except LanceNamespaceError as error:
                     if is_verdict(error):
                         await change.discard()
@@ -115,25 +116,24 @@ class DataOperations(Generic[Rows]):
                 table, catalog_version = await self._tables.find_table(newest, layout=layout)
         raise AssertionError("the last try answers or raises")
 
-    async def stage(self, operation: str, request: Json, table: TableState, rows: Rows, *, new: bool = False) -> Staged:
+    async def stage(self, requested: ChangeRequest, table: TableState, rows: Rows, *, new: bool = False) -> Staged:
         """Write the files of a change that the client commits. Raises the namespace errors of the operation."""
-        async with self._begin(operation, request, rows, new=new) as change:
+        async with self._begin(requested, rows, new=new) as change:
             return await change.stage(table)
 
-    async def keep_answer(self, requested: ChangeRequest, answer: Answer) -> Answer:
-        """Record the answer of a change that found nothing to do, if it has an idempotency key."""
+    async def keep_answer(self, requested: ChangeRequest, result: Result, catalog_version: int) -> Answer:
+        """Answer a change that found nothing to do; the answer is recorded if it has an idempotency key."""
         if requested.caller.idempotency_key is None:
-            return answer
-        kept, _ = await self._commit([], requested, answer.body)
-        return kept
+            return Answer(result, catalog_version)
+        return _answer(requested, await self._tables.commit((), await requested.record(result)), result)
 
     async def commit_once(
         self,
         requested: ChangeRequest,
         table: TableState,
         rows: Rows,
-        compose: Callable[[Staged, TableState], list[Json]],
-        answer: Json,
+        compose: Callable[[Staged, TableState], Sequence[StagedOperation]],
+        answer: Result,
         *,
         new: bool = False,
     ) -> Answer:
@@ -142,13 +142,13 @@ class DataOperations(Generic[Rows]):
         It answers `answer`, with the version. A `new` table is declared in the same batch. Raises the namespace errors
         of the operation and of a batch.
         """
-        async with self._begin(requested.operation, requested.request, rows, new=new) as change:
+        async with self._begin(requested, rows, new=new) as change:
             staged = await change.stage(table)
             try:
-                committed, made = await self._commit(compose(staged, table), requested, answer)
-                if made is None:
+                made = await self._tables.commit(compose(staged, table), await requested.record(answer))
+                if made.version is None:
                     await change.discard()
-                return committed
+                return _answer(requested, made, answer)
             except LanceNamespaceError as error:
                 if is_verdict(error):
                     await change.discard()
@@ -156,52 +156,21 @@ class DataOperations(Generic[Rows]):
 
     @asynccontextmanager
     async def _begin(
-        self, operation: str, request: Json, rows: Rows | None, *, new: bool = False
+        self, requested: ChangeRequest, rows: Rows | None, *, new: bool = False
     ) -> AsyncIterator[StagedChange]:
-        job = Job(operation, request, self._tables.storage_options, message_of(request), new)
+        options = self._tables.storage_options
+        job = Job(requested.operation, requested.request, options, requested.message, new)
         with namespace_errors():
             async with self._runner.change(job, rows) as change:
                 yield change
 
-    async def _commit(
-        self, operations: list[Json], requested: ChangeRequest, answer: Json
-    ) -> tuple[Answer, Json | None]:
-        """The answer to a change, and the version that it was committed as.
 
-        None where it changed nothing, or was committed under its idempotency key before: then nothing of these
-        operations is.
-        """
-        request = batch_request(operations, message_of(requested.request))
-        committed = await self._tables.commit(request, await requested.record(answer))
-        body = committed.body
-        if "answer" in body:
-            return _again(requested, committed), None
-        versions = [
-            result["commit_transaction"]["version"] for result in body["results"] if "commit_transaction" in result
-        ]
-        made: Json | None = versions[-1] if versions else None
-        number = {} if made is None else {"version": made["version"]}
-        return Answer({"transaction_id": body["transaction_id"], **number, **answer}, committed.catalog_version), made
-
-
-def _again(requested: ChangeRequest, kept: Answer) -> Answer:
-    """The answer to a change that was committed before."""
-    body = {"transaction_id": kept.body["transaction_id"], **requested.answer(kept.body["answer"])}
-    return Answer(body, kept.catalog_version)
-
-
-def batch_request(operations: list[Json], message: str | None) -> Json:
-    """A BatchCommitTables request."""
-    request: Json = {"operations": operations}
-    if message:
-        request["context"] = {"message": message}
-    return request
-
-
-def message_of(request: Json) -> str | None:
-    """The text that a request wants to be stored with its batch."""
-    message = (request.get("context") or {}).get("message")
-    return message if isinstance(message, str) else None
+def _answer(requested: ChangeRequest, made: CommittedChange, result: Result) -> Answer:
+    """The answer to a change that is in the catalog, with what it answers beside the version."""
+    if made.kept is not None:
+        result = requested.answer(made.kept)
+    number = {} if made.version is None else {"version": made.version}
+    return Answer({"transaction_id": made.transaction_id, **number, **result}, made.catalog_version)
 
 
 class _Deadline:

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from namespace_server.answer import Answer
 from namespace_server.data.change_request import Caller, ChangeRecord
-from table_data.batch_operations import Json, TableState
+from table_data.batch_operations import StagedOperation, TableState, VersionIdentity
 from table_data.jobs.job import Job, Staged
+from table_data.requests.table_requests import CreateTable, TableRead
 
 Rows_contra = TypeVar("Rows_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedChange:
+    """A change of rows that is in the catalog.
+
+    Attributes:
+        transaction_id: The uuid of its batch.
+        catalog_version: The catalog version that has it.
+        version: Number of the table version that it made; None if it changed nothing.
+        identity: What else tells that version, None if the catalog does not know.
+        kept: The recorded answer, with the version, of a change that was committed before under its idempotency key:
+            nothing of what was staged this time is in the catalog. Else None.
+    """
+
+    transaction_id: str
+    catalog_version: int
+    version: int | None = None
+    identity: VersionIdentity | None = None
+    kept: Mapping[str, object] | None = None
 
 
 class TableCatalog(Protocol):
@@ -27,7 +48,7 @@ class TableCatalog(Protocol):
         """Options of Lance for the object store of the tables."""
         ...
 
-    def find_table(self, request: Json, *, at: int | None = None, layout: bool = False) -> tuple[TableState, int]:
+    def find_table(self, request: TableRead, *, at: int | None = None, layout: bool = False) -> tuple[TableState, int]:
         """The table that a request names, at the version it names or the newest, and the catalog version.
 
         With `layout` the table has the digest of its layout, unless that takes a look at storage. What other writers
@@ -43,7 +64,7 @@ class TableCatalog(Protocol):
         """
         ...
 
-    def new_table(self, request: Json) -> tuple[TableState, int]:
+    def new_table(self, request: CreateTable) -> tuple[TableState, int]:
         """A table that does not exist yet, at a location of its own, with the properties of the request.
 
         Also the catalog version that does not have it. Raises the namespace errors for a name that cannot be taken.
@@ -54,7 +75,7 @@ class TableCatalog(Protocol):
         """As `Tables.is_answered`."""
         ...
 
-    def answered(self, record: ChangeRecord) -> Answer | None:
+    def answered(self, record: ChangeRecord) -> CommittedChange | None:
         """As `Tables.answered`."""
         ...
 
@@ -67,11 +88,11 @@ class Tables(Protocol):
         """Options of Lance for the object store of the tables."""
         ...
 
-    async def find_table(self, request: Json, *, layout: bool = False) -> tuple[TableState, int]:
+    async def find_table(self, request: TableRead, *, layout: bool = False) -> tuple[TableState, int]:
         """As `TableCatalog.find_table`, at the newest catalog version."""
         ...
 
-    async def new_table(self, request: Json) -> tuple[TableState, int]:
+    async def new_table(self, request: CreateTable) -> tuple[TableState, int]:
         """As `TableCatalog.new_table`."""
         ...
 
@@ -79,19 +100,17 @@ class Tables(Protocol):
         """Whether a change of this caller was committed under this idempotency key."""
         ...
 
-    async def answered(self, record: ChangeRecord) -> Answer | None:
-        """What is recorded of a change that was committed under its key before; None if nothing is.
+    async def answered(self, record: ChangeRecord) -> CommittedChange | None:
+        """A change that was committed under its key before, with the answer that was `kept`; None if there is none.
 
-        It has the `transaction_id`, and the `answer` that was recorded, with the version; its catalog version is the
-        one that holds the change. Raises InvalidInputError (13) if the key was used for another request.
+        Raises InvalidInputError (13) if the key was used for another request.
         """
         ...
 
-    async def commit(self, request: Json, record: ChangeRecord) -> Answer:
-        """Commit a BatchCommitTables request, and answer it. Raises the errors of a batch.
+    async def commit(self, operations: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
+        """Commit what was staged as one batch. Raises the errors of a batch.
 
-        Under an idempotency key the request may have no operations: then the answer is recorded. The answer to a
-        change that was committed under its key before has an `answer` instead of `results`.
+        Under an idempotency key there may be no operations: then the answer is recorded.
         """
         ...
 

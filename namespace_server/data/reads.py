@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, cast
 
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from namespace_server.answer import Answer
 from namespace_server.data.operations import namespace_errors
 from namespace_server.data.port import TableCatalog
-from table_data.batch_operations import DELIMITER, Json, TableState
+from table_data.batch_operations import DELIMITER, TableState
 from table_data.jobs.job import Job
+from table_data.requests.table_requests import Explain, TableRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +44,16 @@ class PlannedRead:
     catalog_version: int
     known: int | None = None
 
-    def answer(self, value: Any) -> Answer:
+    def answer(self, value: object) -> Answer[object]:
         """A value as the answer."""
         return Answer(value, self.catalog_version, self.table.version)
 
 
-def plan_read(catalog: TableCatalog, operation: str, request: Json, at: ReadPoint = NEWEST) -> PlannedRead:
+def plan_read(catalog: TableCatalog, operation: str, request: TableRead, at: ReadPoint = NEWEST) -> PlannedRead:
     """Find the version that a read is to see. Blocking; raises the namespace errors of the catalog."""
-    table, catalog_version = catalog.find_table(request, at=at.catalog_version)
-    is_newest = at.catalog_version is None and request.get("version") is None
+    read = _explained(cast("Explain", request)) if operation == "explain_table_query_plan" else request
+    table, catalog_version = catalog.find_table(read, at=at.catalog_version)
+    is_newest = at.catalog_version is None and read.get("version") is None
     if is_newest and at.least_version is not None and (table.version or 0) < at.least_version:
         name, found = DELIMITER.join(table.id), table.version or 0
         raise TableVersionNotFoundError(f"table {name}: expected version {at.least_version} or newer, found {found}")
@@ -60,19 +62,19 @@ def plan_read(catalog: TableCatalog, operation: str, request: Json, at: ReadPoin
     return PlannedRead(Job(operation, request, catalog.storage_options), table, catalog_version, known)
 
 
-def plan_request(request: Json) -> Json:
-    """The request for a plan, at the version and the branch of its query. Raises `InvalidInputError` (13)."""
+def _explained(request: Explain) -> TableRead:
+    """The version and the branch of the query that is explained. Raises `InvalidInputError` (13)."""
     query = request["query"]
     branches = {name for name in (request.get("branch"), query.get("branch")) if name is not None}
     if len(branches) > 1:
         raise InvalidInputError(f"query.branch: expected {request['branch']!r}, found {query['branch']!r}")
-    return {**request, "version": query.get("version"), "branch": next(iter(branches), None)}
+    return {"id": request["id"], "version": query.get("version"), "branch": next(iter(branches), None)}
 
 
 class Readers(Protocol):
     """Does reads where it is called."""
 
-    def value(self, job: Job, table: TableState) -> Any:
+    def value(self, job: Job, table: TableState) -> object:
         """Do a read whose answer is a JSON value. Raises `ClientError`."""
         ...
 
@@ -88,7 +90,7 @@ class RowReads:
         self._catalog = catalog
         self._readers = readers
 
-    def value(self, operation: str, request: Json) -> Answer:
+    def value(self, operation: str, request: TableRead) -> Answer[object]:
         """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
         planned = plan_read(self._catalog, operation, request)
         if planned.known is not None:
@@ -96,7 +98,7 @@ class RowReads:
         with namespace_errors():
             return planned.answer(self._readers.value(planned.job, planned.table))
 
-    def rows(self, operation: str, request: Json) -> bytes:
+    def rows(self, operation: str, request: TableRead) -> bytes:
         """Answer a read with rows, as an Arrow IPC file. Raises the namespace errors of the operation."""
         planned = plan_read(self._catalog, operation, request)
         with namespace_errors():

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Generic, TypeVar
 
 from lance_namespace.errors import TableAlreadyExistsError, TableNotFoundError
 
 from namespace_server.answer import Answer
+from namespace_server.data.change_request import ChangeRequest
 from namespace_server.data.creation import with_properties
 from namespace_server.data.operations import DataOperations, namespace_errors
 from namespace_server.data.port import Tables
-from table_data.batch_operations import DELIMITER, Json
+from table_data.batch_operations import DELIMITER, StagedOperation, operation_json
 from table_data.jobs.job import Staged
 from table_data.requests.modes import mode_of
+from table_data.requests.table_requests import CreateTable, Insert
 
 Rows = TypeVar("Rows")
 
@@ -26,7 +29,7 @@ class StagedUploads(Generic[Rows]):
         self._tables = tables
         self._operations = operations
 
-    async def stage(self, request: Json, rows: Rows) -> Answer:
+    async def stage(self, request: CreateTable, rows: Rows) -> Answer:
         """Write the files of a new table (mode `create`), or of rows to append or to replace all rows with.
 
         The answer has the `operations` of a batch that commits them, `num_rows` and the table's `location`. Nothing
@@ -38,25 +41,33 @@ class StagedUploads(Generic[Rows]):
             InvalidInputError: an unknown mode.
         """
         with namespace_errors():
-            mode = mode_of(request, _MODES)
+            mode = mode_of(request.get("mode"), _MODES)
         if mode == "append":
             table, catalog_version = await self._tables.find_table(
-                {"id": request["id"], "branch": request.get("branch")}, layout=True
+                {"id": request.get("id"), "branch": request.get("branch")}, layout=True
             )
-            staged = await self._operations.stage("insert_into_table", {**request, "mode": mode}, table, rows)
-            return _answer(staged, list(staged.operations), table.uri, catalog_version)
+            insert: Insert = {
+                "id": request.get("id"),
+                "branch": request.get("branch"),
+                "context": request.get("context"),
+                "mode": mode,
+            }
+            staged = await self._operations.stage(ChangeRequest("insert_into_table", insert), table, rows)
+            return _answer(staged, staged.operations, table.uri, catalog_version)
         new = False
         try:
-            table, catalog_version = await self._tables.find_table({"id": request["id"]})
+            table, catalog_version = await self._tables.find_table({"id": request.get("id")})
         except TableNotFoundError:
             table, catalog_version = await self._tables.new_table(request)
             new = True
         if table.version is not None and mode == "create":
             raise TableAlreadyExistsError(f"Table already exists: {DELIMITER.join(table.id)}")
-        staged = await self._operations.stage("create_table", request, table, rows, new=new)
-        return _answer(staged, with_properties(staged, table), table.uri, catalog_version)
+        staged = await self._operations.stage(ChangeRequest("create_table", request), table, rows, new=new)
+        return _answer(staged, with_properties(request, staged, table), table.uri, catalog_version)
 
 
-def _answer(staged: Staged, operations: list[Json], location: str, catalog_version: int) -> Answer:
-    body = {"operations": operations, "num_rows": staged.result["num_inserted_rows"], "location": location}
-    return Answer(body, catalog_version)
+def _answer(staged: Staged, operations: Sequence[StagedOperation], location: str, catalog_version: int) -> Answer:
+    sent = [operation_json(operation) for operation in operations]
+    return Answer(
+        {"operations": sent, "num_rows": staged.result["num_inserted_rows"], "location": location}, catalog_version
+    )

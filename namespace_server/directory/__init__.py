@@ -2,7 +2,7 @@
 
     namespace         `DirectoryNamespace`, the catalog as a `lance_namespace.LanceNamespace`
     adoption          takes over a root that stock clients made
-    reading           answers to reads, and the response cache
+    calls, reading    a change on its way from the route to the flip; answers, and the response cache
     catalog           composition root: one root with everything below wired together
     recovery          the background sweep: unmanaged manifests, branch ref files, the lost-version check
     committing        commits batches: verify, group, flip with retries, promote

@@ -9,10 +9,10 @@ from typing import Final
 
 from lance_core.errors import LanceCoreError
 from lance_core.format.layout import layout_digest
-from namespace_server.answer import Answer
 from namespace_server.data.change_request import Caller, ChangeRecord
+from namespace_server.data.port import CommittedChange
 from namespace_server.directory.catalog import Catalog
-from namespace_server.directory.model import requests
+from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import request_hash
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import namespace_exists, namespace_not_found
@@ -22,7 +22,8 @@ from namespace_server.directory.planning.planner import replay_committed
 from namespace_server.directory.reading.commit_results import kept_answer
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.table_at_version import table_at_version
-from table_data.batch_operations import Json, TableState
+from table_data.batch_operations import TableState
+from table_data.requests.table_requests import CreateTable, TableRead
 
 _SHORT_MANIFEST: Final = 1 << 20
 
@@ -36,12 +37,14 @@ class CatalogTables:
         self.storage_options = dict(storage_options)
         self.local = catalog.store.local
 
-    def find_table(self, request: Json, *, at: int | None = None, layout: bool = False) -> tuple[TableState, int]:
+    def find_table(self, request: TableRead, *, at: int | None = None, layout: bool = False) -> tuple[TableState, int]:
         """The table at the version that a request names, and the catalog version that says so."""
         if at is not None:
             snapshot = self._catalog.snapshot(at)
         elif request.get("version") is None:
-            snapshot = self._catalog.reconciled_snapshot((requests.table_id(request), requests.branch(request)))
+            snapshot = self._catalog.reconciled_snapshot(
+                (request_fields.table_id(request), request_fields.branch(request))
+            )
         else:
             snapshot = self._catalog.snapshot()
         table = table_at_version(ReadContext(self._catalog, snapshot, pinned=at is not None), request)
@@ -73,7 +76,7 @@ class CatalogTables:
             return None
         return entry if table.identity is None or entry.sha256 == table.identity.sha256 else None
 
-    def new_table(self, request: Json) -> tuple[TableState, int]:
+    def new_table(self, request: CreateTable) -> tuple[TableState, int]:
         """A table that does not exist yet, at a location of its own, with the properties of the request."""
         declared = requests.declare_table(
             {"id": request.get("id"), "properties": request.get("properties")}, self._rules
@@ -92,27 +95,19 @@ class CatalogTables:
         key = caller.idempotency_key
         return key is not None and self._catalog.snapshot().record_by_key(key, caller.principal) is not None
 
-    def answered(self, record: ChangeRecord) -> Answer | None:
+    def answered(self, record: ChangeRecord) -> CommittedChange | None:
         """As `namespace_server.data.port.Tables.answered`."""
         snapshot = self._catalog.snapshot()
         replayed = replay_committed(change_batch(record, ()), snapshot, {})
-        if replayed is None:
-            return None
-        answer = kept_answer(self._catalog, replayed, snapshot)
-        body = {"transaction_id": replayed.transaction_id, "answer": answer}
-        return Answer(body, replayed.version_to_tell(snapshot))
+        return None if replayed is None else kept_answer(self._catalog, replayed, snapshot)
 
 
-def change_batch(record: ChangeRecord, operations: tuple[Operation, ...], message: str | None = None) -> Batch:
-    """The batch of a change under an idempotency key. It is known again by what was asked for, not by its operations.
+def change_batch(record: ChangeRecord, operations: tuple[Operation, ...]) -> Batch:
+    """The batch of a change of rows.
 
-    What it answers is kept with it: another server, or this one later, cannot tell it from the table.
+    One under an idempotency key is known again by what was asked for, not by its operations.
     """
-    return Batch(
-        uuid=str(uuid.uuid4()),
-        operations=operations,
-        request_hash=request_hash(record.operation, record.request),
-        idempotency_key=record.caller.idempotency_key,
-        principal=record.caller.principal,
-        message=message,
-    )
+    name = str(uuid.uuid4())
+    key, principal = record.caller.idempotency_key, record.caller.principal
+    asked = name if key is None else request_hash(record.operation, record.request)
+    return Batch(name, operations, asked, key, principal, record.message)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Final, TypeVar
 
 from lance_namespace.errors import InternalError, LanceNamespaceError, ServiceUnavailableError
 
@@ -15,27 +15,31 @@ from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError, system_
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.inline import InlineChanges, InlineWork
+from namespace_server.data.port import CommittedChange
 from namespace_server.data.reads import RowReads
 from namespace_server.directory.adoption import Adoption, adopt_root
+from namespace_server.directory.calls import Call
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.catalog_tables import CatalogTables, change_batch
 from namespace_server.directory.committing.stored_versions import key_above
 from namespace_server.directory.committing.writable import check_writable
-from namespace_server.directory.model import requests
-from namespace_server.directory.model.batch_requests import CALLS, batch_operations, read_operations, request_hash
-from namespace_server.directory.model.calls import Call
+from namespace_server.directory.model import request_fields, requests
+from namespace_server.directory.model.batch_requests import CALLS, read_operations, request_hash
 from namespace_server.directory.model.idempotency_key import check_idempotency_key
-from namespace_server.directory.model.operations import Batch
-from namespace_server.directory.model.requests import PathResolver, Request, RequestRules
+from namespace_server.directory.model.operations import Batch, DeclareTable, Operation
+from namespace_server.directory.model.request_fields import Request
+from namespace_server.directory.model.requests import PathResolver, RequestRules
+from namespace_server.directory.model.row_changes import row_operations
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.properties import open_catalog, storage_options
-from namespace_server.directory.reading.commit_results import KEPT_ANSWER, answer_call
+from namespace_server.directory.reading import commit_results as answers
 from namespace_server.directory.reading.objects import READS
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.response_cache import CachedResponse, ResponseCache
 from namespace_server.directory.references.change_context import ChangeContext
 from namespace_server.directory.references.changes import CHANGES, make_once
+from table_data.batch_operations import StagedOperation
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +55,13 @@ _LONG_READS = frozenset(
 )
 _LISTS = frozenset({"list_namespaces", "list_tables", "list_all_tables", "list_table_versions"})
 _SHORT_LIST = 1000
+_ANSWERS: Final[Mapping[str, Callable[[Catalog, Plan, CatalogSnapshot], Answer]]] = {
+    "batch_commit_tables": answers.answer_batch,
+    "batch_create_table_versions": answers.answer_versions,
+    "drop_namespace": answers.answer_dropped_namespace,
+}
+"""How calls are answered that are not one operation answered by its result."""
+T = TypeVar("T")
 
 
 class JsonCatalog:
@@ -101,8 +112,9 @@ class JsonCatalog:
             cache_key: stands for operation and request; the answer may come from the response cache, if the catalog has
                 not changed since and the answer depends on nothing else, and is put there.
         """
+        request_fields.check_common(request, self._rules.limits)
         if operation == "describe_catalog_version":
-            at = requests.integer(request, "version", required=True)
+            at = request_fields.integer(request, "version", required=True)
         if at is not None:
             return self._answer(self.catalog.snapshot(at), operation, request, pinned=True)
         if _asks_for_head(operation, request):
@@ -146,12 +158,12 @@ class JsonCatalog:
         *,
         idempotency_key: str | None = None,
         principal: str | None = None,
-    ) -> Call:
+    ) -> Call[Answer]:
         """Check the form of a change; no I/O. Raises InvalidInputError (13), UnsupportedOperationError (0)."""
         if idempotency_key is not None:
             check_idempotency_key(idempotency_key)
         operations = read_operations(operation, request, self._rules)
-        context = requests.string_map(request, "context", self._rules.limits)
+        context = request_fields.string_map(request, "context", self._rules.limits)
         batch = Batch(
             uuid=str(uuid.uuid4()),
             operations=operations,
@@ -160,37 +172,37 @@ class JsonCatalog:
             principal=principal,
             message=context.get("message"),
         )
-        return Call(operation, batch)
+        answer = _ANSWERS.get(operation, answers.answer_operation)
+        return Call(batch, answer, operation == DeclareTable.name and _vends(batch))
 
-    def prepare_change(self, request: Request, record: ChangeRecord) -> Call:
-        """Check the form of a BatchCommitTables request that an operation on rows made; no I/O.
+    def prepare_change(self, staged: Sequence[StagedOperation], record: ChangeRecord) -> Call[CommittedChange]:
+        """Check a change of rows; no I/O. Raises InvalidInputError (13).
 
-        Under an idempotency key it may have no operations: then the answer alone is recorded. Raises as `prepare`.
+        Under an idempotency key its answer is recorded with it, since another server, or this one later, cannot tell it
+        from the table; it may have no operations then.
         """
-        key = record.caller.idempotency_key
-        if key is None:
-            return self.prepare("batch_commit_tables", request, principal=record.caller.principal)
-        check_idempotency_key(key)
-        operations = batch_operations(request, self._rules) if request["operations"] else ()
-        kept = requests.keep_answer(record.operation, record.answer, self._rules)
-        message = requests.string_map(request, "context", self._rules.limits).get("message")
-        return Call(KEPT_ANSWER, change_batch(record, (*operations, kept), message))
+        if record.message is not None:
+            self._rules.limits.check_strings({"message": record.message}, "context")
+        operations: tuple[Operation, ...] = row_operations(staged, self._rules)
+        if record.caller.idempotency_key is not None:
+            check_idempotency_key(record.caller.idempotency_key)
+            operations = (*operations, requests.keep_answer(record.operation, record.answer, self._rules))
+        return Call(change_batch(record, operations), answers.answer_change)
 
-    def commit(self, calls: Sequence[Call]) -> list[Answer | LanceNamespaceError]:
+    def commit(self, calls: Sequence[Call[T]]) -> list[T | LanceNamespaceError]:
         """Commit calls as a group: each has its own verdict, what is committed is so in one flip where possible.
 
         Blocking; returns one answer or error per call, in order.
         """
         decided = self.catalog.commit([call.batch for call in calls])
-        answers: list[Answer | LanceNamespaceError] = []
+        found: list[T | LanceNamespaceError] = []
         for call, pending in zip(calls, decided, strict=True):
             if isinstance(pending.verdict, Plan):
                 snapshot = pending.snapshot or self.catalog.table.current
-                body = answer_call(self.catalog, call.operation, pending.verdict, snapshot)
-                answers.append(Answer(body, pending.verdict.version_to_tell(snapshot)))
+                found.append(call.answer(self.catalog, pending.verdict, snapshot))
             elif pending.verdict is not None:
-                answers.append(pending.verdict)
-        return answers
+                found.append(pending.verdict)
+        return found
 
     def change(
         self, operation: str, request: Request, *, principal: str | None = None, idempotency_key: str | None = None
@@ -199,7 +211,7 @@ class JsonCatalog:
 
         Blocking, for as long as storage takes; thread-safe. Raises the namespace errors of the operation.
         """
-        notes = requests.string_map(request, "context", self._rules.limits)
+        notes = request_fields.string_map(request, "context", self._rules.limits)
         if idempotency_key is not None:
             check_idempotency_key(idempotency_key)
         asked = None if idempotency_key is None else request_hash(operation, request)
@@ -214,7 +226,7 @@ class JsonCatalog:
         except CorruptFile as error:
             raise InternalError(f"{operation}: a file is damaged: {error}") from error
 
-    def clean_up(self, calls: Sequence[Call]) -> None:
+    def clean_up(self, calls: Sequence[Call[object]]) -> None:
         """Clean up after calls that were committed and answered, if that is quick here; else the sweep does it."""
         self.catalog.finish_batches(call.batch.uuid for call in calls)
 
@@ -249,7 +261,7 @@ class JsonCatalog:
         The table is there: where its options cannot be had, the answer is without them, and a describe tells why.
         """
         try:
-            options = self.catalog.storage_options_at(answer.body["location"])
+            options = self.catalog.storage_options_at(str(answer.body["location"]))
         except ServiceUnavailableError as error:
             logger.warning("a new table is answered without storage options: %s", error)
             return answer
@@ -278,7 +290,7 @@ class JsonCatalog:
         cached = self._cache.find(known, cache_key)
         if cached is not None and cached.vacant is not None and self.catalog.is_newest(known, vacant=cached.vacant):
             return cached.answer
-        chain = (requests.table_id(request), requests.branch(request))
+        chain = (request_fields.table_id(request), request_fields.branch(request))
         snapshot = self.catalog.reconciled_snapshot(chain)
         return self._answer(snapshot, operation, request, cache_key, key_above(snapshot, chain))
 
@@ -300,17 +312,17 @@ class JsonCatalog:
             self._cache.keep(cache_key, CachedResponse(answer, vacant, subject, facts))
         return answer
 
-    def commit_request(self, request: Request, record: ChangeRecord) -> Answer:
-        """Commit a BatchCommitTables request; see `namespace_server.data.port.Tables.commit`."""
-        [answer] = self.commit([self.prepare_change(request, record)])
-        if isinstance(answer, LanceNamespaceError):
-            raise answer
-        return answer
+    def commit_change(self, staged: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
+        """Commit a change of rows; see `namespace_server.data.port.Tables.commit`."""
+        [committed] = self.commit([self.prepare_change(staged, record)])
+        if isinstance(committed, LanceNamespaceError):
+            raise committed
+        return committed
 
     @cached_property
     def data(self) -> InlineChanges:
         """The changes of rows, in this process."""
-        return InlineChanges(self.tables(), self.commit_request)
+        return InlineChanges(self.tables(), self.commit_change)
 
     @cached_property
     def row_reads(self) -> RowReads:
@@ -326,6 +338,12 @@ def _unavailable(operation: str, error: StorageError) -> ServiceUnavailableError
             f"{operation}: storage cannot be used: {reason}; the outcome is unknown, look before repeating it"
         )
     return ServiceUnavailableError(f"{operation}: nothing was done: storage cannot be used: {reason}")
+
+
+def _vends(batch: Batch) -> bool:
+    """Whether the answer is to have storage options for a new table."""
+    [first, *_] = batch.operations
+    return isinstance(first, DeclareTable) and first.vends
 
 
 def _asks_for_head(operation: str, request: Request) -> bool:

@@ -12,14 +12,17 @@ from functools import wraps
 from typing import Any, Final
 
 from lance_namespace import LanceNamespace
-from lance_namespace.errors import InvalidInputError
+from pydantic import TypeAdapter
 
-from namespace_server.data.reads import plan_request
+from namespace_server.data.request_checks import change_type, checked, read_type
 from namespace_server.directory.json_api import JsonCatalog
 from namespace_server.directory.model.batch_requests import CALLS
 from namespace_server.directory.reading.objects import READS
 from namespace_server.directory.references.changes import CHANGES
 from table_data.batch_operations import Json
+from table_data.requests.table_requests import CreateTable
+
+_CREATE: Final = TypeAdapter(CreateTable)
 
 
 class DirectoryNamespace(JsonCatalog, LanceNamespace):
@@ -53,8 +56,7 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
 
     def commit_batch(self, request: Json, *, idempotency_key: str | None = None) -> Json:
         """BatchCommitTables with our operations too; request and answer as on the wire."""
-        body: Json = self.write("batch_commit_tables", request, idempotency_key=idempotency_key).body
-        return body
+        return dict(self.write("batch_commit_tables", request, idempotency_key=idempotency_key).body)
 
     def stage_rows(self, request: Json, request_data: bytes) -> Json:
         """Ours: write rows (an Arrow IPC stream or file) for a batch that commits them.
@@ -62,8 +64,7 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
         `request` has an `id`, a `mode` (`create`, `append`, `overwrite`), and optionally `properties` and a `branch`.
         The answer has the `operations` for `commit_batch`, `num_rows` and the `location` of the table.
         """
-        body: Json = self.data.stage_rows(request, request_data).body
-        return body
+        return dict(self.data.stage_rows(checked(_CREATE, request), request_data).body)
 
 
 def _read(catalog: JsonCatalog, operation: str, request: Json) -> Any:
@@ -79,38 +80,24 @@ def _change(catalog: JsonCatalog, operation: str, request: Json) -> Any:
 
 
 def _change_table(catalog: JsonCatalog, operation: str, request: Json, *rows: bytes) -> Any:
-    return catalog.data.change(operation, request, *rows).body
+    return catalog.data.change(operation, checked(change_type(operation), request), *rows).body
 
 
 def _create_table(catalog: JsonCatalog, _operation: str, request: Json, rows: bytes) -> Any:
-    return catalog.with_storage_options(catalog.data.create_table(request, rows)).body
+    create = checked(_CREATE, request)
+    return catalog.with_storage_options(catalog.data.create_table(create, rows)).body
 
 
 def _read_table(catalog: JsonCatalog, operation: str, request: Json) -> Any:
-    return catalog.row_reads.value(operation, request).body
+    return catalog.row_reads.value(operation, checked(read_type(operation), request)).body
 
 
 def _query(catalog: JsonCatalog, operation: str, request: Json) -> Any:
-    return {"data": catalog.row_reads.rows(operation, request)}
+    return {"data": catalog.row_reads.rows(operation, checked(read_type(operation), request))}
 
 
 def _count(catalog: JsonCatalog, operation: str, request: Json) -> Any:
     return {"count": _read_table(catalog, operation, request)}
-
-
-def _explain(catalog: JsonCatalog, operation: str, request: Json) -> Any:
-    return _read_table(catalog, operation, plan_request(request))
-
-
-def _of_an_index(work: Callable[[JsonCatalog, str, Json], Any]) -> Callable[[JsonCatalog, str, Json], Any]:
-    """The same for a request that names an index. Raises `InvalidInputError` (13) for one that does not."""
-
-    def checked(catalog: JsonCatalog, operation: str, request: Json) -> Any:
-        if not isinstance(request.get("index_name"), str):
-            raise InvalidInputError("index_name: expected a string, found none")
-        return work(catalog, operation, request)
-
-    return checked
 
 
 _METHODS: Final[Mapping[str, Callable[..., Any]]] = {
@@ -130,13 +117,13 @@ _METHODS: Final[Mapping[str, Callable[..., Any]]] = {
     "alter_table_drop_columns": _change_table,
     "create_table_index": _change_table,
     "create_table_scalar_index": _change_table,
-    "drop_table_index": _of_an_index(_change_table),
-    "describe_table_index_stats": _of_an_index(_read_table),
+    "drop_table_index": _change_table,
+    "describe_table_index_stats": _read_table,
     "list_table_indices": _read_table,
     "get_table_stats": _read_table,
     "query_table": _query,
     "count_table_rows": _count,
-    "explain_table_query_plan": _explain,
+    "explain_table_query_plan": _read_table,
     "analyze_table_query_plan": _read_table,
 }
 """How each method gets the body of its answer."""

@@ -21,6 +21,7 @@ from lance_namespace.errors import (
     TableVersionNotFoundError,
 )
 
+from lance_core.compaction import CompactionOptions
 from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from lance_core.storage.port import ObjectStore
@@ -35,7 +36,8 @@ from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.maintenance.fragments import FragmentPlan, plan_fragments
 from namespace_server.maintenance.policy import Policy, WrongPolicy, policy_of
 from namespace_server.maintenance.report import MaintenanceReport, TableOutcome, TableStatus
-from table_data.batch_operations import Json
+from table_data.requests.maintenance_requests import CompactTable, ReserveFragments
+from table_data.requests.table_requests import TableRequest
 
 _AT_ONCE: Final = 64
 """Tables whose manifests are read in one round."""
@@ -52,7 +54,7 @@ class TableChange(Protocol):
     Raises the namespace errors of a change of rows. What was rejected left no files.
     """
 
-    def __call__(self, operation: str, request: Json) -> Answer:
+    def __call__(self, operation: str, request: TableRequest) -> Answer:
         """`operation` is one of `table_data.operations.CHANGES`."""
         ...
 
@@ -236,41 +238,53 @@ class Maintenance:
         """Reserve fragment ids in a commit of its own: a Rewrite of indexed fragments names the ids of new ones."""
         assert look.plan is not None
         count = look.plan.reserved
-        answer = self._change("reserve_fragments", look.table_id, count=count)
-        entry = self.table.refresh().version_entry(look.table_id, None, answer.body["version"])
+        request: ReserveFragments = {**_request(look.table_id), "count": count}
+        answer = self._change("reserve_fragments", request)
+        entry = self.table.refresh().version_entry(look.table_id, None, _number(answer, "version"))
         if entry is None:
             raise table_not_found(look.table_id)
         return _Reserved(self._manifest(entry).outline.max_fragment_id - count + 1, count)
 
     def _compact(self, look: _Look, plan: FragmentPlan, reserved: _Reserved, outcome: TableOutcome) -> bool:
         """Commit one Rewrite. Whether there was something to rewrite."""
-        answer = self._change(
-            "compact_table",
-            look.table_id,
-            options={
-                "target_rows_per_fragment": plan.target_rows,
-                "materialize_deletions_threshold": look.policy.deleted_share,
-                "max_source_bytes": look.policy.rewrite_bytes,
-            },
-            reserved={"first": reserved.first, "count": reserved.count},
+        options = CompactionOptions(
+            target_rows_per_fragment=plan.target_rows,
+            materialize_deletions_threshold=look.policy.deleted_share,
+            max_source_bytes=look.policy.rewrite_bytes,
         )
-        done = answer.body
-        outcome.version = done["version"]
-        if not done["removed_fragments"]:
+        request: CompactTable = {
+            **_request(look.table_id),
+            "options": options,
+            "reserved": {"first": reserved.first, "count": reserved.count},
+        }
+        answer = self._change("compact_table", request)
+        outcome.version = _number(answer, "version")
+        removed, added = _number(answer, "removed_fragments"), _number(answer, "added_fragments")
+        if not removed:
             return False
         outcome.commits += 1
-        outcome.removed_fragments += done["removed_fragments"]
-        outcome.added_fragments += done["added_fragments"]
-        outcome.rewritten_indices += done["rewritten_indices"]
+        outcome.removed_fragments += removed
+        outcome.added_fragments += added
+        outcome.rewritten_indices += _number(answer, "rewritten_indices")
         if plan.reserved:
-            reserved.first += done["added_fragments"]
-            reserved.count -= done["added_fragments"]
+            reserved.first += added
+            reserved.count -= added
         return True
 
-    def _change(self, operation: str, table_id: ObjectId, **request: object) -> Answer:
+    def _change(self, operation: str, request: TableRequest) -> Answer:
         if self.change is None:
             raise TypeError("maintenance without changes can only plan")
-        return self.change(operation, {"id": list(table_id), "context": {"message": _MESSAGE}, **request})
+        return self.change(operation, request)
+
+
+def _request(table_id: ObjectId) -> TableRequest:
+    return {"id": list(table_id), "context": {"message": _MESSAGE}}
+
+
+def _number(answer: Answer, field: str) -> int:
+    value = answer.body[field]
+    assert isinstance(value, int)
+    return value
 
 
 def _outcome(look: _Look, status: TableStatus) -> TableOutcome:

@@ -18,11 +18,11 @@ from namespace_server.directory.model.root_layout import MAINTENANCE_CLAIMS
 from namespace_server.maintenance.report import MaintenanceReport, TableStatus
 from namespace_server.maintenance.run import Maintenance
 from namespace_server.periods import claim_period
-from table_data.batch_operations import Json
+from table_data.requests.table_requests import TableRequest
 
 _log = logging.getLogger(__name__)
 
-AsyncTableChange = Callable[[str, Json], Awaitable[Answer]]
+AsyncTableChange = Callable[[str, TableRequest], Awaitable[Answer]]
 """As `TableChange`, on the event loop."""
 
 
@@ -50,7 +50,7 @@ class MaintenanceSchedule:
         """Run until `stop`. What a run meets is logged; nothing is raised."""
         loop = asyncio.get_running_loop()
 
-        def change_from_thread(operation: str, request: Json) -> Answer:
+        def change_from_thread(operation: str, request: TableRequest) -> Answer:
             async def make() -> Answer:
                 return await change(operation, request)
 

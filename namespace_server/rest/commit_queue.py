@@ -15,16 +15,18 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar, cast
 
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
-from namespace_server.answer import Answer
-from namespace_server.directory.model.calls import Call
+from namespace_server.directory.calls import Call
 from namespace_server.rest.port import CatalogPort
 
 _log = logging.getLogger(__name__)
 
-_Waiting = tuple[Call, "asyncio.Future[Answer]"]
+T = TypeVar("T")
+_Waiting = tuple[Call[object], "asyncio.Future[object]"]
+_Results = Sequence[object | LanceNamespaceError]
 
 _PATIENCE = 0.002
 """Seconds for which a group waits for one more call, while clients of the previous group have not called again."""
@@ -36,7 +38,7 @@ for the GIL, and delay them by milliseconds."""
 class OutcomeLost(ServiceUnavailableError):
     """The commit ended in a way that says nothing about its outcome (F1). `detail` is the batch's uuid."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call[object]) -> None:
         super().__init__(f"batch {call.batch_uuid}: the outcome of its commit is unknown; repeat it unchanged")
         self.detail = call.batch_uuid
 
@@ -73,7 +75,7 @@ class CommitQueue:
         for thread in self._threads:
             thread.start()
 
-    async def commit(self, call: Call) -> Answer:
+    async def commit(self, call: Call[T]) -> T:
         """Commit one call and return its answer.
 
         Raises the call's own error, or `ServiceUnavailableError` (17) without doing anything if the queue is full or
@@ -83,12 +85,12 @@ class CommitQueue:
             raise ServiceUnavailableError("the server is shutting down; nothing was done")
         if self._accepted >= self._capacity:
             raise ServiceUnavailableError(f"{self._accepted} commits are waiting already; nothing was done, try again")
-        waiting: asyncio.Future[Answer] = self._loop.create_future()
+        waiting: asyncio.Future[object] = self._loop.create_future()
         self._accepted += 1
         self._waiting.append((call, waiting))
         self._returning = max(0, self._returning - 1)
         self._gather(self._loop)
-        return await waiting
+        return cast("T", await waiting)
 
     async def close(self) -> None:
         """Refuse new calls, commit those that were accepted, and end the threads."""
@@ -134,7 +136,7 @@ class CommitQueue:
         results = self._commit([call for call, _ in group])
         loop.call_soon_threadsafe(self._answer, loop, group, results)
 
-    def _commit(self, calls: list[Call]) -> Sequence[Answer | LanceNamespaceError]:
+    def _commit(self, calls: list[Call[object]]) -> _Results:
         try:
             results = self._catalog.commit(calls)
         except Exception:  # noqa: BLE001 - the flip may have happened; every waiting request needs an answer
@@ -145,9 +147,7 @@ class CommitQueue:
             return [OutcomeLost(call) for call in calls]
         return results
 
-    def _answer(
-        self, loop: asyncio.AbstractEventLoop, group: list[_Waiting], results: Sequence[Answer | LanceNamespaceError]
-    ) -> None:
+    def _answer(self, loop: asyncio.AbstractEventLoop, group: list[_Waiting], results: _Results) -> None:
         self._accepted -= len(group)
         self._returning += len(group)
         self._idle += 1
@@ -170,7 +170,7 @@ class CommitQueue:
         else:
             self._jobs.put(job)
 
-    def _clean_up(self, calls: list[Call]) -> None:
+    def _clean_up(self, calls: list[Call[object]]) -> None:
         try:
             self._catalog.clean_up(calls)
         except Exception:  # noqa: BLE001 - the sweep does it later; the next group must be committed

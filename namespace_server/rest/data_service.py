@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from lance_namespace.errors import ThrottlingError
 from starlette.types import Receive
@@ -17,7 +17,7 @@ from namespace_server.answer import Answer
 from namespace_server.data.change_request import ANONYMOUS, Caller, ChangeRecord, RowsDigest
 from namespace_server.data.creation import TableCreation
 from namespace_server.data.operations import DataOperations, namespace_errors
-from namespace_server.data.port import TableCatalog
+from namespace_server.data.port import CommittedChange, TableCatalog
 from namespace_server.data.reads import NEWEST, PlannedRead, ReadPoint, plan_read
 from namespace_server.data.uploads import StagedUploads
 from namespace_server.rest.errors import ClientDisconnected
@@ -27,7 +27,8 @@ from namespace_server.workers.change_pool import ChangePool, Rows
 from namespace_server.workers.read_pool import ReadPool
 from namespace_server.workers.spool import SpoolSpace
 from namespace_server.workers.starter import WorkerStarter
-from table_data.batch_operations import Json, TableState
+from table_data.batch_operations import StagedOperation, TableState
+from table_data.requests.table_requests import CreateTable, TableRead, TableRequest
 
 T = TypeVar("T")
 
@@ -38,8 +39,8 @@ _UNWATCHED: Final = 0.1
 """Seconds after which it is worth while to watch whether the client of a request is there."""
 
 Work = Coroutine[Any, Any, Answer]
-Commit = Callable[[Json, ChangeRecord], Awaitable[Answer]]
-"""Commits a BatchCommitTables request; see `Tables.commit`."""
+Commit = Callable[[Sequence[StagedOperation], ChangeRecord], Awaitable[CommittedChange]]
+"""See `Tables.commit`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,9 @@ class DataService:
         self._creation = TableCreation(tables, self._operations)
         self._uploads = StagedUploads(tables, self._operations)
 
-    async def change(self, operation: str, request: Json, receive: Receive, caller: Caller = ANONYMOUS) -> Answer:
+    async def change(
+        self, operation: str, request: TableRequest, receive: Receive, caller: Caller = ANONYMOUS
+    ) -> Answer:
         """Commit a change of a table without rows. Under an idempotency key it is made once.
 
         It ends when its client goes away, unless its batch is handed over to be committed already. Raises the
@@ -92,7 +95,7 @@ class DataService:
         return await self._under_way.finish(self._operations.change(operation, request, caller=caller), receive)
 
     async def change_with_rows(
-        self, operation: str, request: Json, rows: RowsBody, caller: Caller = ANONYMOUS
+        self, operation: str, request: TableRequest, rows: RowsBody, caller: Caller = ANONYMOUS
     ) -> Answer:
         """Commit a change of a table with the rows of the body.
 
@@ -100,15 +103,19 @@ class DataService:
         """
         return await self._with_rows(self._work_on_rows(operation, request, caller), rows)
 
-    def _work_on_rows(self, operation: str, request: Json, caller: Caller) -> Callable[[Rows, RowsDigest], Work]:
+    def _work_on_rows(
+        self, operation: str, request: TableRequest, caller: Caller
+    ) -> Callable[[Rows, RowsDigest], Work]:
         match operation:
             case "create_table":
-                return partial(self._creation.create, request, caller=caller)
+                return partial(self._creation.create, cast("CreateTable", request), caller=caller)
             case "stage_rows":  # for a batch that commits them: nothing is committed here
-                return lambda rows, _: self._uploads.stage(request, rows)
+                return lambda rows, _: self._uploads.stage(cast("CreateTable", request), rows)
         return partial(self._operations.change, operation, request, caller=caller)
 
-    async def value(self, operation: str, request: Json, receive: Receive, *, at: ReadPoint = NEWEST) -> Answer:
+    async def value(
+        self, operation: str, request: TableRead, receive: Receive, *, at: ReadPoint = NEWEST
+    ) -> Answer[object]:
         """Answer a read whose answer is a JSON value. It ends when its client goes away.
 
         Raises the namespace errors of the operation, `ClientDisconnected`.
@@ -122,7 +129,7 @@ class DataService:
 
     @asynccontextmanager
     async def rows(
-        self, operation: str, request: Json, receive: Receive, *, at: ReadPoint = NEWEST
+        self, operation: str, request: TableRead, receive: Receive, *, at: ReadPoint = NEWEST
     ) -> AsyncIterator[RowStream]:
         """Answer a read with rows: the bytes of an Arrow IPC file, once its first rows are there.
 
@@ -147,7 +154,7 @@ class DataService:
         await self._under_way.close()
         await self._finding.close()
 
-    async def _plan(self, operation: str, request: Json, at: ReadPoint) -> PlannedRead:
+    async def _plan(self, operation: str, request: TableRead, at: ReadPoint) -> PlannedRead:
         plan = partial(plan_read, self._catalog, operation, request, at)
         return plan() if at.catalog_version is None and self._catalog.local else await self._finding.run(plan)
 
@@ -248,12 +255,12 @@ class _Tables:
     def storage_options(self) -> Mapping[str, str]:
         return self._catalog.storage_options
 
-    async def find_table(self, request: Json, *, layout: bool = False) -> tuple[TableState, int]:
+    async def find_table(self, request: TableRead, *, layout: bool = False) -> tuple[TableState, int]:
         self._under_way.check()
         found: tuple[TableState, int] = await self._find(partial(self._catalog.find_table, request, layout=layout))
         return found
 
-    async def new_table(self, request: Json) -> tuple[TableState, int]:
+    async def new_table(self, request: CreateTable) -> tuple[TableState, int]:
         made: tuple[TableState, int] = await self._find(partial(self._catalog.new_table, request))
         return made
 
@@ -261,13 +268,13 @@ class _Tables:
         found: bool = await self._find(partial(self._catalog.is_answered, caller))
         return found
 
-    async def answered(self, record: ChangeRecord) -> Answer | None:
-        found: Answer | None = await self._find(partial(self._catalog.answered, record))
+    async def answered(self, record: ChangeRecord) -> CommittedChange | None:
+        found: CommittedChange | None = await self._find(partial(self._catalog.answered, record))
         return found
 
-    async def commit(self, request: Json, record: ChangeRecord) -> Answer:
+    async def commit(self, operations: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
         with self._under_way.committing():
-            return await self._commit(request, record)
+            return await self._commit(operations, record)
 
 
 class _BoundedThreads:

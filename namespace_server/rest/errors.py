@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from lance_core.errors import ManifestNotSynchronized, OutcomeUnknown, StorageError, system_reason
+from namespace_server.data.request_checks import describe_validation_error
 from namespace_server.rest.header_names import CATALOG_VERSION
 
 _log = logging.getLogger(__name__)
@@ -58,22 +59,6 @@ STATUS: dict[int, int] = {
     ErrorCode.THROTTLING: 429,
     ErrorCode.TABLE_BRANCH_NOT_FOUND: 404,
     ErrorCode.TABLE_BRANCH_ALREADY_EXISTS: 409,
-}
-
-_EXPECTATIONS = {
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "dict_type": "an object",
-    "int_from_float": "a number",
-    "int_parsing": "a number",
-    "int_parsing_size": "a number",
-    "int_type": "a number",
-    "less_than_equal": "a number below 2^63",
-    "list_type": "a list",
-    "missing": "a value",
-    "model_attributes_type": "an object",
-    "model_type": "an object",
-    "string_type": "a string",
 }
 
 
@@ -208,15 +193,3 @@ def render_error(
     elif isinstance(answered, BodyTooLarge | RequestTimeout):
         headers.append((b"connection", b"close"))  # the rest of the body is not worth reading
     return status_of(answered), headers, body
-
-
-def describe_validation_error(error: ValidationError) -> str:
-    """The first problem that pydantic found, as `field: expected …, found …`."""
-    first = error.errors(include_url=False, include_context=False)[0]
-    place = first["loc"]
-    found = "none" if first["type"] == "missing" else repr(first["input"])[:80]
-    if place and place[0] == "id":
-        return f"id: expected a list of names, found {found}"
-    expected = _EXPECTATIONS.get(first["type"]) or first["msg"].removeprefix("Input should be ")
-    named = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
-    return f"{named or 'request body'}: expected {expected}, found {found}"

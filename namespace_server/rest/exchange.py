@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, cast, get_origin, get_type_hints
 
-from lance_namespace import UpdateTableSchemaMetadataRequest
 from lance_namespace.errors import InvalidInputError
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 from starlette.types import Receive, Scope
 
 from namespace_server.data.change_request import Caller
@@ -18,14 +17,13 @@ from namespace_server.rest.header_names import IDEMPOTENCY_KEY
 from namespace_server.rest.models import BranchQuery, Query
 from namespace_server.rest.request.body import (
     LARGE_BODY,
-    ChangeBody,
     EncodedBody,
-    JsonObject,
+    TableBody,
     check_arrow,
     check_media_type,
     decode_object,
 )
-from namespace_server.rest.request.decoding import decode_body, decode_model, parse_query
+from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import (
     Headers,
     read_id,
@@ -37,6 +35,9 @@ from namespace_server.rest.request.headers import (
 )
 from namespace_server.rest.request.rows import RowsBody
 from namespace_server.rest.service import CatalogService
+from table_data.requests.table_requests import TableRequest
+
+R = TypeVar("R")
 
 
 class QueryModel:
@@ -59,7 +60,7 @@ _BRANCH: Final = QueryModel(BranchQuery)
 class RowsRequest:
     """A request whose body is rows: what its query says, with the id of its route, and the body."""
 
-    request: JsonObject
+    request: TableRequest
     body: RowsBody
 
 
@@ -128,14 +129,14 @@ class Exchange:
 
     async def table_request(
         self,
-        model: type[BaseModel],
+        kind: TypeAdapter[R],
         query: QueryModel = ANY_QUERY,
         *,
         optional: bool = False,
         large: bool = False,
         named: str | None = None,
-    ) -> ChangeBody:
-        """The body of an operation on one table, checked against a published model.
+    ) -> TableBody[R]:
+        """The request of an operation on one table, of this type.
 
         Fields that the body lacks may be parameters of the query, as `query` names them. A `large` body may hold long
         vectors and filters. The field that is `named` is the last parameter of the path, and may be in the body too.
@@ -143,12 +144,20 @@ class Exchange:
         """
         data = await self.read_body(self.service.limits.data.query if large else None)
         given, parameters = query.parse(self.scope["query_string"])
-        body = await self._decoded(data, model, read_id(self.segment, given), optional=optional)
-        if named is not None:
-            body[named] = _named_in_path(named, self.segments[-1], body.get(named))
-        return ChangeBody({**parameters, **body}, len(data))
+        limits, route = self.service.limits, read_id(self.segment, given)
 
-    async def schema_metadata(self) -> ChangeBody:
+        def decode() -> R:
+            body = decode_body(data, limits, values=limits.values, route=route, optional=optional)
+            if named is not None:
+                body[named] = _named_in_path(named, self.segments[-1], body.get(named))
+            return kind.validate_python({**parameters, **body})
+
+        if len(data) < LARGE_BODY:
+            return TableBody(decode(), len(data))
+        with self.service.bodies.hold(len(data)):
+            return TableBody(await self.service.in_thread(decode), len(data))
+
+    async def schema_metadata(self, kind: TypeAdapter[R]) -> TableBody[R]:
         """A request whose whole body is keys and values, and has no other fields.
 
         Raises `InvalidInputError` (13), `pydantic.ValidationError`.
@@ -157,9 +166,8 @@ class Exchange:
         given, parameters = _BRANCH.parse(self.scope["query_string"])
         limits = self.service.limits
         metadata = decode_object(data, limits, values=limits.values)
-        body = {**parameters, "id": read_id(self.segment, given), "metadata": metadata}
-        UpdateTableSchemaMetadataRequest.model_validate(body)
-        return ChangeBody(body, len(data))
+        request = {**parameters, "id": read_id(self.segment, given), "metadata": metadata}
+        return TableBody(kind.validate_python(request), len(data))
 
     def rows(self, query: QueryModel) -> RowsRequest:
         """A request whose body is an Arrow IPC stream or file, and whose fields are in the query.
@@ -169,18 +177,9 @@ class Exchange:
         check_arrow(self.headers)
         given, parameters = query.parse(self.scope["query_string"])
         body = RowsBody(self.receive, self.headers, digested=IDEMPOTENCY_KEY in self.headers)
-        return RowsRequest({**parameters, "id": read_id(self.segment, given)}, body)
-
-    async def _decoded(
-        self, data: bytes, model: type[BaseModel], route: list[str] | None, *, optional: bool
-    ) -> JsonObject:
-        """The checked body; large ones are decoded outside the event loop."""
-        limits = self.service.limits
-        decode = partial(decode_model, data, model, limits, values=limits.values, route=route, optional=optional)
-        if len(data) < LARGE_BODY:
-            return decode()
-        with self.service.bodies.hold(len(data)):
-            return await self.service.in_thread(decode)
+        # The parameters have the names and the types of the fields of the request.
+        request = cast("TableRequest", {**parameters, "id": read_id(self.segment, given)})
+        return RowsRequest(request, body)
 
 
 def _named_in_path(field: str, segment: str, given: object) -> object:

@@ -11,19 +11,19 @@ Refusal         an operation that is not served
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from lance_namespace.errors import UnsupportedOperationError
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from namespace_server.answer import Answer
+from namespace_server.data.request_checks import change_type, read_type
 from namespace_server.rest.exchange import Exchange, QueryModel
 from namespace_server.rest.models import Query
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
-from namespace_server.rest.request.decoding import decode_model, parse_query
+from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import read_id, read_version
 from namespace_server.rest.responses import RowsResponse, Success, read_success, success
 from namespace_server.rest.routing import Handler
@@ -31,15 +31,15 @@ from namespace_server.rest.routing import Handler
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A read of the catalog.
+    """A read of the catalog, which reads its request.
 
-    `model` describes its body, if it has one, and `query` its query parameters, which win over the body. A `silent` one
-    answers an empty body.
+    `query` has its query parameters, which win over the `body`, if it has one. Some clients send none where it is
+    `optional`. A `silent` read answers an empty body.
     """
 
-    model: type[BaseModel] | None = None
     query: type[Query] = Query
-    optional_body: bool = False
+    body: bool = False
+    optional: bool = False
     silent: bool = False
 
     def handler(self, operation: str, path: str) -> Handler:
@@ -49,7 +49,7 @@ class Read:
 
         async def answer(exchange: Exchange) -> Response:
             service, pin = exchange.service, exchange.pin
-            body = b"" if self.model is None else await exchange.read_body()
+            body = await exchange.read_body() if self.body else b""
             query: bytes = exchange.scope["query_string"]
             # Every principal sees the same catalog, so the principal is no part of the key.
             key = None if pin is not None else (operation, exchange.scope["path"], query, body)
@@ -75,11 +75,9 @@ class Read:
         query, given = parse_query(query_string, parameters)
         named = read_id(exchange.segment, query) if has_id else None
         request: JsonObject = {}
-        if self.model is not None:
+        if self.body:
             limits = exchange.service.limits
-            request = decode_model(
-                body, self.model, limits, values=limits.read_values, route=named, optional=self.optional_body
-            )
+            request = decode_body(body, limits, values=limits.read_values, route=named, optional=self.optional)
         elif named is not None:
             request["id"] = named
         request |= given
@@ -167,7 +165,6 @@ class TableChange:
     answers these `fields`, or all without any.
     """
 
-    model: type[BaseModel]
     fields: tuple[str, ...] = ()
     query: type[Query] = Query
     optional: bool = False
@@ -175,16 +172,21 @@ class TableChange:
 
     def handler(self, operation: str, _path: str) -> Handler:
         """The handler of an operation on a path."""
-        query = QueryModel(self.query)
+        query, kind = QueryModel(self.query), change_type(operation)
 
         async def answer(exchange: Exchange) -> Response:
             service, caller = exchange.service, exchange.caller
-            change = await exchange.table_request(self.model, query, optional=self.optional, named=self.named)
+            change = await exchange.table_request(kind, query, optional=self.optional, named=self.named)
             with service.bodies.hold(change.size):
                 committed = await service.data.change(operation, change.request, exchange.receive, caller)
-            return success(service, committed.only(*self.fields) if self.fields else committed)
+            return success(service, _only(committed, self.fields) if self.fields else committed)
 
         return answer
+
+
+def _only(answer: Answer, names: tuple[str, ...]) -> Answer:
+    """The answer with these fields of it."""
+    return Answer({name: answer.body[name] for name in names if name in answer.body}, answer.catalog_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,23 +194,21 @@ class TableRead:
     """A read of rows that a JSON body describes. Its answer is a JSON value, or `streamed` rows.
 
     A `large` body may hold long vectors and filters. `named` is a field that is the last parameter of the path.
-    `to_request` turns the content of the body into the request of the operation.
     """
 
-    model: type[BaseModel]
     large: bool = False
     streamed: bool = False
     optional: bool = False
     named: str | None = None
-    to_request: Callable[[JsonObject], JsonObject] | None = None
 
     def handler(self, operation: str, _path: str) -> Handler:
         """The handler of an operation on a path."""
+        kind = read_type(operation)
 
         async def answer(exchange: Exchange) -> Response:
             service, at = exchange.service, exchange.read_point
-            read = await exchange.table_request(self.model, large=self.large, optional=self.optional, named=self.named)
-            request = read.request if self.to_request is None else self.to_request(read.request)
+            read = await exchange.table_request(kind, large=self.large, optional=self.optional, named=self.named)
+            request = read.request
             if self.streamed:
                 return RowsResponse(service, partial(service.data.rows, operation, request, at=at), read.size)
             with service.bodies.hold(read.size):

@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Required
 
 import orjson
-from lance_namespace_urllib3_client.models.alter_columns_entry import AlterColumnsEntry
-from lance_namespace_urllib3_client.models.alter_table_alter_columns_request import AlterTableAlterColumnsRequest
-from lance_namespace_urllib3_client.models.analyze_table_query_plan_request import AnalyzeTableQueryPlanRequest
-from lance_namespace_urllib3_client.models.explain_table_query_plan_request import ExplainTableQueryPlanRequest
-from lance_namespace_urllib3_client.models.query_table_request import QueryTableRequest
-from lance_namespace_urllib3_client.models.query_table_request_vector import QueryTableRequestVector
-from pydantic import BeforeValidator, FailFast, Field, StrictInt, StrictStr
+from pydantic import BeforeValidator, Field, StrictStr
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on only
 
@@ -110,26 +104,6 @@ class InsertQuery(Query, total=False):
     branch: str
 
 
-class QueryRequest(QueryTableRequest):
-    """The published request; what a scan without bound or without vectors does not need may be left out."""
-
-    k: Annotated[StrictInt, Field(ge=0)] | None = None  # type: ignore[assignment]
-    vector: QueryTableRequestVector | None = None  # type: ignore[assignment]
-
-
-class AnalyzeRequest(AnalyzeTableQueryPlanRequest):
-    """As `QueryRequest`."""
-
-    k: Annotated[StrictInt, Field(ge=0)] | None = None  # type: ignore[assignment]
-    vector: QueryTableRequestVector | None = None  # type: ignore[assignment]
-
-
-class ExplainRequest(ExplainTableQueryPlanRequest):
-    """The published request, with a `QueryRequest`."""
-
-    query: QueryRequest
-
-
 class MergeInsertQuery(Query, total=False):
     """Query parameters of a merge."""
 
@@ -142,15 +116,3 @@ class MergeInsertQuery(Query, total=False):
     when_not_matched_by_source_delete_filt: str
     timeout: str
     use_index: Flag
-
-
-class AlterAnyColumnsEntry(AlterColumnsEntry):
-    """The published entry, whose type may also be a name alone, as stock servers want it."""
-
-    data_type: dict[str, Any] | StrictStr | None = None  # type: ignore[assignment]
-
-
-class AlterAnyColumnsRequest(AlterTableAlterColumnsRequest):
-    """The published request with these entries."""
-
-    alterations: Annotated[list[AlterAnyColumnsEntry], FailFast()]  # type: ignore[assignment]

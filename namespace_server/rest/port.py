@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from lance_namespace.errors import LanceNamespaceError
 
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import ChangeRecord
-from namespace_server.data.port import TableCatalog
-from namespace_server.directory.model.calls import Call
-from namespace_server.directory.model.requests import Request
+from namespace_server.data.port import CommittedChange, TableCatalog
+from namespace_server.directory.calls import Call
+from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from table_data.batch_operations import StagedOperation
+
+T = TypeVar("T")
 
 
 class CatalogPort(Protocol):
@@ -57,15 +60,15 @@ class CatalogPort(Protocol):
         *,
         idempotency_key: str | None = None,
         principal: str | None = None,
-    ) -> Call:
+    ) -> Call[Answer]:
         """Check the form of a change; no I/O. Raises `InvalidInputError`."""
         ...
 
-    def prepare_change(self, request: Request, record: ChangeRecord) -> Call:
-        """Check the form of a batch that an operation on rows made; no I/O. See `Tables.commit`."""
+    def prepare_change(self, staged: Sequence[StagedOperation], record: ChangeRecord) -> Call[CommittedChange]:
+        """Check a change of rows; no I/O. See `Tables.commit`."""
         ...
 
-    def commit(self, calls: Sequence[Call]) -> Sequence[Answer | LanceNamespaceError]:
+    def commit(self, calls: Sequence[Call[T]]) -> Sequence[T | LanceNamespaceError]:
         """Commit, one result per call. Blocking and thread-safe.
 
         An exception says nothing about the outcome; where it is known that nothing was done, a result says so (rule
@@ -87,7 +90,7 @@ class CatalogPort(Protocol):
         """
         ...
 
-    def clean_up(self, calls: Sequence[Call]) -> None:
+    def clean_up(self, calls: Sequence[Call[object]]) -> None:
         """Clean up after calls that were committed and answered. Blocking and thread-safe; raises nothing."""
         ...
 

@@ -45,13 +45,13 @@ class Success(Response):
         await send({"type": "http.response.body", "body": self.body})
 
 
-def success(service: CatalogService, answer: Answer) -> Success:
+def success(service: CatalogService, answer: Answer[object]) -> Success:
     """The response for an answer."""
     service.saw(answer.catalog_version)
     return Success(answer.json, answer.catalog_version)
 
 
-def read_success(service: CatalogService, answer: Answer) -> Success:
+def read_success(service: CatalogService, answer: Answer[object]) -> Success:
     """The response for a read of rows whose answer is a value; it tells the version of the table."""
     response = success(service, answer)
     response.raw_headers += _table_version(answer.table_version)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -13,7 +13,8 @@ from starlette.types import Scope
 
 from namespace_server.answer import Answer
 from namespace_server.data.change_request import Caller, ChangeRecord
-from namespace_server.directory.model.calls import Call
+from namespace_server.data.port import CommittedChange
+from namespace_server.directory.calls import Call
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.commit_queue import CommitQueue
@@ -22,7 +23,7 @@ from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.port import CatalogPort
 from namespace_server.rest.request.body import LARGE_BODY, BodyReader, EncodedBody, JsonObject
 from namespace_server.rest.request.limits import RequestLimits
-from table_data.batch_operations import Json
+from table_data.batch_operations import StagedOperation
 
 T = TypeVar("T")
 
@@ -75,7 +76,7 @@ class CatalogService:
     def data(self) -> DataService:
         """The operations on rows."""
         if self._data is None:
-            self._data = DataService(self.namespace.tables(), self._commit_rows, self.limits.data)
+            self._data = DataService(self.namespace.tables(), self._commit_change, self.limits.data)
         return self._data
 
     @property
@@ -129,16 +130,16 @@ class CatalogService:
         snapshot = self._newest_snapshot() if at is None else None
         return namespace.read(operation, request, at=at, snapshot=snapshot, cache_key=key)
 
-    async def prepare(self, operation: str, body: EncodedBody, caller: Caller) -> Call:
+    async def prepare(self, operation: str, body: EncodedBody, caller: Caller) -> Call[Answer]:
         """The call that a body asks for; a large one is read in a thread. Raises `InvalidInputError` and others."""
 
-        def prepare() -> Call:
+        def prepare() -> Call[Answer]:
             key, principal = caller.idempotency_key, caller.principal
             return self.namespace.prepare(operation, body.decode(), idempotency_key=key, principal=principal)
 
         return await self.in_thread(prepare) if body.size >= LARGE_BODY else prepare()
 
-    async def commit(self, call: Call) -> Answer:
+    async def commit(self, call: Call[T]) -> T:
         """Commit one call. Raises the namespace errors of the operation."""
         return await self._commits.commit(call)
 
@@ -148,12 +149,9 @@ class CatalogService:
             return answer
         return await self.in_thread(partial(self.namespace.with_storage_options, answer))
 
-    async def _commit_rows(self, request: Json, record: ChangeRecord) -> Answer:
-        """Commit a BatchCommitTables request of an operation on rows; see `Tables.commit`."""
-        transactions = (operation.get("commit_transaction", {}) for operation in request["operations"])
-        size = sum(len(item.get("transaction", "")) for item in transactions)
-        prepare = partial(self.namespace.prepare_change, request, record)
-        return await self.commit(await self.in_thread(prepare) if size >= LARGE_BODY else prepare())
+    async def _commit_change(self, staged: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
+        """Commit a change of rows; see `Tables.commit`."""
+        return await self.commit(self.namespace.prepare_change(staged, record))
 
     async def change(self, operation: str, body: EncodedBody, caller: Caller) -> Answer:
         """Make a change that takes as long as storage, in a thread. Raises the namespace errors of the operation."""

@@ -27,11 +27,14 @@ pidfd of the worker.
 
 from __future__ import annotations
 
+import copyreg
 import pickle
 import socket
 import struct
 from collections.abc import Sequence
 from typing import Any, Final
+
+from lance_core.proto import lance_table_pb2 as pb
 
 Message = tuple[Any, ...]
 
@@ -43,6 +46,14 @@ FORK: Final = struct.Struct("!QQ")
 """The bounds of a worker: of its memory, and of the rows in a body; 0 is no bound of memory."""
 FORKED: Final = struct.Struct("!Q")
 """The number of its process."""
+
+
+def _decoded_transaction(data: bytes) -> pb.Transaction:
+    return pb.Transaction.FromString(data)
+
+
+# A generated class names a module that is not there, and cannot be pickled by its name.
+copyreg.pickle(pb.Transaction, lambda transaction: (_decoded_transaction, (transaction.SerializeToString(),)))
 
 
 def encode(messages: Sequence[Message]) -> bytes:

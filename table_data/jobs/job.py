@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from table_data.batch_operations import Json
+from table_data.batch_operations import Result, StagedOperation
+
+if TYPE_CHECKING:
+    from table_data.requests.table_requests import TableRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,14 +18,14 @@ class Job:
 
     Attributes:
         operation: Name of the operation, as the methods of `LanceNamespace` are named.
-        request: Its request, checked against the published model.
+        request: Its request, of the type that the operation has.
         options: Options of Lance for the object store.
         message: Text that is stored in the transaction.
         new: Whether the table is declared in the batch that commits the change.
     """
 
     operation: str
-    request: Json
+    request: TableRequest
     options: Mapping[str, str] = field(default_factory=dict)
     message: str | None = None
     new: bool = False
@@ -37,8 +41,8 @@ class Staged:
     One that only `appends` rows conflicts with no other of its kind.
     """
 
-    operations: tuple[Json, ...]
-    result: Json
+    operations: tuple[StagedOperation, ...]
+    result: Result
     repeatable: bool
     independent: bool = False
     appends: bool = False

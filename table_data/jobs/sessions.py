@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from table_data.arrow.body import ArrowBody
 from table_data.arrow.claims import RowLimits
-from table_data.batch_operations import BatchOperation, TableState, TransactionCommit, operation_json
+from table_data.batch_operations import StagedOperation, TableState, TransactionCommit
 from table_data.jobs.discarding import remove_staged_files
 from table_data.jobs.job import Job, Staged
 from table_data.jobs.open_versions import OpenVersions
@@ -39,7 +39,7 @@ class ChangeSession:
         self._layouts = layouts
         self._versions = versions
         self._rows = None if rows is None else ArrowBody(rows, limits)
-        self._staged: tuple[TableChanges, Sequence[BatchOperation]] | None = None
+        self._staged: tuple[TableChanges, Sequence[StagedOperation]] | None = None
 
     def stage(self, table: TableState) -> Staged:
         """Compute the change on a version of the table, and write its files.
@@ -60,9 +60,9 @@ class ChangeSession:
                 raise
             checks, operations = changes.operations(self._job.message, serializable=False)
         self._staged = changes, operations
-        encoded = tuple(operation_json(operation) for operation in (*checks, *operations))
-        appends = bool(operations) and all(_is_append(operation) for operation in (*checks, *operations))
-        return Staged(encoded, result, self._change.repeatable, self._change.independent, appends)
+        batch = (*checks, *operations)
+        appends = bool(operations) and all(_is_append(operation) for operation in batch)
+        return Staged(batch, result, self._change.repeatable, self._change.independent, appends)
 
     def discard(self) -> None:
         """Remove the files that were staged last. Only after their batch was rejected."""
@@ -72,5 +72,5 @@ class ChangeSession:
             remove_staged_files(changes, operations)
 
 
-def _is_append(operation: BatchOperation) -> bool:
+def _is_append(operation: StagedOperation) -> bool:
     return isinstance(operation, TransactionCommit) and operation.transaction.HasField("append")

@@ -5,8 +5,6 @@ And those of maintenance, which it does not have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from table_data.operations import (
     columns,
     compacting,
@@ -20,9 +18,9 @@ from table_data.operations import (
     rows,
     statistics,
 )
-from table_data.operations.kinds import ChangeKind, Read
+from table_data.operations.kinds import Changes, Reads
 
-CHANGES: Mapping[str, ChangeKind] = {
+CHANGES: Changes = {
     **rows.CHANGES,
     **merging_rows.CHANGES,
     **matching_rows.CHANGES,
@@ -32,4 +30,4 @@ CHANGES: Mapping[str, ChangeKind] = {
     **columns.CHANGES,
     **compacting.CHANGES,
 }
-READS: Mapping[str, Read] = {**counting.READS, **querying.READS, **statistics.READS, **indices.READS}
+READS: Reads = {**counting.READS, **querying.READS, **statistics.READS, **indices.READS}

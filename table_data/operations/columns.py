@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from table_data import staging
 from table_data.arrow.body import ArrowBody
-from table_data.batch_operations import Json
+from table_data.batch_operations import Result
 from table_data.errors import InvalidCall, NotSupported
-from table_data.operations.kinds import ChangeKind
+from table_data.operations.kinds import ChangeKind, Changes
 from table_data.requests.arrow_types import arrow_type
 from table_data.requests.schema_paths import field_at
 from table_data.staging import Alteration
 from table_data.table_changes import TableChanges
 
+if TYPE_CHECKING:
+    from table_data.requests.table_requests import AddColumns, AlterColumns, DropColumns
 
-def alter_table_add_columns(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+
+def alter_table_add_columns(changes: TableChanges, request: AddColumns, _rows: ArrowBody | None) -> Result:
     """Add columns with the values of SQL expressions over the other columns."""
     head = changes.require_head()
     columns: dict[str, str] = {}
@@ -31,7 +34,7 @@ def alter_table_add_columns(changes: TableChanges, request: Json, _rows: ArrowBo
     return {}
 
 
-def alter_table_alter_columns(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+def alter_table_alter_columns(changes: TableChanges, request: AlterColumns, _rows: ArrowBody | None) -> Result:
     """Rename columns, change whether they may be null, and cast them. Paths are those before the change."""
     head = changes.require_head()
     fields = head.outline.fields
@@ -49,7 +52,7 @@ def alter_table_alter_columns(changes: TableChanges, request: Json, _rows: Arrow
     return {}
 
 
-def alter_table_drop_columns(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+def alter_table_drop_columns(changes: TableChanges, request: DropColumns, _rows: ArrowBody | None) -> Result:
     """Drop columns, or fields in them."""
     head = changes.require_head()
     fields = head.outline.fields
@@ -71,7 +74,7 @@ def _expression(entry: Mapping[str, Any]) -> str:
     raise InvalidCall(f"column {entry['name'][:80]!r}: expected an expression, found none")
 
 
-CHANGES: Mapping[str, ChangeKind] = {
+CHANGES: Changes = {
     "alter_table_add_columns": ChangeKind(alter_table_add_columns, repeatable=True, independent=True),
     "alter_table_alter_columns": ChangeKind(alter_table_alter_columns, repeatable=True, independent=True),
     "alter_table_drop_columns": ChangeKind(alter_table_drop_columns, repeatable=True, independent=True),

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from lance_core.compaction import CompactionOptions
-from lance_core.transaction.operations import ReserveFragments
+from lance_core.transaction import operations
 from table_data.arrow.body import ArrowBody
-from table_data.batch_operations import Json
+from table_data.batch_operations import Result
 from table_data.errors import InvalidCall
-from table_data.operations.kinds import ChangeKind
+from table_data.operations.kinds import ChangeKind, Changes
 from table_data.table_changes import TableChanges
 
+if TYPE_CHECKING:
+    from table_data.requests.maintenance_requests import CompactTable, ReserveFragments
 
-def reserve_fragments(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+
+def reserve_fragments(changes: TableChanges, request: ReserveFragments, _rows: ArrowBody | None) -> Result:
     """Reserve `count` fragment ids, the highest of the version that this commits."""
     changes.require_head()
-    changes.take("reserve_fragments", ReserveFragments(request["count"]), message=None)
+    changes.take("reserve_fragments", operations.ReserveFragments(request["count"]), message=None)
     return {}
 
 
-def compact_table(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+def compact_table(changes: TableChanges, request: CompactTable, _rows: ArrowBody | None) -> Result:
     """Rewrite fragments, and the index segments that cover them. Answers how many.
 
-    `options` are those of `CompactionOptions`. `reserved` has the `first` and the `count` of the fragment ids that were
-    reserved for the new fragments of an indexed table. With these ids the change is rebased over commits that do not
-    touch the rewritten fragments.
+    With the fragment ids that were reserved for the new fragments of an indexed table, the change is rebased over
+    commits that do not touch the rewritten fragments.
     """
 
     def reserved(count: int) -> int:
-        given = request.get("reserved") or {"first": 0, "count": 0}
+        given = request["reserved"]
         if count > given["count"]:
             raise InvalidCall(f"{changes.name}: expected {count} reserved fragment ids, found {given['count']}")
-        return int(given["first"])
+        return given["first"]
 
-    done = changes.compact(CompactionOptions(**request["options"]), message=None, reserve=reserved)
+    done = changes.compact(request["options"], message=None, reserve=reserved)
     if done is None:
         return {"removed_fragments": 0, "added_fragments": 0, "rewritten_indices": 0}
     return {
@@ -44,7 +45,7 @@ def compact_table(changes: TableChanges, request: Json, _rows: ArrowBody | None)
     }
 
 
-CHANGES: Mapping[str, ChangeKind] = {
+CHANGES: Changes = {
     "reserve_fragments": ChangeKind(reserve_fragments, repeatable=True, independent=True),
     "compact_table": ChangeKind(compact_table, repeatable=False),
 }

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from table_data.arrow.batch_sizes import batch_rows
-from table_data.batch_operations import Json
-from table_data.operations.kinds import Read
+from table_data.operations.kinds import Reads
 
 if TYPE_CHECKING:
     import lance
 
+    from table_data.requests.table_requests import CountRows
 
-def count_table_rows(dataset: lance.LanceDataset, request: Json) -> int:
+
+def count_table_rows(dataset: lance.LanceDataset, request: CountRows) -> int:
     """The number of rows that match `predicate`, of all rows without one."""
     predicate = request.get("predicate")
     if not predicate:
@@ -23,4 +23,4 @@ def count_table_rows(dataset: lance.LanceDataset, request: Json) -> int:
     return int(dataset.scanner(columns=[], filter=predicate, with_row_id=True, batch_size=rows).count_rows())
 
 
-READS: Mapping[str, Read] = {"count_table_rows": count_table_rows}
+READS: Reads = {"count_table_rows": count_table_rows}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import gcd
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-from table_data.batch_operations import Json
 from table_data.errors import InvalidCall
+
+if TYPE_CHECKING:
+    from table_data.requests.table_requests import CreateIndex
 
 SCALAR: Final = (
     *("BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "NGRAM", "ZONEMAP", "BLOOMFILTER"),
@@ -39,9 +41,9 @@ _SUB_VECTORS: Final = 16
 """The number of sub-vectors if none is given, or less where it does not divide the dimension."""
 
 
-def index_type_of(request: Json) -> str:
+def index_type_of(request: CreateIndex) -> str:
     """The type of the index to create, as pylance names it. Raises `InvalidCall`."""
-    given = str(request["index_type"]).upper()
+    given = request["index_type"].upper()
     found = _OTHER_NAMES.get(given, given)
     if found not in SCALAR and found not in VECTOR:
         known = ", ".join((*SCALAR, *VECTOR, *_OTHER_NAMES))
@@ -49,7 +51,7 @@ def index_type_of(request: Json) -> str:
     return found
 
 
-def parameters_of(request: Json, index_type: str, dimension: int | None) -> Mapping[str, Any]:
+def parameters_of(request: CreateIndex, index_type: str, dimension: int | None) -> Mapping[str, object]:
     """The arguments of pylance for the options of a request that this type of index has; others are left out.
 
     `dimension` is that of the vectors, if the column has vectors. Raises `InvalidCall` for a value out of range.
@@ -73,13 +75,13 @@ def parameters_of(request: Json, index_type: str, dimension: int | None) -> Mapp
     return parameters
 
 
-def _given(request: Json, names: Mapping[str, str]) -> dict[str, Any]:
+def _given(request: Mapping[str, object], names: Mapping[str, str]) -> dict[str, object]:
     return {argument: request[name] for name, argument in names.items() if request.get(name) is not None}
 
 
-def _metric(request: Json) -> str:
+def _metric(request: CreateIndex) -> str:
     given = request.get("distance_type") or "l2"
-    metric = _METRICS.get(str(given).lower())
+    metric = _METRICS.get(given.lower())
     if metric is None:
-        raise InvalidCall(f"distance_type {str(given)[:80]!r}: expected one of {', '.join(_METRICS)}")
+        raise InvalidCall(f"distance_type {given[:80]!r}: expected one of {', '.join(_METRICS)}")
     return metric

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.indices import SYSTEM_INDICES
 from table_data import staging
 from table_data.arrow.body import ArrowBody
-from table_data.batch_operations import Json
+from table_data.batch_operations import Json, Result
 from table_data.errors import IndexNotFound, InvalidCall
 from table_data.operations.index_parameters import SCALAR, index_type_of, parameters_of
-from table_data.operations.kinds import ChangeKind, Read
+from table_data.operations.kinds import ChangeKind, Changes, Reads
 from table_data.pylance_errors import plain_text
 from table_data.requests.schema_paths import canonical_path, field_at, is_list
 from table_data.table_changes import TableChanges
@@ -21,18 +21,20 @@ from table_data.table_changes import TableChanges
 if TYPE_CHECKING:
     import lance
 
+    from table_data.requests.table_requests import CreateIndex, DescribeIndex, DropIndex, ListIndices
+
 _READY: Final = "SUCCEEDED"
 _REFUSED: Final = "LanceError(Index): "
 """Begins errors of pylance about rows and options that an index cannot be built with."""
 
 
-def create_table_index(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+def create_table_index(changes: TableChanges, request: CreateIndex, _rows: ArrowBody | None) -> Result:
     """Build an index of any type over all rows."""
     _create(changes, request, index_type_of(request))
     return {}
 
 
-def create_table_scalar_index(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+def create_table_scalar_index(changes: TableChanges, request: CreateIndex, _rows: ArrowBody | None) -> Result:
     """Build an index that is not over vectors."""
     index_type = index_type_of(request)
     if index_type not in SCALAR:
@@ -41,7 +43,7 @@ def create_table_scalar_index(changes: TableChanges, request: Json, _rows: Arrow
     return {}
 
 
-def drop_table_index(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+def drop_table_index(changes: TableChanges, request: DropIndex, _rows: ArrowBody | None) -> Result:
     """Remove an index. Of several that remove one at once, one succeeds."""
     operation = staging.stage_index_removal(changes.require_head(), request["index_name"])
     call = f"drop_index {request['index_name']}"
@@ -49,7 +51,7 @@ def drop_table_index(changes: TableChanges, request: Json, _rows: ArrowBody | No
     return {}
 
 
-def list_table_indices(dataset: lance.LanceDataset, request: Json) -> Json:
+def list_table_indices(dataset: lance.LanceDataset, request: ListIndices) -> Result:
     """The indices in the order of their names, those after `page_token` and at most `limit`."""
     found = {index.name: index for index in dataset.describe_indices() if index.name not in SYSTEM_INDICES}
     names = sorted(name for name in found if name > (request.get("page_token") or ""))
@@ -62,7 +64,7 @@ def list_table_indices(dataset: lance.LanceDataset, request: Json) -> Json:
     return answer
 
 
-def describe_table_index_stats(dataset: lance.LanceDataset, request: Json) -> Json:
+def describe_table_index_stats(dataset: lance.LanceDataset, request: DescribeIndex) -> Result:
     """Type, rows and segments of one index. Raises `IndexNotFound`."""
     name = request["index_name"]
     for index in dataset.describe_indices():
@@ -79,7 +81,7 @@ def describe_table_index_stats(dataset: lance.LanceDataset, request: Json) -> Js
     raise IndexNotFound(f"index {name[:200]!r}: expected one of the table's, found none of this name")
 
 
-def _create(changes: TableChanges, request: Json, index_type: str) -> None:
+def _create(changes: TableChanges, request: CreateIndex, index_type: str) -> None:
     head = changes.require_head()
     fields = head.outline.fields
     given = request["column"]
@@ -109,7 +111,7 @@ def _dimension(fields: Sequence[pb.Field], field: pb.Field) -> int | None:
     return _dimension(fields, items[0]) if len(items) == 1 and is_list(field) else None
 
 
-def _content(index: Any, rows: int) -> Json:
+def _content(index: Any, rows: int) -> Result:
     first = index.segments[0]
     content = {
         "index_name": index.name,
@@ -129,12 +131,12 @@ def _content(index: Any, rows: int) -> Json:
     return {name: value for name, value in content.items() if value is not None}
 
 
-CHANGES: Mapping[str, ChangeKind] = {
+CHANGES: Changes = {
     "create_table_index": ChangeKind(create_table_index, repeatable=True, independent=True),
     "create_table_scalar_index": ChangeKind(create_table_scalar_index, repeatable=True, independent=True),
     "drop_table_index": ChangeKind(drop_table_index, repeatable=True, independent=True),
 }
-READS: Mapping[str, Read] = {
+READS: Reads = {
     "list_table_indices": list_table_indices,
     "describe_table_index_stats": describe_table_index_stats,
 }

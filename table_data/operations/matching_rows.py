@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from table_data import staging
 from table_data.arrow.body import ArrowBody
-from table_data.batch_operations import Json
+from table_data.batch_operations import Result
 from table_data.errors import InvalidCall
-from table_data.operations.kinds import ChangeKind
+from table_data.operations.kinds import ChangeKind, Changes
 from table_data.requests.expressions import check_expression
 from table_data.requests.field_paths import column_of
 from table_data.table_changes import TableChanges
 
+if TYPE_CHECKING:
+    from table_data.requests.table_requests import Delete, Update
 
-def update_table(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+
+def update_table(changes: TableChanges, request: Update, _rows: ArrowBody | None) -> Result:
     """Set columns to SQL expressions in the rows that match `predicate`, in all rows without one.
 
     Without a match nothing is committed. Raises `ColumnNotFound`, `InvalidCall`.
     """
     if request.get("properties"):
         raise InvalidCall("properties: an update changes rows; expected none, found some")
-    assignments = assignments_of(request.get("updates"))
+    assignments = assignments_of(request["updates"])
     head = changes.require_head()
-    predicate = None if request.get("predicate") is None else _predicate_of(request)
+    given = request.get("predicate")
+    predicate = None if given is None else _checked(given)
     for what, expression in assignments.items():
         check_expression(expression, what)
     operation, rows = staging.stage_update(changes.dataset(), changes.files, head, assignments, predicate)
@@ -32,9 +36,9 @@ def update_table(changes: TableChanges, request: Json, _rows: ArrowBody | None) 
     return {"updated_rows": rows}
 
 
-def delete_from_table(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+def delete_from_table(changes: TableChanges, request: Delete, _rows: ArrowBody | None) -> Result:
     """Delete the rows that match `predicate`. Without a match nothing is committed. Raises `InvalidCall`."""
-    predicate = _predicate_of(request)
+    predicate = _checked(request["predicate"])
     head = changes.require_head()
     operation, rows = staging.stage_delete(changes.dataset(), changes.files, head, predicate)
     if rows:
@@ -42,31 +46,28 @@ def delete_from_table(changes: TableChanges, request: Json, _rows: ArrowBody | N
     return {}
 
 
-def _predicate_of(request: Json) -> str:
+def _checked(predicate: str) -> str:
     """The predicate of a change. An empty one is refused: it is more often a mistake than a wish for all rows."""
-    predicate = request.get("predicate")
-    if not isinstance(predicate, str) or not predicate.strip():
-        raise InvalidCall(f"predicate: expected an SQL expression, found {str(predicate)[:80]!r}")
+    if not predicate.strip():
+        raise InvalidCall(f"predicate: expected an SQL expression, found {predicate[:80]!r}")
     check_expression(predicate, "predicate")
     return predicate
 
 
-def assignments_of(updates: object) -> dict[str, str]:
+def assignments_of(updates: list[list[str]]) -> dict[str, str]:
     """The expressions by column, from a list of pairs. Raises `InvalidCall`."""
-    if not isinstance(updates, list) or not updates:
-        raise InvalidCall(f"updates: expected at least one pair of column and expression, found {str(updates)[:80]}")
+    if not updates:
+        raise InvalidCall("updates: expected at least one pair of column and expression, found none")
     found: dict[str, str] = {}
-    for number, pair in enumerate(updates):
-        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
-            raise InvalidCall(f"updates[{number}]: expected a pair of column and expression, found {str(pair)[:80]}")
-        column = column_of(pair[0], f"updates[{number}]")
+    for number, (name, expression) in enumerate(updates):
+        column = column_of(name, f"updates[{number}]")
         if column in found:
             raise InvalidCall(f"updates: expected each column once, found {column!r} twice")
-        found[column] = pair[1]
+        found[column] = expression
     return found
 
 
-CHANGES: Mapping[str, ChangeKind] = {
+CHANGES: Changes = {
     "update_table": ChangeKind(update_table, repeatable=True),
     "delete_from_table": ChangeKind(delete_from_table, repeatable=True),
 }

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from table_data import staging
 from table_data.arrow.body import ArrowBody
-from table_data.batch_operations import Json
+from table_data.batch_operations import Result
 from table_data.errors import InvalidCall
-from table_data.operations.kinds import ChangeKind
+from table_data.operations.kinds import ChangeKind, Changes
 from table_data.operations.rows import given, replace_rows
 from table_data.requests.expressions import check_expression
 from table_data.requests.field_paths import column_of
 from table_data.requests.merging import MergeClauses
 from table_data.table_changes import TableChanges
 
+if TYPE_CHECKING:
+    from table_data.requests.table_requests import MergeInsert
 
-def merge_insert_into_table(changes: TableChanges, request: Json, rows: ArrowBody | None) -> Json:
+
+def merge_insert_into_table(changes: TableChanges, request: MergeInsert, rows: ArrowBody | None) -> Result:
     """Merge rows by key. If nothing changes nothing is committed.
 
     Rows that are merged into a table without a version become its first version. Raises `InvalidCall`.
@@ -39,19 +42,20 @@ def merge_insert_into_table(changes: TableChanges, request: Json, rows: ArrowBod
     return counts
 
 
-def clauses_of(request: Json) -> MergeClauses:
+def clauses_of(request: MergeInsert) -> MergeClauses:
     """The clauses of a request. A condition without its flag counts as the flag, as for the stock server.
 
     New rows are inserted unless `when_not_matched_insert_all` is false. Raises `InvalidCall`.
     """
     keys = request.get("on")
-    if not isinstance(keys, (list, tuple)) or not keys:
+    if not keys:
         raise InvalidCall("on: expected at least one column, found none")
-    on = tuple(column_of(str(key), "on") for key in keys)
+    on = tuple(column_of(key, "on") for key in keys)
     if len(set(on)) < len(on):
         raise InvalidCall(f"on: expected each column once, found {list(on)}")
-    condition = _condition(request, "when_matched_update_all_filt")
-    delete_condition = _condition(request, "when_not_matched_by_source_delete_filt")
+    condition = _condition(request.get("when_matched_update_all_filt"), "when_matched_update_all_filt")
+    removed = "when_not_matched_by_source_delete_filt"
+    delete_condition = _condition(request.get("when_not_matched_by_source_delete_filt"), removed)
     updates = bool(request.get("when_matched_update_all")) or condition is not None
     deletes = bool(request.get("when_not_matched_by_source_delete")) or delete_condition is not None
     inserts = request.get("when_not_matched_insert_all") is not False
@@ -68,15 +72,14 @@ def clauses_of(request: Json) -> MergeClauses:
     )
 
 
-def _condition(request: Json, name: str) -> str | None:
+def _condition(given: str | None, name: str) -> str | None:
     """A condition of a clause. An empty one, as a variable that is not set gives, must not mean all rows."""
-    given = request.get(name)
     if given is None:
         return None
     if not given.strip():
         raise InvalidCall(f"{name}: expected an SQL expression or nothing, found {given[:80]!r}")
     check_expression(given, name)
-    return str(given)
+    return given
 
 
-CHANGES: Mapping[str, ChangeKind] = {"merge_insert_into_table": ChangeKind(merge_insert_into_table, repeatable=True)}
+CHANGES: Changes = {"merge_insert_into_table": ChangeKind(merge_insert_into_table, repeatable=True)}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from lance_core.transaction.operations import MapUpdate, UpdateConfig
 from table_data.arrow.body import ArrowBody
-from table_data.batch_operations import Json
-from table_data.operations.kinds import ChangeKind
+from table_data.batch_operations import Result
+from table_data.operations.kinds import ChangeKind, Changes
 from table_data.requests.schema_paths import canonical_path, field_at
 from table_data.table_changes import TableChanges
 
+if TYPE_CHECKING:
+    from table_data.requests.table_requests import FieldMetadata, SchemaMetadata
 
-def update_table_schema_metadata(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+
+def update_table_schema_metadata(changes: TableChanges, request: SchemaMetadata, _rows: ArrowBody | None) -> Result:
     """Replace the schema metadata. Answers all metadata of the new version."""
     given = request.get("metadata") or {}
     stored = changes.require_head().outline.schema_metadata
@@ -23,7 +26,7 @@ def update_table_schema_metadata(changes: TableChanges, request: Json, _rows: Ar
     return {"metadata": {key: _text(value) for key, value in stored.items()}}
 
 
-def update_field_metadata(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+def update_field_metadata(changes: TableChanges, request: FieldMetadata, _rows: ArrowBody | None) -> Result:
     """Set, remove (null) or replace the metadata of fields. Answers the metadata of these fields, by canonical path."""
     fields = changes.require_head().outline.fields
     updates: dict[int, MapUpdate] = {}
@@ -50,7 +53,7 @@ def _text(value: bytes) -> str:
     return value.decode(errors="replace")
 
 
-CHANGES: Mapping[str, ChangeKind] = {
+CHANGES: Changes = {
     "update_table_schema_metadata": ChangeKind(update_table_schema_metadata, repeatable=True, independent=True),
     "update_field_metadata": ChangeKind(update_field_metadata, repeatable=True, independent=True),
 }

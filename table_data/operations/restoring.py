@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from table_data.arrow.body import ArrowBody
-from table_data.batch_operations import Json
-from table_data.operations.kinds import ChangeKind
+from table_data.batch_operations import Result
+from table_data.operations.kinds import ChangeKind, Changes
 from table_data.table_changes import TableChanges
 
+if TYPE_CHECKING:
+    from table_data.requests.table_requests import Restore
 
-def restore_table(changes: TableChanges, request: Json, _rows: ArrowBody | None) -> Json:
+
+def restore_table(changes: TableChanges, request: Restore, _rows: ArrowBody | None) -> Result:
     """Make a new version with the rows, schema, metadata and indices of an earlier one."""
     changes.require_head()
     changes.restore(request["version"], message=None)
     return {}
 
 
-CHANGES: Mapping[str, ChangeKind] = {"restore_table": ChangeKind(restore_table, repeatable=True, independent=True)}
+CHANGES: Changes = {"restore_table": ChangeKind(restore_table, repeatable=True, independent=True)}

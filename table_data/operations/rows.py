@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lance_core.transaction.operations import Append
 from table_data import staging
 from table_data.arrow.body import ArrowBody
-from table_data.batch_operations import Json
+from table_data.batch_operations import Result
 from table_data.errors import InvalidCall
-from table_data.operations.kinds import ChangeKind
+from table_data.operations.kinds import ChangeKind, Changes
 from table_data.requests.modes import mode_of
 from table_data.table_changes import TableChanges
+
+if TYPE_CHECKING:
+    from table_data.requests.table_requests import CreateTable, Insert
 
 _MODES: Final = ("append", "overwrite")
 
 
-def insert_into_table(changes: TableChanges, request: Json, rows: ArrowBody | None) -> Json:
+def insert_into_table(changes: TableChanges, request: Insert, rows: ArrowBody | None) -> Result:
     """Append rows, or replace all rows (mode `overwrite`).
 
     Rows for a table without a version become its first version. Appending no rows commits nothing.
     """
     body = given(rows)
-    mode = mode_of(request, _MODES)
+    mode = mode_of(request.get("mode"), _MODES)
     if mode == "overwrite" or not changes.has_version:
         return {"num_inserted_rows": replace_rows(changes, body, f"insert ({mode})")}
     fragments = staging.stage_rows(changes.dataset_of_layout(), body.rows())
@@ -50,7 +53,7 @@ def replace_rows(changes: TableChanges, body: ArrowBody, call: str, data_version
     return sum(fragment.physical_rows for fragment in operation.fragments)
 
 
-def create_table(changes: TableChanges, request: Json, rows: ArrowBody | None) -> Json:
+def create_table(changes: TableChanges, request: CreateTable, rows: ArrowBody | None) -> Result:
     """Write rows as the first version of a table, or as a version that replaces rows and schema."""
     options = request.get("storage_options") or {}
     data_version = None
@@ -72,7 +75,7 @@ def given(rows: ArrowBody | None) -> ArrowBody:
     return rows
 
 
-CHANGES: Mapping[str, ChangeKind] = {
+CHANGES: Changes = {
     "create_table": ChangeKind(create_table, repeatable=False),
     "insert_into_table": ChangeKind(insert_into_table, repeatable=True),
 }

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from table_data.batch_operations import Json
-from table_data.operations.kinds import Read
+from table_data.batch_operations import Result
+from table_data.operations.kinds import Reads
 
 if TYPE_CHECKING:
     import lance
+
+    from table_data.requests.table_requests import TableRead
 
 _SMALL_FRAGMENT = 1 << 20
 """Rows from which a fragment is not small. Pylance compacts to fragments of this size."""
 
 
-def get_table_stats(dataset: lance.LanceDataset, _request: Json) -> Json:
+def get_table_stats(dataset: lance.LanceDataset, _request: TableRead) -> Result:
     """Bytes of the columns, rows, indices, and the sizes of fragments in rows (deleted ones included)."""
     lengths = sorted(fragment.physical_rows for fragment in dataset.get_fragments())
     return {
@@ -39,4 +41,4 @@ def _percentile(ascending: Sequence[int], percent: int) -> int:
     return ascending[(len(ascending) - 1) * percent // 100] if ascending else 0
 
 
-READS: Mapping[str, Read] = {"get_table_stats": get_table_stats}
+READS: Reads = {"get_table_stats": get_table_stats}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from lance.query import (
     BooleanQuery,
@@ -25,6 +25,11 @@ from table_data.queries.printed import AUTOMATIC, printed_query
 if TYPE_CHECKING:
     import lance
 
+    from table_data.requests.table_requests import FullTextQuery as AskedText
+    from table_data.requests.table_requests import MatchQuery as AskedMatch
+    from table_data.requests.table_requests import PhraseQuery as AskedPhrase
+    from table_data.requests.table_requests import TextQuery
+
 _KINDS: Final = ("match", "phrase", "boost", "multi_match", "boolean")
 _MAX_EXPANSIONS: Final = 50
 _NEGATIVE_BOOST: Final = 0.5
@@ -39,7 +44,7 @@ class Matches:
     queries: tuple[MatchQuery, ...]
 
 
-def full_text_query(dataset: lance.LanceDataset, given: Json) -> FullTextQuery | Json | Matches | None:
+def full_text_query(dataset: lance.LanceDataset, given: AskedText) -> FullTextQuery | Json | Matches | None:
     """What pylance takes as `full_text_query`, or `Matches`; None if nothing is given.
 
     Columns that a query does not name are all that have a full-text index. Raises `InvalidCall`.
@@ -61,10 +66,9 @@ def full_text_query(dataset: lance.LanceDataset, given: Json) -> FullTextQuery |
     def defaults() -> tuple[str, ...]:
         return tuple(columns or indexed_columns(dataset))
 
-    kind, query = _kind(tree)
-    if kind in {"match", "multi_match"}:
-        return _best_of(_leaves(kind, query, defaults))
-    return _query(kind, query, defaults)
+    if _kind(tree) in {"match", "multi_match"}:
+        return _best_of(_leaves(tree, defaults))
+    return _query(tree, defaults)
 
 
 def indexed_columns(dataset: lance.LanceDataset) -> tuple[str, ...]:
@@ -80,105 +84,116 @@ def indexed_columns(dataset: lance.LanceDataset) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _kind(given: Json) -> tuple[str, Json]:
-    found = [(kind, given[kind]) for kind in _KINDS if given.get(kind) is not None]
+def _kind(tree: TextQuery) -> str:
+    found = [kind for kind, query in tree.items() if kind in _KINDS and query is not None]
     if len(found) != 1:
-        kinds = ", ".join(kind for kind, _ in found) or "none"
-        raise InvalidCall(f"structured_query: expected one of {', '.join(_KINDS)}, found {kinds}")
+        raise InvalidCall(
+            f"structured_query: expected one of {', '.join(_KINDS)}, found {', '.join(sorted(found)) or 'none'}"
+        )
     return found[0]
 
 
-def _query(kind: str, query: Json, defaults: DefaultColumns) -> FullTextQuery:
-    match kind:
-        case "phrase":
-            column = query.get("column")
-            if column is None:
-                columns = defaults()
-                if len(columns) != 1:
-                    raise InvalidCall(f"phrase: expected a column, of {', '.join(columns)[:400]}, found none")
-                [column] = columns
-            return PhraseQuery(query["terms"], column, slop=query.get("slop") or 0)
-        case "boost":
-            weight = query.get("negative_boost")
-            return BoostQuery(
-                _inner(query["positive"], defaults),
-                _inner(query["negative"], defaults),
-                negative_boost=_NEGATIVE_BOOST if weight is None else float(weight),
+def _query(tree: TextQuery, defaults: DefaultColumns) -> FullTextQuery:
+    kind = _kind(tree)
+    if (phrase := tree.get("phrase")) is not None:
+        return _phrase(phrase, defaults)
+    if (boost := tree.get("boost")) is not None:
+        weight = boost.get("negative_boost")
+        return BoostQuery(
+            _query(boost["positive"], defaults),
+            _query(boost["negative"], defaults),
+            negative_boost=_NEGATIVE_BOOST if weight is None else float(weight),
+        )
+    if (boolean := tree.get("boolean")) is not None:
+        clauses = [
+            (occur, _query(inner, defaults))
+            for occur, queries in (
+                (Occur.SHOULD, boolean.get("should")),
+                (Occur.MUST, boolean.get("must")),
+                (Occur.MUST_NOT, boolean.get("must_not")),
             )
-        case "boolean":
-            clauses = [
-                (occur, _inner(inner, defaults))
-                for occur, name in ((Occur.SHOULD, "should"), (Occur.MUST, "must"), (Occur.MUST_NOT, "must_not"))
-                for inner in query.get(name) or ()
-            ]
-            if not clauses:
-                raise InvalidCall("boolean: expected at least one query, found none")
-            return BooleanQuery(clauses)
-        case _:
-            best = _best_of(_leaves(kind, query, defaults))
-            if isinstance(best, Matches):
-                raise InvalidCall(
-                    f"{kind} inside another query: expected matches with the same terms and operator and no fuzziness, "
-                    "found different ones"
-                )
-            return best
+            for inner in queries or ()
+        ]
+        if not clauses:
+            raise InvalidCall("boolean: expected at least one query, found none")
+        return BooleanQuery(clauses)
+    best = _best_of(_leaves(tree, defaults))
+    if isinstance(best, Matches):
+        raise InvalidCall(
+            f"{kind} inside another query: expected matches with the same terms and operator and no fuzziness, "
+            "found different ones"
+        )
+    return best
 
 
-def _inner(given: Json, defaults: DefaultColumns) -> FullTextQuery:
-    return _query(*_kind(given), defaults)
+def _phrase(phrase: AskedPhrase, defaults: DefaultColumns) -> FullTextQuery:
+    column = phrase.get("column")
+    if column is None:
+        columns = defaults()
+        if len(columns) != 1:
+            raise InvalidCall(f"phrase: expected a column, of {', '.join(columns)[:400]}, found none")
+        [column] = columns
+    return PhraseQuery(phrase["terms"], column, slop=phrase.get("slop") or 0)
 
 
-def _leaves(kind: str, query: Json, defaults: DefaultColumns) -> list[Json]:
-    """The matches, each with its column."""
-    queries = [query] if kind == "match" else query["match_queries"]
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A match in one column."""
+
+    column: str
+    match: AskedMatch
+
+    @property
+    def boost(self) -> float:
+        given = self.match.get("boost")
+        return 1.0 if given is None else float(given)
+
+    @property
+    def operator(self) -> FullTextOperator:
+        given = self.match.get("operator") or "or"
+        try:
+            return FullTextOperator(given.upper())
+        except ValueError:
+            raise InvalidCall(f"operator: expected And or Or, found {given[:80]!r}") from None
+
+
+def _leaves(tree: TextQuery, defaults: DefaultColumns) -> list[_Leaf]:
+    """The matches, each in one column."""
+    one, several = tree.get("match"), tree.get("multi_match")
+    queries = [one] if one is not None else [] if several is None else several["match_queries"]
     if not queries:
         raise InvalidCall("multi_match: expected at least one match, found none")
-    return [
-        {**match, "column": column}
-        for match in queries
-        for column in ((match["column"],) if match.get("column") is not None else defaults())
-    ]
+    leaves: list[_Leaf] = []
+    for match in queries:
+        column = match.get("column")
+        leaves += [_Leaf(name, match) for name in ((column,) if column is not None else defaults())]
+    return leaves
 
 
-def _best_of(matches: list[Json]) -> FullTextQuery | Matches:
+def _best_of(leaves: list[_Leaf]) -> FullTextQuery | Matches:
     """The query whose score is that of the best match."""
-    first = matches[0]
-    if len(matches) == 1:
+    first, terms = leaves[0], leaves[0].match["terms"]
+    if len(leaves) == 1:
         return _match(first)
-    same = {(match["terms"], _operator(match), bool(match.get("fuzziness"))) for match in matches}
-    if same == {(first["terms"], _operator(first), False)}:
+    same = {(leaf.match["terms"], leaf.operator, bool(leaf.match.get("fuzziness"))) for leaf in leaves}
+    if same == {(terms, first.operator, False)}:
         return MultiMatchQuery(
-            first["terms"],
-            [match["column"] for match in matches],
-            boosts=[_weight(match) for match in matches],
-            operator=_operator(first),
+            terms,
+            [leaf.column for leaf in leaves],
+            boosts=[leaf.boost for leaf in leaves],
+            operator=first.operator,
         )
-    return Matches(tuple(_match(match) for match in matches))
+    return Matches(tuple(_match(leaf) for leaf in leaves))
 
 
-def _match(query: Json) -> MatchQuery:
+def _match(leaf: _Leaf) -> MatchQuery:
+    fuzziness, expansions = leaf.match.get("fuzziness"), leaf.match.get("max_expansions")
     return MatchQuery(
-        query["terms"],
-        query["column"],
-        boost=_weight(query),
-        fuzziness=None if query.get("fuzziness") == AUTOMATIC else query.get("fuzziness") or 0,
-        max_expansions=_or(query.get("max_expansions"), _MAX_EXPANSIONS),
-        operator=_operator(query),
-        prefix_length=query.get("prefix_length") or 0,
+        leaf.match["terms"],
+        leaf.column,
+        boost=leaf.boost,
+        fuzziness=None if fuzziness == AUTOMATIC else fuzziness or 0,
+        max_expansions=_MAX_EXPANSIONS if expansions is None else expansions,
+        operator=leaf.operator,
+        prefix_length=leaf.match.get("prefix_length") or 0,
     )
-
-
-def _weight(query: Json) -> float:
-    return float(_or(query.get("boost"), 1.0))
-
-
-def _operator(query: Json) -> FullTextOperator:
-    given = query.get("operator") or "or"
-    try:
-        return FullTextOperator(given.upper())
-    except ValueError:
-        raise InvalidCall(f"operator: expected And or Or, found {given[:80]!r}") from None
-
-
-def _or(value: Any, default: Any) -> Any:
-    return default if value is None else value

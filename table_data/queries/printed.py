@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from table_data.batch_operations import Json
 
-AUTOMATIC: Final = "auto"
+if TYPE_CHECKING:
+    from table_data.requests.table_requests import TextQuery
+
+AUTOMATIC: Final = -1
 """Fuzziness that depends on the length of the word."""
 _MAX_DEPTH: Final = 32
 _BEGIN: Final = re.compile(r"(?:Match|Phrase|Boost|Boosting|MultiMatch|Boolean)\(")
@@ -34,7 +37,7 @@ class _NotPrinted(Exception):
     """The text is something else."""
 
 
-def printed_query(text: str) -> Json | None:
+def printed_query(text: str) -> TextQuery | None:
     """The structured query that a text is the print of; None if it is not."""
     if not _BEGIN.match(text):
         return None
@@ -44,7 +47,7 @@ def printed_query(text: str) -> Json | None:
         parser.end()
     except (_NotPrinted, ValueError, LookupError, TypeError):
         return None
-    return query
+    return cast("TextQuery", query)
 
 
 class _Parser:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import lance
     from lance.query import FullTextQuery
 
+    from table_data.requests.table_requests import Query, QueryColumns, QueryVector
+
 DEFAULT_K: Final = 10
 _LARGE_K: Final = 10_000
 """Searches for more rows than this are bounded by the rows of the table: pylance allocates memory for `k`."""
@@ -100,9 +102,9 @@ class QueryScan:
         return replace(self, limit=rows, offset=0, nearest=nearest, **changes)
 
 
-def scan_of(dataset: lance.LanceDataset, request: Json) -> QueryScan:
+def scan_of(dataset: lance.LanceDataset, request: Query) -> QueryScan:
     """The scan for a request. Raises `InvalidCall`."""
-    k, offset = _integer(request, "k") or 0, _integer(request, "offset") or 0
+    k, offset = _integer(request.get("k"), "k") or 0, _integer(request.get("offset"), "offset") or 0
     text = full_text_query(dataset, request.get("full_text_query") or {})
     nearest = _nearest(dataset, request, k, offset)
     is_search = nearest is not None or text is not None
@@ -157,23 +159,23 @@ def _storage(kind: pa.DataType) -> pa.DataType:
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
-def _columns(given: Json) -> list[str] | dict[str, str] | None:
+def _columns(given: QueryColumns) -> list[str] | dict[str, str] | None:
     names, aliases = given.get("column_names"), given.get("column_aliases")
     if names and aliases:
         raise InvalidCall("columns: expected column_names or column_aliases, found both")
     return list(names) if names else dict(aliases) if aliases else None
 
 
-def _nearest(dataset: lance.LanceDataset, request: Json, k: int, offset: int) -> Json | None:
-    given = request.get("vector") or {}
+def _nearest(dataset: lance.LanceDataset, request: Query, k: int, offset: int) -> Json | None:
+    given: QueryVector = request.get("vector") or {}
     single, several = given.get("single_vector"), given.get("multi_vector")
     if single and several:
         raise InvalidCall("vector: expected single_vector or multi_vector, found both")
     if not single and not several:
         return None
     rows = (k or DEFAULT_K) + offset
-    effort = _integer(request, "ef", _MAX_INTEGER, least=1)
-    refine = _integer(request, "refine_factor", _MAX_UINT32, least=1)
+    effort = _integer(request.get("ef"), "ef", _MAX_INTEGER, least=1)
+    refine = _integer(request.get("refine_factor"), "refine_factor", _MAX_UINT32, least=1)
     if max(rows, effort or 0, rows * (refine or 0)) > _LARGE_K:
         all_rows = max(dataset.count_rows(), 1)
         rows = min(rows, all_rows)
@@ -200,13 +202,13 @@ def _is_batch(dataset: lance.LanceDataset, nearest: Json) -> bool:
     return isinstance(nearest["q"][0], list) and not vector_columns(dataset.schema).get(nearest["column"], False)
 
 
-def _probes(request: Json) -> Json:
-    least = _integer(request, "minimum_nprobes", _MAX_UINT32, least=1)
-    most = _integer(request, "maximum_nprobes", _MAX_UINT32, least=1)
+def _probes(request: Query) -> Json:
+    least = _integer(request.get("minimum_nprobes"), "minimum_nprobes", _MAX_UINT32, least=1)
+    most = _integer(request.get("maximum_nprobes"), "maximum_nprobes", _MAX_UINT32, least=1)
     if least is not None and most is not None and least > most:
         raise InvalidCall(f"minimum_nprobes {least}: expected at most maximum_nprobes = {most}")
     if least is None and most is None:
-        return {"nprobes": _integer(request, "nprobes", _MAX_UINT32, least=1)}
+        return {"nprobes": _integer(request.get("nprobes"), "nprobes", _MAX_UINT32, least=1)}
     return {"minimum_nprobes": least, "maximum_nprobes": most}
 
 
@@ -230,8 +232,7 @@ def _vector_column(dataset: lance.LanceDataset, given: str | None) -> str:
     return next(iter(found)) if len(found) == 1 else "vector"
 
 
-def _integer(request: Json, name: str, most: int = _MAX_INTEGER, *, least: int = 0) -> int | None:
-    value: int | None = request.get(name)
+def _integer(value: int | None, name: str, most: int = _MAX_INTEGER, *, least: int = 0) -> int | None:
     if value is not None and not least <= value <= most:
         raise InvalidCall(f"{name}: expected a number from {least} to {most}, found {str(value)[:40]}")
     return value

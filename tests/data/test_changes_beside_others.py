@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import LanceNamespaceError
 
-from namespace_server.data import operations
 from tests.data.two_servers import TwoServers, TwoTables
 
 ROWS = pa.table({"a": [1, 2, 3, 4], "s": ["w", "x", "y", "z"], "n": pa.array([1, 2, 3, 4], pa.int32())})
@@ -63,17 +62,19 @@ def test_the_outcome_is_that_of_one_after_the_other(
     table: TwoTables, ours: str, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits: list[int] = []
-    commit = operations.batch_request
+    namespace = table.servers.namespace
+    commit = namespace.commit_change
 
-    def late(operations: list[Any], message: str | None) -> Any:
+    def late(staged: Any, record: Any) -> Any:
         commits.append(len(commits))
         if len(commits) == 1:
             OTHERS[other](lance.dataset(namespace_client=table.client, table_id=table.id))
-        return commit(operations, message)
+        return commit(staged, record)
 
     operation, body = CHANGES[ours]
     with monkeypatch.context() as patch:
-        patch.setattr(operations, "batch_request", late)
+        patch.setattr(namespace, "commit_change", late)
+        patch.delitem(vars(namespace), "data", raising=False)
         try:
             call(table, operation, body)
             code = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlencode
@@ -16,10 +17,11 @@ import pytest
 from lance_namespace import CreateTableRequest, InsertIntoTableRequest
 from lance_namespace.errors import LanceNamespaceError, TableAlreadyExistsError
 
-from namespace_server.answer import Answer
 from namespace_server.data.change_request import ChangeRecord
 from namespace_server.data.inline import InlineChanges
+from namespace_server.data.port import CommittedChange
 from namespace_server.directory.namespace import DirectoryNamespace
+from table_data.batch_operations import StagedOperation
 from tests.data.two_servers import TwoServers
 
 ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
@@ -153,9 +155,9 @@ def test_one_of_many_creators_succeeds(servers: TwoServers, name: str) -> None:
 def test_a_creator_that_is_too_late_leaves_no_files(tmp_path: Path) -> None:
     first, second = (DirectoryNamespace(root=str(tmp_path), durability="none") for _ in range(2))
 
-    def commit_late(request: dict, record: ChangeRecord) -> Answer:
+    def commit_late(staged: Sequence[StagedOperation], record: ChangeRecord) -> CommittedChange:
         first.create_table(CreateTableRequest(id=["t"]), stream(ROWS))
-        return second.commit_request(request, record)
+        return second.commit_change(staged, record)
 
     changes = InlineChanges(second.tables(), commit_late)
     with pytest.raises(TableAlreadyExistsError):

@@ -16,6 +16,7 @@ from namespace_server.answer import Answer
 from namespace_server.data.change_request import Caller, ChangeRecord, ChangeRequest
 from namespace_server.data.inline import InlineWork
 from namespace_server.data.operations import DataOperations
+from namespace_server.data.port import CommittedChange
 from tests.data.arrow import ARROW, files, location, read, stream
 from tests.data.conftest import ROWS
 from tests.orphans import check_exact
@@ -132,8 +133,8 @@ class Answered:
     async def is_answered(self, _caller: Caller) -> bool:
         return self.looks.pop(0)
 
-    async def answered(self, _record: ChangeRecord) -> Answer:
-        return Answer({"transaction_id": "t", "answer": {"version": 2}}, 7)
+    async def answered(self, _record: ChangeRecord) -> CommittedChange:
+        return CommittedChange("t", 7, kept={"version": 2})
 
 
 async def _refused() -> Answer:

@@ -13,7 +13,7 @@ import pytest
 from lance_core.format.layout import layout_digest
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
 from table_data import table_changes
-from table_data.batch_operations import TableState
+from table_data.batch_operations import TableState, TransactionCommit
 from table_data.errors import ClientError
 from table_data.jobs.job import Job
 from table_data.jobs.sessions import ChangeSession
@@ -53,11 +53,11 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def insert(layouts: OpenDatasets, state: TableState, rows: pa.Table) -> list[lance.fragment.FragmentMetadata]:
+def insert(layouts: OpenDatasets, state: TableState, rows: pa.Table) -> None:
     staged = ChangeSession(INSERT, body(rows), layouts).stage(state)
     assert staged.result == {"num_inserted_rows": rows.num_rows}
     [operation] = staged.operations
-    return operation["commit_transaction"]["transaction"]
+    assert isinstance(operation, TransactionCommit)
 
 
 def test_rows_are_added_and_deleted_between_insertions(tmp_path: Path, opened: list[int]) -> None:

@@ -46,7 +46,7 @@ def test_a_change_finds_its_version_open(base: TableState, monkeypatch: pytest.M
         assert staged.result == {"updated_rows": 1}
         with pytest.raises(WorkFailed, match="opened again"):
             ChangeSession(UPDATE, versions=versions).stage(base)
-    assert staged.operations[0]["commit_transaction"]["manifest_sha256"] == base.identity.sha256  # type: ignore[union-attr]
+    assert staged.operations[0].manifest_sha256 == base.identity.sha256  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("field", ["uri", "branch", "version", "identity", "options"])

@@ -13,14 +13,15 @@ from pyroaring import BitMap
 from lance_core.commit import prepare
 from namespace_server.answer import Answer
 from namespace_server.directory import catalog_tables
+from namespace_server.directory.calls import Call
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.committing import committer
-from namespace_server.directory.model.calls import Call
 from namespace_server.directory.model.operations import AssertTableVersion, CommitTransaction
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.planning import planner, table_versions
 from namespace_server.directory.planning.plan_builder import Plan, PlanBuilder
+from namespace_server.directory.reading.commit_results import answer_batch
 
 
 def lose() -> None:
@@ -41,7 +42,7 @@ def tear() -> None:
 
     def commit_one(namespace: DirectoryNamespace, call: Call) -> list[Any]:
         first, rest = call.batch.operations[:1], call.batch.operations[1:]
-        if call.operation != "batch_commit_tables" or not rest:
+        if call.answer is not answer_batch or not rest:
             return commit(namespace, [call])
         [one] = commit(namespace, [replace(call, batch=replace(call.batch, operations=first))])
         if not isinstance(one, Answer):

@@ -11,7 +11,7 @@ from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 
 from lance_core.errors import ReferenceNotFound
 from lance_core.storage.local import LocalStore
-from namespace_server.answer import Answer
+from namespace_server.data.port import CommittedChange
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.maintenance.report import MaintenanceReport, TableStatus
 from namespace_server.maintenance.run import Maintenance, TableSelection
@@ -112,25 +112,20 @@ class Meeting:
     """Another writer who acts once: between the staging of a compaction and its commit."""
 
     def __init__(self, ground: Ground, monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
-        commit, act_once = ground.namespace.commit_request, once(act)
+        commit, act_once = ground.namespace.commit_change, once(act)
 
-        def meet(request: Any, record: Any) -> Answer:
-            if "rewrite" in _operation(request):
+        def meet(staged: Any, record: Any) -> CommittedChange:
+            if "rewrite" in _operation(staged):
                 act_once()
-            return commit(request, record)
+            return commit(staged, record)
 
-        monkeypatch.setattr(ground.namespace, "commit_request", meet)
+        monkeypatch.setattr(ground.namespace, "commit_change", meet)
         monkeypatch.delitem(vars(ground.namespace), "data", raising=False)  # it may hold the original
 
 
-def _operation(request: Any) -> str:
-    import base64
-
-    from lance_core.proto import lance_table_pb2 as pb
-
-    [operation] = request["operations"]
-    encoded = operation["commit_transaction"]["transaction"]
-    return str(pb.Transaction.FromString(base64.b64decode(encoded)).WhichOneof("operation"))
+def _operation(staged: Any) -> str:
+    [commit] = staged
+    return str(commit.transaction.WhichOneof("operation"))
 
 
 @pytest.mark.parametrize("index", [False, True])

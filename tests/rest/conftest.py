@@ -15,10 +15,12 @@ from lance_namespace.errors import LanceNamespaceError, TableNotFoundError
 from namespace_server.answer import Answer
 from namespace_server.app import Application, create_app
 from namespace_server.data.change_request import Caller, ChangeRecord
+from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
 from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.serving import Server, ServingOptions
+from table_data.batch_operations import StagedOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +115,9 @@ class EchoCatalog:
         self.prepared.release()
         return EchoCall(operation, request, idempotency_key, principal, f"batch-{request.get('id')}")
 
-    def prepare_change(self, request: Mapping[str, Any], record: ChangeRecord) -> EchoCall:
+    def prepare_change(self, staged: Sequence[StagedOperation], record: ChangeRecord) -> EchoCall:
         caller = record.caller
-        return self.prepare(
-            record.operation, request, idempotency_key=caller.idempotency_key, principal=caller.principal
-        )
+        return self.prepare(record.operation, {}, idempotency_key=caller.idempotency_key, principal=caller.principal)
 
     def is_answered(self, caller: Caller) -> bool:
         return False
@@ -241,6 +241,16 @@ def http(echo_server: RunningServer) -> Iterator[httpx.Client]:
     # The server speaks plain HTTP. To load certificates for each test would take most of its time.
     with httpx.Client(base_url=echo_server.url, verify=False) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def catalog_http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A client of a server with a real catalog."""
+    root = tmp_path_factory.mktemp("catalog")
+    server = RunningServer(create_app(DirectoryNamespace(root=str(root), durability="none"), Authenticator({})))
+    with httpx.Client(base_url=server.url, verify=False) as client:
+        yield client
+    server.stop()
 
 
 @pytest.fixture

@@ -92,8 +92,11 @@ class TestIds:
         assert asked(http.post("/v1/table/a/drop", json={"id": []}))["id"] == ["a"]
 
     @pytest.mark.parametrize("value", ["a", 1, [1], {"a": 1}, [["a"]]])
-    def test_in_a_body_is_a_list_of_names(self, http: httpx.Client, value: object) -> None:
-        assert "expected a list of names" in refused(http.post("/v1/table/a/describe", json={"id": value}))
+    def test_in_a_body_is_a_list_of_names(self, catalog_http: httpx.Client, value: object) -> None:
+        answer = catalog_http.post("/v1/table/a/describe", json={"id": value})
+        assert "id: expected a list of strings" in refused(answer)
+        answer = catalog_http.post("/v1/table/a/delete", json={"id": value, "predicate": "true"})
+        assert "id: expected a list of names" in refused(answer)
 
     def test_trailing_slashes_do_not_matter(self, http: httpx.Client) -> None:
         assert asked(http.post("/v1/table/a/describe/", json={}))["id"] == ["a"]
@@ -226,9 +229,12 @@ class TestQueries:
     def test_limit_is_a_number(self, http: httpx.Client, method: str, path: str, value: str) -> None:
         assert "limit: expected a number" in refused(http.request(method, path, params={"limit": value}))
 
-    @pytest.mark.parametrize("body", [{"limit": "1"}, {"limit": True}, {"descending": 1}, {"branch": 1}])
-    def test_the_same_rules_hold_in_a_body(self, http: httpx.Client, body: dict[str, Any]) -> None:
-        assert next(iter(body)) in refused(http.post("/v1/table/a/version/list", json=body))
+    @pytest.mark.parametrize(
+        "body", [{"limit": "1"}, {"limit": True}, {"descending": 1}, {"branch": 1}, {"context": 1}]
+    )
+    def test_the_same_rules_hold_in_a_body(self, catalog_http: httpx.Client, body: dict[str, Any]) -> None:
+        catalog_http.post("/v1/table/a/declare", json={})
+        assert next(iter(body)) in refused(catalog_http.post("/v1/table/a/version/list", json=body))
 
     @pytest.mark.parametrize("value", [0, -1])
     def test_limit_may_ask_for_nothing_or_for_everything(self, http: httpx.Client, value: int) -> None:

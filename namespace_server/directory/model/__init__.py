@@ -5,10 +5,11 @@ identifiers       what may be a name, and where a table may live
 integers          the range of integers
 idempotency_key   what may be an idempotency key; whether it was used is checked in `planning.planner`
 root_layout       the catalog's own keys below its root
-calls             a change on its way from the route to the flip
 operations        the typed operations that a batch consists of
-requests          the fields of JSON requests, and single operations; checks form only
+request_fields    the fields of JSON requests, with their types
+requests          single operations of JSON requests; checks form only
 batch_requests    the operations of calls that commit a batch
+row_changes       what work on rows is committed with, as operations
 entries           what the catalog holds: namespaces, tables, versions, batch records
 results           what operations answer: the form on the wire and in records
 state             the maps that make up a snapshot; `state_editor` applies row changes to them

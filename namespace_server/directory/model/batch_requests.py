@@ -36,15 +36,8 @@ from namespace_server.directory.model.operations import (
     UndropNamespace,
     UndropTable,
 )
-from namespace_server.directory.model.requests import (
-    OBJECTS,
-    Request,
-    RequestRules,
-    check_common,
-    located,
-    names,
-    objects,
-)
+from namespace_server.directory.model.request_fields import OBJECTS, Request, check_common, located, names, objects
+from namespace_server.directory.model.requests import RequestRules
 
 _Reader = Callable[[Request, RequestRules], RequestedOperation]
 
@@ -110,7 +103,7 @@ def batch_operations(request: Request, rules: RequestRules) -> tuple[RequestedOp
         if not isinstance(body, OBJECTS):
             raise InvalidInputError(f"operations[{index}].{given[0]}: expected an object, found {shown(body)}")
         try:
-            check_common(body, rules)
+            check_common(body, rules.limits)
             parsed.append(_IN_BATCHES[given[0]](body, rules))
         except (InvalidInputError, UnsupportedOperationError) as error:
             raise located(f"operations[{index}].{given[0]}", error) from None

@@ -11,16 +11,8 @@ from namespace_server.directory.model import identifiers
 from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import EndIntent, IntendedTable, RegisterIntent
-from namespace_server.directory.model.requests import (
-    Request,
-    RequestRules,
-    branch,
-    integer,
-    located,
-    objects,
-    table_id,
-    text,
-)
+from namespace_server.directory.model.request_fields import Request, branch, integer, located, objects, table_id, text
+from namespace_server.directory.model.requests import RequestRules
 
 _SECONDS: Final = range(3_600, 30 * 86_400 + 1)
 """Seconds that an intent may be asked for."""

@@ -10,7 +10,7 @@ from lance_namespace.errors import InvalidInputError
 from namespace_server.directory.model.errors import shown
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.notes import OWN_PROPERTIES, SUCCEEDED, NoteChange, SetNote, UnsetNote
-from namespace_server.directory.model.requests import Request, choice, located, names, objects, text
+from namespace_server.directory.model.request_fields import Request, choice, located, names, objects, text
 
 
 def note_changes(request: Request, limits: Limits) -> tuple[NoteChange, ...]:

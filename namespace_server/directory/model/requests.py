@@ -10,20 +10,17 @@ import base64
 import binascii
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeGuard, TypeVar
 from urllib.parse import unquote
 
 from google.protobuf.message import DecodeError
-from lance_namespace.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
+from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
-from lance_core.format.refs import check_branch_name, check_tag_name
 from lance_core.proto import lance_table_pb2 as pb
 from namespace_server.directory.model import identifiers
 from namespace_server.directory.model.errors import shown
-from namespace_server.directory.model.integers import MAX_INT64, is_int64
-from namespace_server.directory.model.limits import Limits, utf8_length
+from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import (
     AssertTableVersion,
@@ -46,19 +43,29 @@ from namespace_server.directory.model.operations import (
     UndropNamespace,
     UndropTable,
 )
+from namespace_server.directory.model.request_fields import (
+    OBJECTS,
+    Request,
+    branch,
+    branch_name,
+    choice,
+    flag,
+    integer,
+    is_list,
+    names,
+    object_id,
+    string_map,
+    strings,
+    table_id,
+    text,
+)
 from namespace_server.directory.model.retention import check_properties
 
-Request = Mapping[str, object]
-T = TypeVar("T")
-_MAX_DIGITS = len(str(MAX_INT64))
-_MAX_PAGE = 2**31 - 1
 _LONGEST_PIN = 30 * 86_400
 """Seconds that a pin may be asked for, unless it stays until it is removed."""
 _DATA_FORMATS = ("2.0", "2.1", "2.2", "2.3")
 _WALKS = frozenset({".", ".."})
-OBJECTS = (dict, Mapping)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-"""What JSON makes of it goes first, here and in `_is_list`: to ask an abstract class takes several times as long."""
 
 
 class PathResolver:
@@ -93,120 +100,6 @@ class RequestRules:
     implicit_namespaces: bool = False
 
 
-def table_id(request: Request, what: str = "table") -> ObjectId:
-    """The id of a table: a list of at least one name."""
-    parts = object_id(request, what)
-    if not parts:
-        raise InvalidInputError(f"{what} id: expected at least one name, found an empty list")
-    return parts
-
-
-def object_id(request: Request, what: str, field: str = "id") -> ObjectId:
-    """An id: a list of strings. An absent id is an error; an empty list is the root namespace."""
-    return _strings(request.get(field), f"{what} {field}")
-
-
-def _strings(value: object, what: str) -> tuple[str, ...]:
-    if not _are_strings(value):
-        raise InvalidInputError(f"{what}: expected a list of strings, found {shown(value)}")
-    return tuple(value)
-
-
-def text(request: Request, field: str, *, required: bool = False) -> str | None:
-    """An optional string."""
-    value = request.get(field)
-    if value is None and not required:
-        return None
-    if not isinstance(value, str):
-        raise InvalidInputError(f"{field}: expected a string, found {shown(value)}")
-    if not value.isascii():
-        utf8_length(value, field)
-    return value
-
-
-def integer(request: Request, field: str, *, required: bool = False) -> int | None:
-    """An optional 64-bit integer."""
-    value = request.get(field)
-    if value is None and not required:
-        return None
-    if not is_int64(value):
-        raise InvalidInputError(f"{field}: expected a 64-bit integer, found {shown(value)}")
-    return value
-
-
-def flag(request: Request, field: str, *, default: bool = False) -> bool:
-    """An optional boolean."""
-    value = request.get(field)
-    if value is None:
-        return default
-    if not isinstance(value, bool):
-        raise InvalidInputError(f"{field}: expected true or false, found {shown(value)}")
-    return value
-
-
-def page_size(request: Request) -> int | None:
-    """The limit of a paged read; None when unlimited (absent or negative)."""
-    limit = integer(request, "limit")
-    return None if limit is None or limit < 0 else min(limit, _MAX_PAGE)
-
-
-def page_position(request: Request, what: str) -> int | None:
-    """The page token of a read whose pages end with a number (`what` it is), or None on the first page."""
-    token = text(request, "page_token")
-    if token is None:
-        return None
-    if token.isascii() and token.isdigit() and len(token) <= _MAX_DIGITS:
-        number = int(token)
-        if number < MAX_INT64:
-            return number
-    raise InvalidInputError(f"page_token: expected {what}, found {shown(token)}")
-
-
-def string_map(request: Request, field: str, limits: Limits) -> dict[str, str]:
-    """An optional object of strings; absent is empty."""
-    value = request.get(field)
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping) or not all(
-        isinstance(key, str) and isinstance(item, str) for key, item in value.items()
-    ):
-        raise InvalidInputError(f"{field}: expected an object of strings, found {shown(value)}")
-    limits.check_strings(value, field)
-    return dict(value)
-
-
-def check_common(request: Request, rules: RequestRules) -> None:
-    """Check the fields that every operation may have, and that are read of whole requests only."""
-    if request.get("context") is not None:
-        string_map(request, "context", rules.limits)
-    identity = request.get("identity")
-    if identity is None:
-        return
-    if not isinstance(identity, OBJECTS):
-        raise InvalidInputError(f"identity: expected an object, found {shown(identity)}")
-    text(identity, "api_key")
-    text(identity, "auth_token")
-
-
-def strings(request: Request, field: str, limits: Limits) -> frozenset[str]:
-    """An optional list of keys of an object of strings; absent is empty."""
-    value = request.get(field)
-    if value is None:
-        return frozenset()
-    keys = frozenset(_strings(value, field))
-    limits.check_strings(dict.fromkeys(keys, ""), field)
-    return keys
-
-
-def branch(request: Request, field: str = "branch") -> str | None:
-    """An optional branch; 'main' is the main chain, like None."""
-    name = text(request, field)
-    if name is None or name == "main":
-        return None
-    identifiers.check_branch(name)
-    return name
-
-
 def create_namespace(request: Request, rules: RequestRules) -> CreateNamespace:
     """CreateNamespaceRequest."""
     target = object_id(request, "namespace")
@@ -234,9 +127,16 @@ def drop_namespace(request: Request, _rules: RequestRules) -> DropNamespace:
 
 def declare_table(request: Request, rules: RequestRules) -> DeclareTable:
     """DeclareTableRequest. Without a location of the managed form from the client a new one is chosen (N1)."""
-    target = table_id(request)
+    target, properties = table_id(request), _properties(request, "properties", rules)
+    vends = flag(request, "vend_credentials", default=True)
+    return declared_table(target, text(request, "location"), properties, rules, vends=vends)
+
+
+def declared_table(
+    target: ObjectId, wanted: str | None, properties: Mapping[str, str], rules: RequestRules, *, vends: bool = True
+) -> DeclareTable:
+    """The declaration of a table at the location that is wanted, or at a new one."""
     identifiers.check_new_id(target, "table")
-    wanted = text(request, "location")
     if wanted is None:
         location = identifiers.new_location(target)
     else:
@@ -248,10 +148,10 @@ def declare_table(request: Request, rules: RequestRules) -> DeclareTable:
     return DeclareTable(
         target,
         location,
-        _properties(request, "properties", rules),
+        properties,
         chosen=wanted is not None,
         implicit_namespaces=rules.implicit_namespaces,
-        vends=flag(request, "vend_credentials", default=True),
+        vends=vends,
     )
 
 
@@ -358,7 +258,7 @@ def delete_table_versions(request: Request, _rules: RequestRules) -> DeleteTable
     """BatchDeleteTableVersionsRequest."""
     target = table_id(request)
     ranges = request.get("ranges")
-    if not _is_list(ranges) or not ranges:
+    if not is_list(ranges) or not ranges:
         raise InvalidInputError(f"ranges: expected a non-empty list of version ranges, found {shown(ranges)}")
     parsed = []
     for item in ranges:
@@ -416,24 +316,6 @@ def create_branch(request: Request, _rules: RequestRules) -> CreateBranch:
     )
 
 
-def branch_name(request: Request, *, new: bool = False) -> str:
-    """The name of a branch other than main, as stock clients accept it."""
-    name = text(request, "name", required=True) or ""
-    try:
-        return check_branch_name(name, new=new)
-    except ValueError as error:
-        raise InvalidInputError(f"name: {error}") from error
-
-
-def tag_name(request: Request, *, new: bool = False) -> str:
-    """The name of a tag, as stock clients accept it."""
-    name = text(request, "tag", required=True) or ""
-    try:
-        return check_tag_name(name, new=new)
-    except ValueError as error:
-        raise InvalidInputError(f"tag: {error}") from error
-
-
 def set_table_properties(request: Request, rules: RequestRules) -> SetTableProperties:
     """Ours, in a batch: all properties of a table, or changes of some."""
     target = table_id(request)
@@ -452,11 +334,21 @@ def set_table_properties(request: Request, rules: RequestRules) -> SetTablePrope
 def _properties(request: Request, field: str, rules: RequestRules) -> Mapping[str, str]:
     """Properties of a table or a namespace; those that the catalog reads are right."""
     properties = string_map(request, field, rules.limits)
+    _check_known(properties, field)
+    return properties
+
+
+def check_table_properties(properties: Mapping[str, str], field: str, rules: RequestRules) -> None:
+    """Check properties of a table: their sizes, and those that the catalog reads."""
+    rules.limits.check_strings(properties, field)
+    _check_known(properties, field)
+
+
+def _check_known(properties: Mapping[str, str], field: str) -> None:
     try:
         check_properties(properties)
     except ValueError as error:
         raise InvalidInputError(f"{field}: {error}") from error
-    return properties
 
 
 def keep_answer(operation: str, answer: Request, rules: RequestRules) -> KeepAnswer:
@@ -467,7 +359,11 @@ def keep_answer(operation: str, answer: Request, rules: RequestRules) -> KeepAns
 
 def _expected_location(request: Request, rules: RequestRules) -> str | None:
     """The location at which the client expects the table, as a store key."""
-    sent = text(request, "location")
+    return location_key(text(request, "location"), rules)
+
+
+def location_key(sent: str | None, rules: RequestRules) -> str | None:
+    """The store key of a location, given as an URI or relative to the root; None for none."""
     if sent is None:
         return None
     key = rules.paths.location_key(sent)
@@ -478,11 +374,16 @@ def _expected_location(request: Request, rules: RequestRules) -> str | None:
 
 def _data_format(request: Request) -> str | None:
     sent = text(request, "data_storage_version")
-    if sent is not None and sent not in _DATA_FORMATS:
-        raise InvalidInputError(
-            f"data_storage_version: expected one of {', '.join(_DATA_FORMATS)}; found {shown(sent)}"
-        )
+    check_data_format(sent)
     return sent
+
+
+def check_data_format(version: str | None) -> None:
+    """Check the version of the format of data files, if one is given."""
+    if version is not None and version not in _DATA_FORMATS:
+        raise InvalidInputError(
+            f"data_storage_version: expected one of {', '.join(_DATA_FORMATS)}; found {shown(version)}"
+        )
 
 
 def _expected_manifest(request: Request) -> str | None:
@@ -491,46 +392,3 @@ def _expected_manifest(request: Request) -> str | None:
     if sent is not None and not _SHA256.fullmatch(sent):
         raise InvalidInputError(f"manifest_sha256: expected 64 lower-case hexadecimal digits, found {shown(sent)}")
     return sent
-
-
-def located(place: str, error: InvalidInputError | UnsupportedOperationError) -> LanceNamespaceError:
-    """The same error, with the place in front of its message."""
-    return type(error)(f"{place}: {error}")
-
-
-def names(fields: Sequence[object]) -> str:
-    """Names of fields as they stand in an error text."""
-    names = ", ".join(map(str, fields[:8])) or "none"
-    return names if len(names) <= 200 else f"{names[:200]}…"
-
-
-def objects(request: Request, field: str) -> Sequence[Request]:
-    """A list of at least one object."""
-    items = request.get(field)
-    if not _is_list(items) or not items:
-        raise InvalidInputError(f"{field}: expected a non-empty list, found {shown(items)}")
-    found: list[Request] = []
-    for index, item in enumerate(items):
-        if not isinstance(item, OBJECTS):
-            raise InvalidInputError(f"{field}[{index}]: expected an object, found {shown(item)}")
-        found.append(item)
-    return found
-
-
-def _is_list(value: object) -> TypeGuard[Sequence[object]]:
-    return isinstance(value, (list, Sequence)) and not isinstance(value, str)
-
-
-def _are_strings(value: object) -> TypeGuard[Sequence[str]]:
-    return _is_list(value) and all(isinstance(part, str) for part in value)
-
-
-def choice(request: Request, field: str, choices: Mapping[str, T], default: T) -> T:
-    """The choice that a string names, in any case, with underscores or without; absent is `default`."""
-    value = text(request, field)
-    if value is None:
-        return default
-    chosen = choices.get(value.replace("_", "").lower())
-    if chosen is None:
-        raise InvalidInputError(f"{field}: expected one of {', '.join(choices)}; found {shown(value)}")
-    return chosen

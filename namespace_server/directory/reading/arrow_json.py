@@ -6,8 +6,6 @@ decimal is precision * 1000 + scale.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 from pyarrow import types
 
@@ -22,22 +20,22 @@ _NAMES = {
 }
 
 
-def schema_json(schema: pa.Schema) -> dict[str, Any]:
+def schema_json(schema: pa.Schema) -> dict[str, object]:
     """JsonArrowSchema."""
-    described: dict[str, Any] = {"fields": [_field(field) for field in schema]}
+    described: dict[str, object] = {"fields": [_field(field) for field in schema]}
     if schema.metadata:
         described["metadata"] = {key.decode(): value.decode(errors="replace") for key, value in schema.metadata.items()}
     return described
 
 
-def _field(field: pa.Field) -> dict[str, Any]:
-    described: dict[str, Any] = {"name": field.name, "nullable": field.nullable, "type": _type(field.type)}
+def _field(field: pa.Field) -> dict[str, object]:
+    described: dict[str, object] = {"name": field.name, "nullable": field.nullable, "type": _type(field.type)}
     if field.metadata:
         described["metadata"] = {key.decode(): value.decode(errors="replace") for key, value in field.metadata.items()}
     return described
 
 
-def _type(kind: pa.DataType) -> dict[str, Any]:
+def _type(kind: pa.DataType) -> dict[str, object]:
     if isinstance(kind, pa.BaseExtensionType):
         return _type(kind.storage_type)
     if types.is_dictionary(kind):

@@ -1,9 +1,11 @@
-"""Responses of committed calls, made from their plans, with the exact wire names."""
+"""Answers of committed calls, made from their plans, with the exact wire names."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
 
+from namespace_server.answer import Answer
+from namespace_server.data.port import CommittedChange
 from namespace_server.directory.catalog import Catalog
 from namespace_server.directory.model.operations import (
     CommitTransaction,
@@ -11,7 +13,6 @@ from namespace_server.directory.model.operations import (
     DeclareTable,
     DeregisterTable,
     DropTable,
-    KeepAnswer,
     Operation,
     UndropTable,
 )
@@ -19,36 +20,52 @@ from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
 from namespace_server.directory.reading.table_versions import version_body
-
-Body = dict[str, Any]
-
-KEPT_ANSWER: Final = "kept_answer"
-"""The call of a batch whose answer is kept in its record."""
+from table_data.batch_operations import VersionIdentity
 
 
-def answer_call(catalog: Catalog, operation: str, plan: Plan, snapshot: CatalogSnapshot) -> Body:
-    """The body that answers `operation`, whose batch is committed as `plan` in `snapshot`."""
-    if operation == KEPT_ANSWER and plan.transaction_id != plan.batch.uuid:
-        answer = kept_answer(catalog, plan, snapshot)
-        return {"transaction_id": plan.transaction_id, "answer": answer}
+def answer_operation(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
+    """The answer of a call that is one operation, whose batch is committed as `plan` in `snapshot`."""
+    [result] = _results(catalog, plan, snapshot)
+    return Answer({**result, "transaction_id": plan.transaction_id}, plan.version_to_tell(snapshot))
+
+
+def answer_dropped_namespace(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
+    """As `answer_operation`; the spec has a list of transactions here."""
+    [result] = _results(catalog, plan, snapshot)
+    return Answer({**result, "transaction_id": [plan.transaction_id]}, plan.version_to_tell(snapshot))
+
+
+def answer_batch(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
+    """BatchCommitTablesResponse."""
     results = [
-        _result(catalog, asked, result, snapshot)
-        for asked, result in zip(plan.batch.operations, plan.results, strict=True)
+        {operation.name: result}
+        for operation, result in zip(plan.batch.operations, _results(catalog, plan, snapshot), strict=True)
     ]
-    if operation in {"batch_commit_tables", KEPT_ANSWER}:
-        named = [
-            {asked.name: result}
-            for asked, result in zip(plan.batch.operations, results, strict=True)
-            if not isinstance(asked, KeepAnswer)
-        ]
-        return {"transaction_id": plan.transaction_id, "results": named}
-    if operation == "batch_create_table_versions":
-        return {"transaction_id": plan.transaction_id, "versions": [result["version"] for result in results]}
-    transaction: object = [plan.transaction_id] if operation == "drop_namespace" else plan.transaction_id
-    return {**results[0], "transaction_id": transaction}
+    return Answer({"transaction_id": plan.transaction_id, "results": results}, plan.version_to_tell(snapshot))
 
 
-def kept_answer(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Body:
+def answer_versions(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
+    """BatchCreateTableVersionsResponse."""
+    versions = [result["version"] for result in _results(catalog, plan, snapshot)]
+    return Answer({"transaction_id": plan.transaction_id, "versions": versions}, plan.version_to_tell(snapshot))
+
+
+def answer_change(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> CommittedChange:
+    """What became of a change of rows."""
+    if plan.transaction_id != plan.batch.uuid:
+        return kept_answer(catalog, plan, snapshot)
+    results = _results(catalog, plan, snapshot)
+    made = [
+        result["version"]
+        for operation, result in zip(plan.batch.operations, results, strict=True)
+        if isinstance(operation, CommitTransaction)
+    ]
+    number = made[-1]["version"] if made else None
+    identity = VersionIdentity.of(made[-1]) if made else None
+    return CommittedChange(plan.transaction_id, plan.version_to_tell(snapshot), number, identity)
+
+
+def kept_answer(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> CommittedChange:
     """What the record of a change has as its answer, whose batch had other operations than a repetition's would have.
 
     What that batch published has its canonical names after, as after its own answer.
@@ -59,9 +76,18 @@ def kept_answer(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Body
     waiting = [row for row in rows if row is not None and not catalog.promoter.is_promoted(row, snapshot)]
     if waiting:
         catalog.promoter.promote(waiting, snapshot)
-    *_, kept = plan.results
-    answer = dict(kept["answer"])
-    return answer if "location" not in kept else {**answer, "location": catalog.store.object_uri(kept["location"])}
+    *_, result = plan.results
+    kept = dict(result["answer"])
+    if "location" in result:
+        kept["location"] = catalog.store.object_uri(result["location"])
+    return CommittedChange(plan.transaction_id, plan.version_to_tell(snapshot), kept=kept)
+
+
+def _results(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Sequence[OperationResult]:
+    return [
+        _result(catalog, operation, result, snapshot)
+        for operation, result in zip(plan.batch.operations, plan.results, strict=True)
+    ]
 
 
 def _result(

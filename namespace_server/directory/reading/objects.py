@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any
 
 from lance_namespace.errors import (
     InvalidInputError,
@@ -17,31 +16,31 @@ from lance_core.data import arrow_schema
 from lance_core.errors import NotFound
 from lance_core.format.refs import decode_tag, tag_path
 from namespace_server.directory.committing.stored_versions import stored_entries
-from namespace_server.directory.model import requests
+from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.collector_rows import IntendedChain
 from namespace_server.directory.model.entries import DROPPED, NamespaceEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import namespace_not_found
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
-from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.results import intent_json, pin_json
 from namespace_server.directory.reading import references, table_versions, transactions
 from namespace_server.directory.reading.arrow_json import schema_json
 from namespace_server.directory.reading.read_context import ReadContext
 
-Body = dict[str, Any]
+Body = dict[str, object]
 Read = Callable[[ReadContext, Request], Body]
 
 
 def describe_namespace(context: ReadContext, request: Request) -> Body:
     """DescribeNamespaceResponse."""
-    namespace = _require_namespace(context, requests.object_id(request, "namespace"))
+    namespace = _require_namespace(context, request_fields.object_id(request, "namespace"))
     return {"properties": dict(namespace.properties)}
 
 
 def namespace_exists(context: ReadContext, request: Request) -> Body:
     """Nothing, or NamespaceNotFoundError (1)."""
-    _require_namespace(context, requests.object_id(request, "namespace"))
+    _require_namespace(context, request_fields.object_id(request, "namespace"))
     return {}
 
 
@@ -56,7 +55,7 @@ def list_tables(context: ReadContext, request: Request) -> Body:
     """ListTablesResponse: names of direct children, in byte order; without `include_declared` only created ones."""
     namespace_id = _listed(context, request)
     tables = context.about(namespace_id).child_tables(namespace_id)
-    if requests.flag(request, "include_declared", default=True):
+    if request_fields.flag(request, "include_declared", default=True):
         names, token = page(context, tables, request)
     else:
         names, token = page(context, tables, request, lambda name: _is_created(context, (*namespace_id, name)))
@@ -65,9 +64,9 @@ def list_tables(context: ReadContext, request: Request) -> Body:
 
 def list_all_tables(context: ReadContext, request: Request) -> Body:
     """ListTablesResponse with whole ids, joined by `delimiter` or '$', in the order of their components."""
-    limit, token = context.page_size(request), requests.text(request, "page_token")
-    delimiter = requests.text(request, "delimiter") or DELIMITER
-    created_only = not requests.flag(request, "include_declared", default=True)
+    limit, token = context.page_size(request), request_fields.text(request, "page_token")
+    delimiter = request_fields.text(request, "delimiter") or DELIMITER
+    created_only = not request_fields.flag(request, "include_declared", default=True)
     tables: list[str] = []
     last: str | None = None
     for table_id in context.snapshot.all_tables(None if token is None else tuple(token.split(DELIMITER))):
@@ -83,7 +82,7 @@ def list_all_tables(context: ReadContext, request: Request) -> Body:
 def table_exists(context: ReadContext, request: Request) -> Body:
     """Nothing, or TableNotFoundError (4); with a version that does not exist 11."""
     table = table_versions.require_table(context, request)
-    version = requests.integer(request, "version")
+    version = request_fields.integer(request, "version")
     if version is not None:
         _require_version(context, table, None, version)
     return {}
@@ -99,14 +98,14 @@ def describe_table(context: ReadContext, request: Request) -> Body:
         "location": uri,
         "properties": dict(table.properties),
     }
-    if requests.flag(request, "with_table_uri", default=True):  # stock servers answer it unless it is refused
+    if request_fields.flag(request, "with_table_uri", default=True):  # stock servers answer it unless it is refused
         body["table_uri"] = uri
     if context.about(table.id).managed:
         body["managed_versioning"] = True
-    detailed = requests.flag(request, "load_detailed_metadata")
-    if detailed or requests.flag(request, "check_declared"):
+    detailed = request_fields.flag(request, "load_detailed_metadata")
+    if detailed or request_fields.flag(request, "check_declared"):
         body["is_only_declared"] = not _is_created(context, table.id)
-    if requests.flag(request, "vend_credentials", default=True) and (
+    if request_fields.flag(request, "vend_credentials", default=True) and (
         options := context.storage_options(table.location)
     ):
         body["storage_options"] = options
@@ -151,7 +150,7 @@ def describe_catalog_version(context: ReadContext, request: Request) -> Body:
             described["branches"] = branches
         tables.append(described)
     return {
-        "version": requests.integer(request, "version") or context.snapshot.version,
+        "version": request_fields.integer(request, "version") or context.snapshot.version,
         "timestamp_millis": context.snapshot.timestamp_ms,
         "tables": tables,
     }
@@ -159,9 +158,9 @@ def describe_catalog_version(context: ReadContext, request: Request) -> Body:
 
 def list_catalog_versions(context: ReadContext, request: Request) -> Body:
     """Ours: the kept catalog versions, newest first, with the batches that each committed."""
-    last = requests.page_position(request, "a catalog version")
+    last = request_fields.page_position(request, "a catalog version")
     before = context.snapshot.version + 1 if last is None else last
-    wanted = 100 if requests.page_size(request) is None else context.page_size(request)
+    wanted = 100 if request_fields.page_size(request) is None else context.page_size(request)
     history = context.catalog.table.history(limit=wanted + 1, before=before) if wanted else []
     versions = [
         {
@@ -179,7 +178,7 @@ def list_catalog_versions(context: ReadContext, request: Request) -> Body:
 
 def list_dropped_tables(context: ReadContext, request: Request) -> Body:
     """Ours: the dropped tables that can come back, the last one first."""
-    last = requests.page_position(request, "a number of dropped tables") or 0
+    last = request_fields.page_position(request, "a number of dropped tables") or 0
     records = [record for record in context.snapshot.records() if record.state == DROPPED]
     records.sort(key=lambda record: (-record.catalog_version, -record.timestamp_ms, record.batch_uuid))
     parties = [(record, party) for record in records for party in record.participants]
@@ -228,7 +227,7 @@ def _intended(context: ReadContext, chain: IntendedChain) -> Body:
 
 def _listed(context: ReadContext, request: Request) -> ObjectId:
     """The namespace that is listed. It must exist; where namespaces are implicit, any other is an empty one."""
-    namespace_id = requests.object_id(request, "namespace")
+    namespace_id = request_fields.object_id(request, "namespace")
     if not context.implicit_namespaces:
         _require_namespace(context, namespace_id)
     return namespace_id
@@ -248,7 +247,7 @@ def page(
 
     No more names are looked at than it takes to fill the page and to tell whether another one follows.
     """
-    limit, token = context.page_size(request), requests.text(request, "page_token")
+    limit, token = context.page_size(request), request_fields.text(request, "page_token")
     count = limit + 1 if limit else 0
     if wanted is None:
         chosen = names.first(count, after=token)
@@ -274,8 +273,8 @@ def _is_created(context: ReadContext, table_id: ObjectId) -> bool:
 
 
 def _reference(context: ReadContext, table: TableEntry, request: Request) -> tuple[str | None, int | None]:
-    branch, version = requests.branch(request), requests.integer(request, "version")
-    tag = requests.text(request, "tag")
+    branch, version = request_fields.branch(request), request_fields.integer(request, "version")
+    tag = request_fields.text(request, "tag")
     if tag is None:
         return branch, version
     if branch is not None or version is not None:

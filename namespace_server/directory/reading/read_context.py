@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from namespace_server.directory.catalog import Catalog
-from namespace_server.directory.model import requests
+from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import ObjectId
-from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 
@@ -49,7 +49,7 @@ class ReadContext:
 
     def page_size(self, request: Request) -> int:
         """The most entries of the answer to a list: what the request wants, within the catalog's bound."""
-        bound, wanted = self._catalog.options.limits.page_size, requests.page_size(request)
+        bound, wanted = self._catalog.options.limits.page_size, request_fields.page_size(request)
         return bound if wanted is None else min(wanted, bound)
 
     def storage_options(self, location: str) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from lance_namespace.errors import InternalError, InvalidInputError, TableTagNotFoundError
 
@@ -13,14 +12,14 @@ from lance_core.format.refs import BranchContents, TagContents, decode_tag, tag_
 from lance_core.tables.branches import Branches
 from lance_core.tables.ref_files import read_ref
 from lance_core.tables.tags import Tags
-from namespace_server.directory.model import requests
+from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import TableEntry
 from namespace_server.directory.model.object_ids import join
-from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.table_versions import require_table
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 
 def list_table_tags(context: ReadContext, request: Request) -> Body:
@@ -37,7 +36,7 @@ def list_table_tags(context: ReadContext, request: Request) -> Body:
 def get_table_tag_version(context: ReadContext, request: Request) -> Body:
     """GetTableTagVersionResponse, or TableTagNotFoundError (8)."""
     _require_newest(context, "tags")
-    table, name = require_table(context, request), requests.tag_name(request)
+    table, name = require_table(context, request), request_fields.tag_name(request)
     try:
         tag = read_ref(context.catalog.store, tag_path(table.location, name), f"tag {name}", decode_tag)
     except ReferenceNotFound as error:
@@ -89,7 +88,7 @@ def _forming(
 
 
 def _page(context: ReadContext, request: Request, field: str, bodies: Mapping[str, Body]) -> Body:
-    limit, token = context.page_size(request), requests.text(request, "page_token")
+    limit, token = context.page_size(request), request_fields.text(request, "page_token")
     names = sorted(bodies, key=str.encode)
     if token is not None:
         after = token.encode()

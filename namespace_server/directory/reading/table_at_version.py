@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from lance_namespace.errors import TableBranchNotFoundError, TableVersionNotFoundError
 
-from namespace_server.directory.model import requests
+from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.object_ids import join
-from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.reading import table_versions
 from namespace_server.directory.reading.read_context import ReadContext
 from table_data.batch_operations import TableState, VersionIdentity
@@ -19,7 +19,7 @@ def table_at_version(context: ReadContext, request: Request) -> TableState:
     TableBranchNotFoundError (22).
     """
     table = table_versions.require_table(context, request)
-    branch, version = requests.branch(request), requests.integer(request, "version")
+    branch, version = request_fields.branch(request), request_fields.integer(request, "version")
     entry = table_versions.find(context, table, branch, version)
     uri, properties = context.naming.object_uri(table.location), dict(table.properties)
     if entry is None:

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from itertools import islice
 from operator import attrgetter
-from typing import Any
 
 from lance_namespace.errors import TableBranchNotFoundError, TableVersionNotFoundError
 
 from lance_core.versions import list_versions
 from namespace_server.directory.committing.stored_versions import find_removed, stored_entries
-from namespace_server.directory.model import requests
+from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.object_ids import join
-from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.results import TableVersionJson, table_version_json
 from namespace_server.directory.reading.read_context import Naming, ReadContext
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 _version_of = attrgetter("version")
 
@@ -30,7 +29,7 @@ _version_of = attrgetter("version")
 def describe_table_version(context: ReadContext, request: Request) -> Body:
     """DescribeTableVersionResponse; without a version the head. 404/11 for versions that are not there (any more)."""
     table = require_table(context, request)
-    branch, version = requests.branch(request), requests.integer(request, "version")
+    branch, version = request_fields.branch(request), request_fields.integer(request, "version")
     entry = find(context, table, branch, version)
     if entry is None:
         shown = "any version" if version is None else f"version {version}"
@@ -42,10 +41,10 @@ def describe_table_version(context: ReadContext, request: Request) -> Body:
 def list_table_versions(context: ReadContext, request: Request) -> Body:
     """ListTableVersionsResponse. The token of the next page is the last version of this one."""
     table = require_table(context, request)
-    branch = requests.branch(request)
-    descending = requests.flag(request, "descending")
+    branch = request_fields.branch(request)
+    descending = request_fields.flag(request, "descending")
     limit = context.page_size(request)
-    last = requests.page_position(request, "a version number")
+    last = request_fields.page_position(request, "a version number")
     start = None if last is None else last + (-1 if descending else 1)
     entries = _existing(context, table, branch, descending, start, limit)
     if not entries and branch is not None and _is_no_branch(context, table, branch):
@@ -170,7 +169,7 @@ def _finished(context: ReadContext, entries: list[VersionEntry]) -> list[TableVe
 
 def require_table(context: ReadContext, request: Request) -> TableEntry:
     """The table that a request names, or TableNotFoundError (4)."""
-    table_id = requests.table_id(request)
+    table_id = request_fields.table_id(request)
     table = context.about(table_id).table(table_id)
     if table is None:
         raise table_not_found(table_id)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 from lance_namespace.errors import InvalidInputError, TransactionNotFoundError
@@ -19,16 +18,16 @@ from lance_core.errors import CorruptFile, NotFound
 from lance_core.format.naming import join_key
 from lance_core.versions import with_transaction
 from namespace_server.directory.committing.stored_versions import stored_entries
-from namespace_server.directory.model import requests
+from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import RecordEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import shown, table_not_found
 from namespace_server.directory.model.notes import SUCCEEDED
 from namespace_server.directory.model.object_ids import ObjectId, join, parse_version
-from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.reading import table_versions
 from namespace_server.directory.reading.read_context import ReadContext
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 _FAILED = "Failed"
 NOTES_DIRECTORY = "_alter_transactions"
@@ -58,7 +57,7 @@ def find_transaction(context: ReadContext, request: Request) -> FoundBatch | Fou
 
     Raises TransactionNotFoundError (10), TableNotFoundError (4), InvalidInputError (13).
     """
-    parts = requests.object_id(request, "transaction")
+    parts = request_fields.object_id(request, "transaction")
     if len(parts) < 2:
         if not parts or not _is_uuid(parts[0]):
             raise InvalidInputError(
@@ -95,7 +94,7 @@ def notes_path(entry: VersionEntry) -> str:
 
 def encode_notes(notes: Mapping[str, str], before: bytes | None = None) -> bytes:
     """The content of a file of notes. All else that stock servers had put into it `before` is kept."""
-    contents: dict[str, Any] = {"status": None, "properties": {}, "removed_properties": []}
+    contents: dict[str, object] = {"status": None, "properties": {}, "removed_properties": []}
     if before is not None:
         contents |= orjson.loads(before)
     return orjson.dumps({**contents, "properties": dict(notes)})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from namespace_server.answer import Answer
-from namespace_server.directory.model import requests
+from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.operations import DeleteBranch
-from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.references.change_context import ChangeContext
 
 
@@ -15,7 +15,7 @@ def delete_branch(context: ChangeContext, request: Request) -> Answer:
     Raises TableBranchNotFoundError (22), TableNotFoundError (4), and InvalidInputError (13) for a branch that a tag
     names, that another one begins at, or whose files versions of another one have.
     """
-    operation = DeleteBranch(requests.table_id(request), requests.branch_name(request))
+    operation = DeleteBranch(request_fields.table_id(request), request_fields.branch_name(request))
     recorded = context.commit(operation)
     catalog = context.catalog
     catalog.finish_branches(catalog.branch_removal.waiting(recorded.snapshot, [(operation.id, operation.branch)]))

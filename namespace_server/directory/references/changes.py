@@ -9,7 +9,7 @@ from typing import Final
 from lance_namespace.errors import LanceNamespaceError, TableTagAlreadyExistsError
 
 from namespace_server.answer import Answer
-from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.references.branches import delete_branch
 from namespace_server.directory.references.change_context import ChangeContext, Recorded, begun
 from namespace_server.directory.references.tags import create_tag, delete_tag, finish_deletion, update_tag

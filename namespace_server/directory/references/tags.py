@@ -28,12 +28,12 @@ from lance_core.format.refs import TagContents, decode_tag, encode_tag, format_t
 from lance_core.tables.ref_files import claim_ref
 from namespace_server.answer import Answer
 from namespace_server.directory.committing.removals import remove_if
-from namespace_server.directory.model import requests
+from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.errors import CommitOutcomeUnknown, table_not_found
 from namespace_server.directory.model.object_ids import join
 from namespace_server.directory.model.operations import ConfirmTag, DeleteTag
-from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.planning.planner import require_managed
 from namespace_server.directory.reading import table_versions
 from namespace_server.directory.reading.read_context import ReadContext
@@ -60,7 +60,7 @@ def create_tag(context: ChangeContext, request: Request) -> Answer:
     TableBranchNotFoundError (22), InvalidInputError (13), and ServiceUnavailableError (17), after which the tag may
     or may not be there.
     """
-    name = requests.tag_name(request, new=True)
+    name = request_fields.tag_name(request, new=True)
     target = _find_target(context, request)
     now = format_timestamp(time.time_ns())
     entry = target.entry
@@ -79,7 +79,7 @@ def update_tag(context: ChangeContext, request: Request) -> Answer:
     Raises TableTagNotFoundError (8), ConcurrentModificationError (14) where others keep changing the tag, and as
     `create_tag`.
     """
-    name = requests.tag_name(request)
+    name = request_fields.tag_name(request)
     target = _find_target(context, request)
     path = tag_path(target.table.location, name)
     for _ in range(_ATTEMPTS):
@@ -106,7 +106,7 @@ def delete_tag(context: ChangeContext, request: Request) -> Answer:
     Raises TableTagNotFoundError (8), TableNotFoundError (4), InvalidInputError (13), and ConcurrentModificationError
     (14) where others keep moving the tag.
     """
-    name, table_id = requests.tag_name(request), requests.table_id(request)
+    name, table_id = request_fields.tag_name(request), request_fields.table_id(request)
     snapshot = context.catalog.snapshot()
     require_managed(snapshot)
     table = snapshot.table(table_id)
@@ -129,7 +129,7 @@ def delete_tag(context: ChangeContext, request: Request) -> Answer:
 def finish_deletion(context: ChangeContext, request: Request, recorded: Recorded) -> None:
     """Remove the file of a tag whose deletion is recorded, if it is still that file: a later tag has other bytes."""
     [removed] = recorded.plan.results
-    store, path = context.catalog.store, tag_path(removed["location"], requests.tag_name(request))
+    store, path = context.catalog.store, tag_path(removed["location"], request_fields.tag_name(request))
     try:
         e_tag = store.head(path).e_tag
         if hashlib.sha256(store.get(path)).hexdigest() == removed["sha256"]:
@@ -170,8 +170,8 @@ def _is_same_tag(before: bytes, now: bytes) -> bool:
 
 def _find_target(context: ChangeContext, request: Request) -> _Target:
     """The version that a request names, after adopting what other writers committed above the head (P5)."""
-    table_id, branch = requests.table_id(request), requests.branch(request)
-    version = requests.integer(request, "version", required=True) or 0
+    table_id, branch = request_fields.table_id(request), request_fields.branch(request)
+    version = request_fields.integer(request, "version", required=True) or 0
     if version < 1:
         raise InvalidInputError(f"version: expected a version from 1 on, found {version}")
     snapshot = context.catalog.reconciled_snapshot((table_id, branch))

@@ -17,7 +17,7 @@ from namespace_server.answer import Answer
 from namespace_server.directory.model.note_requests import note_changes
 from namespace_server.directory.model.notes import NoteChange, change_notes
 from namespace_server.directory.model.operations import AlterBatch, KeepAnswer
-from namespace_server.directory.model.requests import Request
+from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.planning.planner import require_managed
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.transactions import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import orjson
 from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
@@ -17,6 +17,7 @@ from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.rest.request.shared_timeout import SharedTimeout
 
 JsonObject = dict[str, object]
+R = TypeVar("R")
 
 LARGE_BODY = 64 << 10
 """Bodies from this size on are decoded outside the event loop."""
@@ -28,10 +29,10 @@ _BUFFERED_FROM = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeBody:
-    """The checked body of a change, with the id of its route, and its length in bytes."""
+class TableBody(Generic[R]):
+    """The checked request of an operation on a table, and the length of its body in bytes."""
 
-    request: JsonObject
+    request: R
     size: int
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 from lance_namespace.errors import InvalidInputError
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from namespace_server.rest.request.body import JsonObject, decode_object
 from namespace_server.rest.request.headers import SHORT_QUERY, read_query, read_repeated
@@ -34,21 +34,6 @@ def decode_body(
             raise InvalidInputError(f"request body names {_shown(named)}, the route names {_shown(route)}")
         if named is None:
             body["id"] = route
-    return body
-
-
-def decode_model(
-    data: bytes,
-    model: type[BaseModel],
-    limits: RequestLimits,
-    *,
-    values: int,
-    route: list[str] | None = None,
-    optional: bool = False,
-) -> JsonObject:
-    """As `decode_body`, after `model` has accepted it. Raises `pydantic.ValidationError`, too."""
-    body = decode_body(data, limits, values=values, route=route, optional=optional)
-    model.model_validate(body)
     return body
 
 

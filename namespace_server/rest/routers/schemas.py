@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from lance_namespace import (
-    AlterTableAddColumnsRequest,
-    AlterTableDropColumnsRequest,
-    RestoreTableRequest,
-    UpdateFieldMetadataRequest,
-)
 from starlette.responses import Response
 
 from namespace_server.answer import Answer
+from namespace_server.data.request_checks import change_type
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.handlers import TableChange
-from namespace_server.rest.models import AlterAnyColumnsRequest
 from namespace_server.rest.responses import success
 from namespace_server.rest.routing import Handler, post
 
@@ -23,10 +17,11 @@ class SchemaMetadataChange:
 
     def handler(self, operation: str, _path: str) -> Handler:
         """The handler of the operation."""
+        kind = change_type(operation)
 
         async def answer(exchange: Exchange) -> Response:
             service, caller = exchange.service, exchange.caller
-            change = await exchange.schema_metadata()
+            change = await exchange.schema_metadata(kind)
             with service.bodies.hold(change.size):
                 committed = await service.data.change(operation, change.request, exchange.receive, caller)
             return success(service, Answer(committed.body["metadata"], committed.catalog_version))
@@ -39,22 +34,22 @@ ROUTES = (
     post(
         "update_field_metadata",
         "/v1/table/{id}/update_field_metadata",
-        TableChange(UpdateFieldMetadataRequest, ("version", "fields")),
+        TableChange(("version", "fields")),
     ),
-    post("restore_table", "/v1/table/{id}/restore", TableChange(RestoreTableRequest, ("transaction_id",))),
+    post("restore_table", "/v1/table/{id}/restore", TableChange(("transaction_id",))),
     post(
         "alter_table_add_columns",
         "/v1/table/{id}/add_columns",
-        TableChange(AlterTableAddColumnsRequest, ("version",)),
+        TableChange(("version",)),
     ),
     post(
         "alter_table_alter_columns",
         "/v1/table/{id}/alter_columns",
-        TableChange(AlterAnyColumnsRequest, ("version",)),
+        TableChange(("version",)),
     ),
     post(
         "alter_table_drop_columns",
         "/v1/table/{id}/drop_columns",
-        TableChange(AlterTableDropColumnsRequest, ("transaction_id", "version")),
+        TableChange(("transaction_id", "version")),
     ),
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from lance_namespace import DescribeTransactionRequest
-
 from namespace_server.rest.handlers import Change, Read
 from namespace_server.rest.routing import post
 
@@ -11,7 +9,7 @@ ROUTES = (
     post(
         "describe_transaction",
         "/v1/transaction/{id}/describe",
-        Read(DescribeTransactionRequest, optional_body=True),
+        Read(body=True, optional=True),
     ),
     post("alter_transaction", "/v1/transaction/{id}/alter", Change()),
 )

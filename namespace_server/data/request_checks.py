@@ -1,0 +1,61 @@
+"""Checks of the requests of operations on rows, once, where they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TypeVar
+
+from lance_namespace.errors import InvalidInputError
+from pydantic import TypeAdapter, ValidationError
+
+from table_data.requests.table_requests import CHANGES, READS, TableRead, TableRequest
+
+R = TypeVar("R")
+_EXPECTATIONS = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "int_from_float": "a number",
+    "int_parsing": "a number",
+    "int_parsing_size": "a number",
+    "int_type": "a number",
+    "less_than_equal": "a number below 2^63",
+    "list_type": "a list",
+    "missing": "a value",
+    "model_attributes_type": "an object",
+    "model_type": "an object",
+    "string_type": "a string",
+}
+
+
+@cache
+def change_type(operation: str) -> TypeAdapter[TableRequest]:
+    """The type of the requests of a change, which checks them."""
+    return TypeAdapter(CHANGES[operation])
+
+
+@cache
+def read_type(operation: str) -> TypeAdapter[TableRead]:
+    """The type of the requests of a read, which checks them."""
+    return TypeAdapter(READS[operation])
+
+
+def checked(kind: TypeAdapter[R], request: Mapping[str, object]) -> R:
+    """The request of this type. Raises InvalidInputError (13)."""
+    try:
+        return kind.validate_python(request)
+    except ValidationError as error:
+        raise InvalidInputError(describe_validation_error(error)) from error
+
+
+def describe_validation_error(error: ValidationError) -> str:
+    """The first problem that pydantic found, as `field: expected …, found …`."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = first["loc"]
+    found = "none" if first["type"] == "missing" else repr(first["input"])[:80]
+    if place and place[0] == "id":
+        return f"id: expected a list of names, found {found}"
+    expected = _EXPECTATIONS.get(first["type"]) or first["msg"].removeprefix("Input should be ")
+    named = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+    return f"{named or 'request body'}: expected {expected}, found {found}"

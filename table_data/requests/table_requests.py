@@ -1,0 +1,335 @@
+"""The requests of the operations on the rows of one table, as the Lance namespace specification has them.
+
+A request is checked against its type once, where it comes in: fields that a type does not name are left out, and the
+types of the others hold from there on. What else must hold is checked by the operation.
+
+Compared with the specification, a scan needs no `k` and no `vector`, and `data_type` may be the name of a type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Required
+
+from pydantic import FailFast, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from typing_extensions import TypedDict  # pydantic takes that of `typing` from Python 3.12 on only
+
+Name = Annotated[StrictStr, Field(min_length=1)]
+Count = Annotated[StrictInt, Field(ge=0)]
+Positive = Annotated[StrictInt, Field(ge=1)]
+Real = StrictFloat | StrictInt
+Texts = dict[StrictStr, StrictStr]
+
+
+class TableRequest(TypedDict, total=False):
+    """What every request may have. A `timeout` bounds the tries of a change."""
+
+    id: list[StrictStr] | None
+    branch: StrictStr | None
+    context: Texts | None
+    timeout: StrictStr | None
+
+
+class TableRead(TableRequest, total=False):
+    """What every read may have: the version that is read, the newest one without."""
+
+    version: Count | None
+
+
+class CreateTable(TableRequest, total=False):
+    """The fields of a creation of a table from rows."""
+
+    mode: StrictStr | None
+    properties: Texts | None
+    storage_options: Texts | None
+
+
+class Insert(TableRequest, total=False):
+    """The fields of an insert of rows."""
+
+    mode: StrictStr | None
+
+
+class MergeInsert(TableRequest, total=False):
+    """The fields of a merge of rows."""
+
+    on: list[Name] | None
+    when_matched_update_all: StrictBool | None
+    when_matched_update_all_filt: StrictStr | None
+    when_not_matched_insert_all: StrictBool | None
+    when_not_matched_by_source_delete: StrictBool | None
+    when_not_matched_by_source_delete_filt: StrictStr | None
+    use_index: StrictBool | None
+
+
+class Update(TableRequest, total=False):
+    """UpdateTableRequest: pairs of column and expression."""
+
+    predicate: StrictStr | None
+    updates: Required[list[Annotated[list[StrictStr], Field(min_length=2, max_length=2)]]]
+    properties: Texts | None
+
+
+class Delete(TableRequest):
+    """DeleteFromTableRequest."""
+
+    predicate: StrictStr
+
+
+class AddColumn(TypedDict, total=False):
+    """A new column. `computed` and `virtual_column` are refused by name."""
+
+    name: Required[StrictStr]
+    expression: StrictStr | None
+    computed: StrictStr | None
+    virtual_column: dict[StrictStr, object] | None
+
+
+class AddColumns(TableRequest):
+    """AlterTableAddColumnsRequest."""
+
+    new_columns: list[AddColumn]
+
+
+class AlterColumn(TypedDict, total=False):
+    """A change of a column. `virtual_column` is refused by name."""
+
+    path: Required[Name]
+    data_type: StrictStr | dict[StrictStr, object] | None
+    rename: StrictStr | None
+    nullable: StrictBool | None
+    virtual_column: dict[StrictStr, object] | None
+
+
+class AlterColumns(TableRequest):
+    """AlterTableAlterColumnsRequest."""
+
+    alterations: Annotated[list[AlterColumn], FailFast()]
+
+
+class DropColumns(TableRequest):
+    """AlterTableDropColumnsRequest."""
+
+    columns: list[Name]
+
+
+class SchemaMetadata(TableRequest, total=False):
+    """UpdateTableSchemaMetadataRequest."""
+
+    metadata: Texts | None
+
+
+class FieldMetadataEntry(TypedDict, total=False):
+    """New metadata of a field; a key is removed by null."""
+
+    path: Required[Name]
+    metadata: Required[dict[StrictStr, StrictStr | None]]
+    replace: StrictBool | None
+
+
+class FieldMetadata(TableRequest):
+    """UpdateFieldMetadataRequest."""
+
+    updates: list[FieldMetadataEntry]
+
+
+class Restore(TableRequest):
+    """RestoreTableRequest."""
+
+    version: Count
+
+
+class CreateIndex(TableRequest, total=False):
+    """CreateTableIndexRequest, and that of a scalar index."""
+
+    column: Required[Name]
+    index_type: Required[StrictStr]
+    name: StrictStr | None
+    distance_type: StrictStr | None
+    num_partitions: Positive | None
+    num_sub_vectors: Positive | None
+    num_bits: Positive | None
+    sample_rate: Positive | None
+    max_iterations: Positive | None
+    target_partition_size: Positive | None
+    m: Positive | None
+    ef_construction: Positive | None
+    with_position: StrictBool | None
+    base_tokenizer: StrictStr | None
+    language: StrictStr | None
+    max_token_length: Count | None
+    lower_case: StrictBool | None
+    stem: StrictBool | None
+    remove_stop_words: StrictBool | None
+    ascii_folding: StrictBool | None
+
+
+class DropIndex(TableRequest):
+    """DropTableIndexRequest."""
+
+    index_name: StrictStr
+
+
+class DescribeIndex(TableRead):
+    """DescribeTableIndexStatsRequest."""
+
+    index_name: StrictStr
+
+
+class ListIndices(TableRead, total=False):
+    """ListTableIndicesRequest."""
+
+    page_token: StrictStr | None
+    limit: StrictInt | None
+
+
+class CountRows(TableRead, total=False):
+    """CountTableRowsRequest."""
+
+    predicate: StrictStr | None
+
+
+class MatchQuery(TypedDict, total=False):
+    """Rows with words."""
+
+    terms: Required[StrictStr]
+    column: Name | None
+    boost: Real | None
+    fuzziness: Count | None
+    max_expansions: Count | None
+    operator: StrictStr | None
+    prefix_length: Count | None
+
+
+class PhraseQuery(TypedDict, total=False):
+    """Rows with words one after another."""
+
+    terms: Required[StrictStr]
+    column: Name | None
+    slop: Count | None
+
+
+class BoostQuery(TypedDict, total=False):
+    """Rows that one query finds; those that another finds, too, count less."""
+
+    positive: Required[TextQuery]
+    negative: Required[TextQuery]
+    negative_boost: Real | None
+
+
+class MultiMatchQuery(TypedDict):
+    """The best of several matches."""
+
+    match_queries: list[MatchQuery]
+
+
+class BooleanQuery(TypedDict):
+    """Queries of which all must, must not or should find a row."""
+
+    must: list[TextQuery]
+    must_not: list[TextQuery]
+    should: list[TextQuery]
+
+
+class TextQuery(TypedDict, total=False):
+    """One of these."""
+
+    match: MatchQuery | None
+    phrase: PhraseQuery | None
+    boost: BoostQuery | None
+    multi_match: MultiMatchQuery | None
+    boolean: BooleanQuery | None
+
+
+class StringQuery(TypedDict, total=False):
+    """Words to look for in columns."""
+
+    query: Required[StrictStr]
+    columns: list[Name] | None
+
+
+class StructuredQuery(TypedDict):
+    """A tree of queries."""
+
+    query: TextQuery
+
+
+class FullTextQuery(TypedDict, total=False):
+    """One of these."""
+
+    string_query: StringQuery | None
+    structured_query: StructuredQuery | None
+
+
+class QueryColumns(TypedDict, total=False):
+    """Names of columns, or expressions by name."""
+
+    column_names: list[Name] | None
+    column_aliases: dict[StrictStr, Name] | None
+
+
+class QueryVector(TypedDict, total=False):
+    """One vector, or several."""
+
+    single_vector: list[Real] | None
+    multi_vector: list[list[Real]] | None
+
+
+class Query(TableRead, total=False):
+    """QueryTableRequest, and that of the analysis of a plan."""
+
+    bypass_vector_index: StrictBool | None
+    columns: QueryColumns | None
+    distance_type: StrictStr | None
+    ef: Count | None
+    fast_search: StrictBool | None
+    filter: StrictStr | None
+    full_text_query: FullTextQuery | None
+    k: Count | None
+    lower_bound: Real | None
+    maximum_nprobes: Positive | None
+    minimum_nprobes: Positive | None
+    nprobes: Count | None
+    offset: Count | None
+    prefilter: StrictBool | None
+    refine_factor: Count | None
+    upper_bound: Real | None
+    vector: QueryVector | None
+    vector_column: Name | None
+    with_row_id: StrictBool | None
+
+
+class Explain(TableRead, total=False):
+    """ExplainTableQueryPlanRequest. Version and branch are those of the query."""
+
+    query: Required[Query]
+    verbose: StrictBool | None
+
+
+CHANGES: Final[Mapping[str, type[TableRequest]]] = {
+    "create_table": CreateTable,
+    "insert_into_table": Insert,
+    "merge_insert_into_table": MergeInsert,
+    "update_table": Update,
+    "delete_from_table": Delete,
+    "alter_table_add_columns": AddColumns,
+    "alter_table_alter_columns": AlterColumns,
+    "alter_table_drop_columns": DropColumns,
+    "update_table_schema_metadata": SchemaMetadata,
+    "update_field_metadata": FieldMetadata,
+    "restore_table": Restore,
+    "create_table_index": CreateIndex,
+    "create_table_scalar_index": CreateIndex,
+    "drop_table_index": DropIndex,
+}
+"""The types of the requests of changes, by the names of the methods of `LanceNamespace`."""
+READS: Final[Mapping[str, type[TableRead]]] = {
+    "describe_table_index_stats": DescribeIndex,
+    "list_table_indices": ListIndices,
+    "get_table_stats": TableRead,
+    "count_table_rows": CountRows,
+    "query_table": Query,
+    "analyze_table_query_plan": Query,
+    "explain_table_query_plan": Explain,
+}
+"""As `CHANGES`, of reads."""
