@@ -7,6 +7,9 @@ A commit may happen between two looks, so files are always listed before manifes
     read_again       reads the manifests that were written meanwhile, and drops what they name
 
 The manifests that are read first only save memory: of a listing, what they name is not kept.
+
+Of a table whose files were listed before, and were all named (`KnownFiles`), only the manifests are read that were
+written since, as long as nothing goes: before a file is found that may go, all manifests are read.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
-from typing import Final
+from typing import Final, NamedTuple
 
 from lance_core.cleanup.kinds import FileKind, FileRole, role_of
 from lance_core.cleanup.plan import read_needs
@@ -58,6 +61,42 @@ class UnnamedFile:
     removed: bool = False
 
 
+class KnownFiles(NamedTuple):
+    """The files of a table, as a listing found them, without references and hints, which name no file of rows.
+
+    Attributes:
+        digest: 16 bytes that differ for files that differ in a key, a size, a date or an e_tag.
+        youngest: The date of the youngest in microseconds since the epoch; 0 if there was none.
+    """
+
+    digest: bytes
+    youngest: int
+
+
+class _Listing:
+    """The digest of the files of a listing that are not younger than `until`, in microseconds since the epoch."""
+
+    def __init__(self, until: int | None = None) -> None:
+        self._until = until
+        self._digest = blake2b(digest_size=16)
+        self._youngest = 0
+
+    def add(self, meta: ObjectMeta, role: FileRole | None) -> bool:
+        """Add a file; whether it is not younger. Commits replace hints, so these are left out."""
+        written = round(meta.last_modified.timestamp() * 1_000_000)
+        if self._until is not None and written > self._until:
+            return False
+        if role is not None and role.kind is FileKind.BOOKKEEPING:
+            return True
+        self._youngest = max(self._youngest, written)
+        self._digest.update(f"{meta.path}\n{meta.size} {written} {meta.e_tag}\n".encode())
+        return True
+
+    def known(self) -> KnownFiles:
+        """The files that were added."""
+        return KnownFiles(self._digest.digest(), self._youngest)
+
+
 @dataclass(frozen=True, slots=True)
 class UnreadableManifest:
     """A manifest whose needs cannot be determined, and why. The table at `location` cannot be judged.
@@ -81,7 +120,7 @@ class FileSurvey:
     nothing, and is itself a file that no manifest names; without it all are kept.
 
     Attributes:
-        listings: For each table whose files were listed, by its location, what `digest_listing` answers for them.
+        listings: For each table whose files were listed, by its location, what `list_known` answers for them.
         naming_others: The locations of manifests that may name files of other tables.
         problems: The manifests whose needs cannot be determined.
         unknown: Files whose names have no known form, by key.
@@ -95,7 +134,7 @@ class FileSurvey:
         expired: ExpiredVersions = lambda _location, _meta: False,
         cutoffs: Mapping[str, datetime] | None = None,
     ) -> None:
-        self.listings: dict[str, bytes] = {}
+        self.listings: dict[str, KnownFiles] = {}
         self.naming_others: set[str] = set()
         self.problems: list[UnreadableManifest] = []
         self.unknown: dict[str, ObjectMeta] = {}
@@ -134,18 +173,25 @@ class FileSurvey:
             date = _youngest(file.meta for file in files.values())
             yield from (replace(file, meta=file.meta._replace(last_modified=date)) for file in files.values())
 
-    def survey_table(self, location: str) -> None:
-        """List the files of the table at the key `location`. Raises `StorageError`."""
+    def survey_table(self, location: str, known: KnownFiles | None = None) -> None:
+        """List the files of the table at the key `location`. Raises `StorageError`.
+
+        Args:
+            location: The key.
+            known: The files of an earlier listing, each of which was named then, by manifests without base paths.
+        """
         needed: set[str] = set()
         self._read_staging(location, role_of, needed.update)
+        if known is not None and self._survey_new(location, known, needed):
+            return
         self._take(location, self._listed(location, versions_directory(location)), needed.update)
         late: list[ObjectMeta] = []
         kept: dict[str, list[UnnamedFile]] = {}
         staging = join_key(location, STAGING_DIRECTORY) + "/"
-        digest = _new_digest()
+        listing = _Listing()
         for meta in _all_files(self._store, location):
-            digest.update(_described(meta))
             role = role_of(meta.path.removeprefix(f"{location}/"))
+            listing.add(meta, role)
             if role is None:
                 self.unknown[meta.path] = meta
             elif role.kind in _MANIFESTS and not meta.path.startswith(staging):
@@ -153,11 +199,46 @@ class FileSurvey:
                     late.append(meta)
             elif role.name and role.name not in needed:
                 kept.setdefault(role.name, []).append(UnnamedFile(meta, role.kind, location, role.name))
-        self.listings[location] = digest.digest()
+        self.listings[location] = listing.known()
         self._take(location, late, needed.update)
         for name, files in kept.items():
             if name not in needed:
                 self._unnamed.setdefault(name, []).extend(files)
+
+    def _survey_new(self, location: str, known: KnownFiles, needed: set[str]) -> bool:
+        """Judge what was written since `known` was listed; whether that is enough, because nothing may go.
+
+        It is not if a file of then is gone or is another one, if a version is expired, or if a file is old that nothing
+        written since names. What the manifests name that were read is in `needed` in any case.
+        """
+        before, listing = _Listing(known.youngest), _Listing()
+        old: list[ObjectMeta] = []
+        new: list[ObjectMeta] = []
+        files: list[UnnamedFile] = []
+        staging = join_key(location, STAGING_DIRECTORY) + "/"
+        for meta in _all_files(self._store, location):
+            role = role_of(meta.path.removeprefix(f"{location}/"))
+            listing.add(meta, role)
+            is_old = before.add(meta, role)
+            if role is None:
+                self.unknown[meta.path] = meta
+            elif role.kind in _MANIFESTS and not meta.path.startswith(staging):
+                if role.kind is FileKind.MANIFEST and self._is_expired(location, meta):
+                    return False
+                (old if is_old else new).append(meta)
+            elif role.name and not is_old:
+                files.append(UnnamedFile(meta, role.kind, location, role.name))
+        if before.known() != known:
+            return False
+        self._take(location, new, needed.update)
+        unnamed = [file for file in files if file.name not in needed]
+        if any(file.meta.last_modified < self.cutoff_at(location) for file in unnamed):
+            return False
+        self.listings[location] = listing.known()
+        self._read.update((meta.path, (meta.size, meta.last_modified)) for meta in old)
+        for file in unnamed:
+            self._unnamed.setdefault(file.name, []).append(file)
+        return True
 
     def survey_removed(self, location: str) -> None:
         """List the files at `location`, of a table that is gone as a whole. Raises `StorageError`.
@@ -290,20 +371,12 @@ def _all_files(store: ObjectStore, directory: str) -> Iterator[ObjectMeta]:
     yield from store.unfinished(directory)
 
 
-def digest_listing(store: ObjectStore, location: str) -> bytes:
-    """16 bytes that differ for files of a table that differ in a key, a size or a date. Raises `StorageError`."""
-    digest = _new_digest()
+def list_known(store: ObjectStore, location: str) -> KnownFiles:
+    """The files of a table as a listing finds them. Raises `StorageError`."""
+    listing = _Listing()
     for meta in _all_files(store, location):
-        digest.update(_described(meta))
-    return digest.digest()
-
-
-def _new_digest() -> blake2b:
-    return blake2b(digest_size=16)
-
-
-def _described(meta: ObjectMeta) -> bytes:
-    return f"{meta.path}\n{meta.size} {meta.last_modified.timestamp()}\n".encode()
+        listing.add(meta, role_of(meta.path.removeprefix(f"{location}/")))
+    return listing.known()
 
 
 def _may_have_bases(data: bytes) -> bool:

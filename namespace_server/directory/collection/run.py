@@ -161,7 +161,7 @@ class Collector:
         history, problem = self._history(versions, fenced, terms)
         choice = self._choose(fenced, terms, everywhere=everywhere or bool(tables))
         gone = self._expired(fenced, terms.horizon)
-        search = self._search(fenced, terms.horizon, gone, choice.left_out, tables)
+        search = self._search(fenced, terms.horizon, gone, choice, tables)
         search.look()
         found = search.report()
         if found.orphans:
@@ -213,7 +213,7 @@ class Collector:
         fenced = snapshot.apply(_fence(snapshot, terms))
         history, problem = self._history(versions, fenced, terms)
         choice = self._choose(fenced, terms, everywhere=everywhere or bool(tables))
-        search = self._search(fenced, terms.horizon, self._expired(fenced, terms.horizon), choice.left_out, tables)
+        search = self._search(fenced, terms.horizon, self._expired(fenced, terms.horizon), choice, tables)
         search.look()
         found = search.report()
         aside = find_set_aside(self._store, fenced, terms.horizon, now)
@@ -277,12 +277,19 @@ class Collector:
         fenced: CatalogSnapshot,
         horizon: datetime,
         expired: ExpiredVersions,
-        left_out: Collection[str],
+        choice: Choice,
         tables: Collection[ObjectId],
     ) -> Search:
-        purging = purging_locations(fenced)
         return Search(
-            self._store, self._table, fenced, horizon, tables, expired=expired, purging=purging, left_out=left_out
+            self._store,
+            self._table,
+            fenced,
+            horizon,
+            tables,
+            expired=expired,
+            purging=purging_locations(fenced),
+            left_out=choice.left_out,
+            known=choice.known,
         )
 
     def _close(self, fenced: CatalogSnapshot, now_ms: int) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
     _staging/gc/locations    the locations of tables and of dropped tables; written anew by each run
 
 This is a hint: it says where a run looks. What it finds there is garbage by the rows and manifests that it reads. Of a
-location where it does not look, it takes over that no manifest of the same rows names files of other tables.
+location where it does not look, it takes over that no manifest of the same rows names files of other tables. Where it
+looks only at what is new, it takes that over of the same files, and that each of them was named: nothing goes then.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from lance_core.cleanup.survey import digest_listing
+from lance_core.cleanup.survey import KnownFiles, list_known
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.entries import DEREGISTERED, DROPPED, PURGED, VersionEntry
 from namespace_server.directory.model.root_layout import SEEN_LOCATIONS
@@ -27,8 +28,8 @@ from namespace_server.directory.orphans.report import OrphanReport
 from namespace_server.directory.orphans.search import Search
 
 NEVER: Final = 2**62
-NOT_LISTED: Final = bytes(16)
-_FORMAT: Final = b"1"
+NOT_LISTED: Final = KnownFiles(bytes(16), 0)
+_FORMAT: Final = b"2"
 _CHECK: Final = sha256().digest_size
 
 
@@ -37,7 +38,8 @@ class SeenLocation(NamedTuple):
 
     Attributes:
         rows: Digest of the rows of the table there, or of its tombstone.
-        listing: Digest of the names, sizes and dates of its files; `NOT_LISTED` for what is not judged.
+        listing: Digest of the names, sizes, dates and e_tags of its files; that of `NOT_LISTED` for what is not judged.
+        youngest: The date of the youngest of them, in microseconds since the epoch.
         looked: When that was, in seconds since the epoch, by the store's clock.
         due: With a horizon above this something there may go, in seconds since the epoch; `NEVER` if nothing waits.
         names_others: Whether a manifest there may name files of other tables.
@@ -45,9 +47,20 @@ class SeenLocation(NamedTuple):
 
     rows: bytes
     listing: bytes
+    youngest: int
     looked: int
     due: int
     names_others: bool
+
+    @property
+    def files(self) -> KnownFiles:
+        """Its files."""
+        return KnownFiles(self.listing, self.youngest)
+
+    @property
+    def all_named(self) -> bool:
+        """Whether each file was named by a manifest, and by none that may name files of other tables."""
+        return self.files != NOT_LISTED and self.due == NEVER and not self.names_others
 
 
 _SCHEMA: Final = pa.schema(
@@ -55,6 +68,7 @@ _SCHEMA: Final = pa.schema(
         pa.field("location", pa.string()),
         pa.field("rows", pa.binary(16)),
         pa.field("listing", pa.binary(16)),
+        pa.field("youngest", pa.int64()),
         pa.field("looked", pa.int64()),
         pa.field("due", pa.int64()),
         pa.field("names_others", pa.bool_()),
@@ -93,10 +107,12 @@ class Choice:
     Attributes:
         rows: The digest of the rows of each location.
         left_out: What was seen of the locations where it does not look.
+        known: The files of locations where it looks, as far as each was named when they were listed last.
     """
 
     rows: dict[str, bytes]
     left_out: dict[str, SeenLocation] = field(default_factory=dict)
+    known: dict[str, KnownFiles] = field(default_factory=dict)
 
 
 def choose_locations(
@@ -117,11 +133,13 @@ def choose_locations(
     seconds, interval = int(now.timestamp()), int(every.total_seconds())
     for location, rows in choice.rows.items():
         entry = seen.get(location)
+        if entry is not None and entry.all_named:
+            choice.known[location] = entry.files
         if entry is None or entry.rows != rows or entry.due < horizon.timestamp() or entry.names_others:
             continue
         spread = crc32(location.encode()) % (interval // 2 + 1)
         if seconds - entry.looked >= interval - spread:
-            if entry.listing == NOT_LISTED or digest_listing(store, location) != entry.listing:
+            if entry.files == NOT_LISTED or list_known(store, location) != entry.files:
                 continue
             entry = entry._replace(looked=seconds)
         choice.left_out[location] = entry
@@ -144,7 +162,7 @@ def seen_after(
     looked = {
         location: SeenLocation(
             rows,
-            search.listings.get(location, NOT_LISTED),
+            *search.listings.get(location, NOT_LISTED),
             seconds,
             due.get(location, NEVER),
             location in search.naming_others,

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 
 from lance_core.cleanup.kinds import FileKind
-from lance_core.cleanup.survey import ExpiredVersions, FileSurvey, UnnamedFile
+from lance_core.cleanup.survey import ExpiredVersions, FileSurvey, KnownFiles, UnnamedFile
 from lance_core.errors import CorruptFile, ReferenceNotFound
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.manifest_table.table import ManifestTable
@@ -79,7 +79,8 @@ class Search:
     those from its effective horizon on (G4). `wanted` as in `find_orphans`. `expired` says which versions are not to be
     kept (see `FileSurvey`); by default all are. `purging` are the locations of tables that are gone as a whole. At the
     locations `left_out`, where no manifest may name files of other tables, only versions are looked at that are
-    committed meanwhile.
+    committed meanwhile. Of the locations in `known` only what is new is looked at as long as nothing goes there
+    (`FileSurvey`).
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Search:
         expired: ExpiredVersions = lambda _location, _meta: False,
         purging: Collection[str] = (),
         left_out: Collection[str] = (),
+        known: Mapping[str, KnownFiles] | None = None,
     ) -> None:
         self._store = store
         self._manifest_table = manifest_table
@@ -102,6 +104,7 @@ class Search:
         self._places = find_places(store, snapshot, wanted)
         self._places.leave_out(left_out)
         self._left_out = left_out
+        self._known = known or {}
         self._purging = [location for location in self._places.removed if location in purging]
         cutoffs = {
             location: min(cutoff, datetime.fromtimestamp(horizon, UTC))
@@ -110,8 +113,8 @@ class Search:
         self._survey = FileSurvey(store, cutoff, _published(snapshot).keys(), expired, cutoffs)
 
     @property
-    def listings(self) -> Mapping[str, bytes]:
-        """A digest of the files of each table that was judged, by its location (see `FileSurvey`)."""
+    def listings(self) -> Mapping[str, KnownFiles]:
+        """The files of each table that was judged, by its location (see `FileSurvey`)."""
         return self._survey.listings
 
     @property
@@ -122,7 +125,7 @@ class Search:
     def look(self) -> None:
         """List the files, then read the manifests. Raises as `find_orphans`."""
         for location in self._places.judged:
-            self._survey.survey_table(location)
+            self._survey.survey_table(location, self._known.get(location))
         for location in self._purging:
             self._survey.survey_removed(location)
         self.look_again()

@@ -9,6 +9,7 @@ from pathlib import Path
 import lance
 import pytest
 
+from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import Cost, CountingStore
 from namespace_server.directory.collection.report import CollectionReport
@@ -88,8 +89,56 @@ def test_a_run_looks_at_the_tables_that_changed(counted: Callable[[str], Ground]
     quiet = requests_of(ground, 0.25).requests
     ground.batch(*(ground.transaction(table, rows(7, 8)) for table in tables[:2]))
     ground.catalog.sweep()
-    changed = requests_of(ground, 0.5).requests - quiet
-    assert 2 * (6 + 4) <= changed <= 2 * (6 + 4 + 2) + 4  # two more for the new catalog versions
+    assert requests_of(ground, 0.5).requests - quiet <= 2 * (5 + 1) + 6  # six more for `__manifest`
+
+
+def test_a_changed_table_costs_its_new_versions(counted: Callable[[str], Ground]) -> None:
+    """Manifests that an earlier run has read are not read again while nothing goes."""
+    costs = []
+    for first in (1, 15):
+        ground = counted(str(first))
+        table = fill(ground, 1)[0]
+        for number in range(first):
+            ground.batch(ground.transaction(table, rows(number, number + 1)))
+        ground.catalog.sweep()
+        requests_of(ground, 0)
+        for number in range(5):
+            ground.batch(ground.transaction(table, rows(number, number + 1)))
+        ground.catalog.sweep()
+        costs.append(requests_of(ground, 0.25).by_verb)
+    assert costs[0]["list"] == costs[1]["list"]
+    assert costs[1]["get"] <= costs[0]["get"] + 2  # of `__manifest`
+
+
+def test_a_file_that_came_back_is_of_the_version_that_names_it(three: Ground) -> None:
+    """It is old and new at once: no version names it that was written since the last run."""
+    lost = Path(three.open(T).get_fragments()[0].data_files()[0].path)
+    path = three.root / three.location(T) / "data" / lost
+    data = path.read_bytes()
+    path.unlink()
+    three.batch(three.transaction(T, rows(3, 4)))
+    collect_on(three, 0.25)
+    three.write(T, rows(9, 10), "overwrite")
+    three.catalog.sweep()
+    path.write_bytes(data)
+    assert collect_on(three, 7.5).total.files == 0
+    assert three.open(T).checkout_version(2).to_table().num_rows > 0
+
+
+def test_what_only_a_vanished_manifest_names_is_found(three: Ground) -> None:
+    """Another program removed the manifest of a version, and no file of it."""
+    (three.root / three.location(T) / "_versions").joinpath(manifest_name(1)).unlink()
+    three.batch(three.transaction(T, rows(3, 4)))
+    three.catalog.sweep()
+    assert collect_on(three, 0.25).too_young.files == 1
+
+
+def test_the_files_of_an_expired_version_go_with_it(three: Ground) -> None:
+    three.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 2}])
+    three.catalog.sweep()
+    forget_history(three)
+    removed = collect_on(three, 7.4).removed
+    assert (removed[EXPIRED].files, removed[UNNAMED].files) == (1, 1)
 
 
 def test_a_table_that_does_not_change_is_listed_now_and_then(counted: Callable[[str], Ground]) -> None:
