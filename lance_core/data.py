@@ -166,10 +166,20 @@ def rewrite_group(result: str) -> pb.Transaction.Rewrite.RewriteGroup:
 def commit_to_scratch(dataset: lance.LanceDataset, results: Sequence[str]) -> None:
     """Let pylance commit executed tasks to a temporary clone.
 
-    The only commit in this module, and never to a table: pylance rewrites index segments only as part of a commit.
+    Never to a table: pylance rewrites index segments only as part of a commit.
     """
     with _storage_errors(f"{dataset.uri}: indices cannot be rewritten"):
         Compaction.commit(dataset, [RewriteResult.from_json(result) for result in results])
+
+
+def optimize_scratch_indices(dataset: lance.LanceDataset, names: Sequence[str], merged: int) -> None:
+    """Let pylance commit index segments over rows that these indices do not cover, to a temporary clone.
+
+    Never to a table: pylance writes such segments only as part of a commit. Each takes the place of the last `merged`
+    segments of its index. Nothing is committed if there is nothing to do.
+    """
+    with _storage_errors(f"{dataset.uri}: indices cannot be extended"):
+        dataset.optimize.optimize_indices(index_names=list(names), num_indices_to_merge=merged)
 
 
 @contextmanager

@@ -288,8 +288,8 @@ class Settings(BaseSettings):
         default=0,
         ge=0,
         le=31 * 86_400,
-        description="Seconds between two runs of maintenance, which compact the tables that are worth it, in one of "
-        "the servers on the root. 0: none.",
+        description="Seconds between two runs of maintenance, which compact the tables that are worth it and extend "
+        "their indices, in one of the servers on the root. 0: none.",
     )
     maintenance: dict[str, str] = Field(
         default_factory=dict,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lance_core.compaction import CompactionOptions, PreparedCompaction, prepare_compaction
+from lance_core.compaction import CompactionOptions, PreparedCompaction, prepare_compaction, prepare_indices
 from lance_core.data import DATA_STORAGE_VERSION, commit_time
 from lance_core.errors import InvalidTransaction, LanceCoreError, NotFound
 from lance_core.format.features import check_readable
@@ -20,7 +20,14 @@ from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import TableFiles
 from lance_core.tables.tags import Tags
-from lance_core.transaction.operations import Operation, Overwrite, ReserveFragments, Restore, decode_operation
+from lance_core.transaction.operations import (
+    CreateIndex,
+    Operation,
+    Overwrite,
+    ReserveFragments,
+    Restore,
+    decode_operation,
+)
 from lance_core.transaction.reachable import fragment_files, reachable_files
 from lance_core.versions import read_version
 from table_data import staging
@@ -293,6 +300,17 @@ class TableChanges:
             del self.steps[before:]
             raise
         return prepared
+
+    def optimize_indices(self, names: Sequence[str], *, message: str | None) -> CreateIndex | None:
+        """Put one segment over all rows in place of the segments of each of these indices.
+
+        None if there was nothing to do. Raises as `prepare_indices`.
+        """
+        base = branch_base("", self.state.branch)
+        made = prepare_indices(self.store, base, self.require_head(), names, storage_options=self.options or None)
+        if made is not None:
+            self.take("optimize_indices", made, message=message)
+        return made
 
     def restore(self, version: int, *, message: str | None, tag: str | None = None) -> None:
         """Go back to a published version of the same branch, which `tag` may have named.

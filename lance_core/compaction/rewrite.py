@@ -97,7 +97,7 @@ def prepare_compaction(
     with Scratch(store, base, file, storage_options, next_fragment_id=first) as scratch:
         located = [with_base(result, scratch.base_id, rows) for result, rows in zip(results, moved, strict=True)]
         operation = scratch.remap(located)
-        scratch.move_indices(operation)
+        scratch.move_indices(entry.new_id.uuid for entry in operation.rewritten_indices)
     return _prepared(store, base, file, operation)
 
 

@@ -1,8 +1,8 @@
 """A temporary shallow clone of one version, for the steps of pylance that need a committed dataset.
 
-Planning needs the indices, and rewriting index segments for new fragments is part of pylance's commit. Both are done
-on a clone below `_staging/`, which no reader opens. Pylance commits only there. The rewritten index segments are then
-moved to the table, and the clone is removed.
+Planning needs the indices, and pylance writes index segments, for new fragments or for rows that no segment covers,
+only as part of a commit. Both are done on a clone below `_staging/`, which no reader opens. Pylance commits only there.
+The new index segments are then moved to the table, and the clone is removed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,7 +25,7 @@ from lance_core.format.naming import index_directory, join_key, manifest_path
 from lance_core.storage.port import ObjectStore
 from lance_core.table_files import root_path
 from lance_core.transaction.apply import apply_transaction
-from lance_core.transaction.operations import Clone, Rewrite, decode_operation, encode_transaction
+from lance_core.transaction.operations import Clone, CreateIndex, Rewrite, decode_operation, encode_transaction
 from lance_core.versions import find_latest, read_manifest
 
 
@@ -89,10 +89,28 @@ class Scratch:
                     file.ClearField("base_id")
         return operation
 
-    def move_indices(self, operation: Rewrite) -> None:
-        """Move the rewritten index segments from the clone to the table."""
-        for entry in operation.rewritten_indices:
-            source, target = (index_directory(base, entry.new_id.uuid) for base in (self._base, self._table))
+    def optimize_indices(self, names: Sequence[str], merged: int) -> CreateIndex | None:
+        """Commit segments over rows that these indices do not cover to the clone, each merged with the last segments.
+
+        `merged` is how many of them. Returns pylance's CreateIndex; None if it finds nothing to do. Raises
+        `CorruptFile` if it is not the expected one.
+        """
+        data.optimize_scratch_indices(self.open(), names, merged)
+        head = read_manifest(self._store, find_latest(self._store, self._base))
+        if head.version == self._version:
+            return None
+        operation = None if head.transaction is None else decode_operation(head.transaction)
+        if not isinstance(operation, CreateIndex) or head.version != self._version + 1:
+            where = self._store.object_uri(self._base)
+            raise CorruptFile(f"{where}: expected one version with new indices, found {head.operation} {head.version}")
+        if elsewhere := [index.name for index in operation.new if index.HasField("base_id")]:
+            raise CorruptFile(f"index {elsewhere[0]!r}: expected new files in the clone, found them elsewhere")
+        return operation
+
+    def move_indices(self, segments: Iterable[bytes]) -> None:
+        """Move index segments with these uuids from the clone to the table."""
+        for segment in segments:
+            source, target = (index_directory(base, segment) for base in (self._base, self._table))
             for meta in self._store.list(source):
                 key = join_key(target, meta.path.removeprefix(f"{source}/"))
                 if self._store.local:

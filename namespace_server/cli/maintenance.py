@@ -40,14 +40,14 @@ def maintain(
     ] = None,
     seconds: Annotated[float | None, typer.Option(min=0, help="Begin no more work after so many seconds.")] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Compact tables too that were changed within maintenance.quiet_seconds.")
+        bool, typer.Option("--force", help="Work on tables too that were changed within maintenance.quiet_seconds.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; list what is worth work.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
     storage_option: StorageOptions = None,
     manifest_store: TableManifestStore = None,
 ) -> None:
-    """Compact the tables of a catalog that are worth it, each in bounded commits of the catalog.
+    """Compact the tables of a catalog that are worth it and extend their indices, in bounded commits of the catalog.
 
     Servers and writers may go on: a commit is rebased over those of others, or given up, and then its files are
     removed. Properties of tables and namespaces say what is done (maintenance.*). Exit status 0: done, or nothing to

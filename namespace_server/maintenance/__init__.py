@@ -4,5 +4,6 @@ schedule   runs in the background of a server, once in each period
 run        `Maintenance`: looks at the tables, and works on those that are worth it
 fragments  which fragments of a version are worth rewriting; pure
 report     what a run did, as values, JSON and text
+coverage   which indices of a version are worth work; pure
 policy     what may be done with a table: properties and defaults; pure
 """

@@ -29,6 +29,10 @@ class Policy:
         min_fragments: Number of fragments to join from which a table is compacted.
         deleted_share: Share of deleted rows, from 0 to 1, above which a fragment is rewritten without them.
         quiet_seconds: Time without other commits than appends, before the table is compacted.
+        optimize_indices: Whether indices are extended to the rows that they do not cover.
+        unindexed_rows: Number of rows that an index does not cover from which it is extended.
+        unindexed_share: Share of the table's rows, from 0 to 1, that these must be, too.
+        max_segments: Number of segments of an index above which they become one.
     """
 
     compact: bool = True
@@ -38,6 +42,10 @@ class Policy:
     min_fragments: int = 4
     deleted_share: float = 0.1
     quiet_seconds: int = 60
+    optimize_indices: bool = True
+    unindexed_rows: int = 1 << 14
+    unindexed_share: float = 0.1
+    max_segments: int = 4
 
 
 def policy_of(snapshot: CatalogSnapshot, table_id: ObjectId, defaults: Mapping[str, str]) -> Policy:
@@ -107,5 +115,9 @@ _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "min_fragments": _at_least(2),
     "deleted_share": _share,
     "quiet_seconds": _at_least(0),
+    "optimize_indices": _boolean,
+    "unindexed_rows": _at_least(1),
+    "unindexed_share": _share,
+    "max_segments": _at_least(1),
 }
 assert set(_READERS) == {field.name for field in fields(Policy)}

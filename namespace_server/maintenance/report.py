@@ -29,10 +29,14 @@ class TableOutcome:
         small: Fragments that were worth joining when the table was looked at first.
         deleted: Fragments that were worth rewriting then, because many of their rows are deleted.
         size: Bytes of their data files.
-        commits: Rewrites that were committed.
+        commits: Commits of the work: Rewrites, and one for all indices.
         removed_fragments: Fragments that these replaced.
         added_fragments: Fragments that replaced them.
-        rewritten_indices: Index segments that were rewritten.
+        rewritten_indices: Index segments that were rewritten for these fragments.
+        indices: Names of the indices that were worth extending or merging.
+        unindexed_rows: Rows that these did not cover.
+        added_segments: Index segments over all rows that were committed.
+        removed_segments: Index segments that these replaced.
         reason: Why the table was left, given up or failed.
     """
 
@@ -46,17 +50,30 @@ class TableOutcome:
     removed_fragments: int = 0
     added_fragments: int = 0
     rewritten_indices: int = 0
+    indices: tuple[str, ...] = ()
+    unindexed_rows: int = 0
+    added_segments: int = 0
+    removed_segments: int = 0
     reason: str | None = None
 
     def line(self) -> str:
         """The work in one line."""
-        work = f"{self.small} small fragments, {self.deleted} with deleted rows, {self.size:,} bytes"
-        if self.commits:
-            work = (
-                f"{self.removed_fragments} fragments became {self.added_fragments}, {self.rewritten_indices} index "
-                f"segments rewritten, {self.commits} commits, version {self.version}"
-            )
-        return f"{self.table}: {self.status}: {work}" + (f": {self.reason}" if self.reason else "")
+        work = self._done() if self.commits else self._worth()
+        return ": ".join(part for part in (self.table, self.status, ", ".join(work), self.reason) if part)
+
+    def _worth(self) -> Iterator[str]:
+        if self.small or self.deleted:
+            yield f"{self.small} small fragments, {self.deleted} with deleted rows, {self.size:,} bytes"
+        if self.indices:
+            yield f"{len(self.indices)} indices to extend ({self.unindexed_rows:,} rows not covered)"
+
+    def _done(self) -> Iterator[str]:
+        if self.removed_fragments:
+            yield f"{self.removed_fragments} fragments became {self.added_fragments}"
+            yield f"{self.rewritten_indices} index segments rewritten"
+        if self.added_segments:
+            yield f"{self.added_segments} indices extended, in place of {self.removed_segments} segments"
+        yield f"{self.commits} commits, version {self.version}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,11 @@ from namespace_server.directory.model.errors import namespace_not_found, table_n
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.maintenance.coverage import IndexPlan, plan_indices
 from namespace_server.maintenance.fragments import FragmentPlan, plan_fragments
 from namespace_server.maintenance.policy import Policy, WrongPolicy, policy_of
 from namespace_server.maintenance.report import MaintenanceReport, TableOutcome, TableStatus
-from table_data.requests.maintenance_requests import CompactTable, ReserveFragments
+from table_data.requests.maintenance_requests import CompactTable, OptimizeIndices, ReserveFragments
 from table_data.requests.table_requests import TableRequest
 
 _AT_ONCE: Final = 64
@@ -45,7 +46,10 @@ _LOOKED_BACK: Final = 8
 """Versions of a table that are looked at for other commits than appends."""
 _DISTURBED: Final = frozenset({"delete", "update", "merge", "data_replacement", "create_index", None})
 """Operations that must be done again if a Rewrite of their fragments is committed meanwhile. None: not known."""
-_MESSAGE: Final = "maintenance: compact"
+_DISTURBED_BY_INDEX: Final = frozenset({"data_replacement", "create_index", None})
+"""Operations that must be done again if an index over the same rows is committed meanwhile. None: not known."""
+_COMPACT: Final = "maintenance: compact"
+_INDICES: Final = "maintenance: optimise indices"
 
 
 class TableChange(Protocol):
@@ -86,12 +90,13 @@ class TableSelection:
 
 
 class _Look(NamedTuple):
-    """A table as it was looked at: its head, and what is worth rewriting."""
+    """A table as it was looked at: its head, and what is worth work."""
 
     table_id: ObjectId
     head: VersionEntry
     policy: Policy
     plan: FragmentPlan | None
+    indices: IndexPlan | None
 
 
 @dataclass(slots=True)
@@ -136,7 +141,7 @@ class Maintenance:
         Args:
             selection: Which tables.
             seconds: Time after which no more work is begun. The next run begins where this one ended.
-            forced: Whether tables are compacted that other writers have changed just now.
+            forced: Whether work is done on tables too that other writers have changed just now.
 
         Raises:
             ReferenceNotFound: There is no catalog that keeps the versions of its tables.
@@ -171,7 +176,7 @@ class Maintenance:
                 seen += 1
                 if isinstance(found, TableOutcome):
                     outcomes.append(found)
-                elif found is not None and found.plan is not None:
+                elif found is not None and (found.plan is not None or found.indices is not None):
                     outcomes.append(work(found))
         self._first = tables[seen] if seen < len(tables) else None
         return MaintenanceReport(self.store.uri, snapshot.version, seen, len(tables) - seen, tuple(outcomes))
@@ -189,7 +194,8 @@ class Maintenance:
             return None
         try:
             policy = policy_of(snapshot, table_id, self.defaults)
-            return _Look(table_id, head, policy, plan_fragments(self._manifest(head), policy))
+            file = self._manifest(head)
+            return _Look(table_id, head, policy, plan_fragments(file, policy), plan_indices(file, policy))
         except (WrongPolicy, LanceCoreError) as error:
             return TableOutcome(join(table_id), TableStatus.FAILED, head.version, reason=str(error))
 
@@ -201,34 +207,52 @@ class Maintenance:
         return _outcome(look, TableStatus.PLANNED)
 
     def _work(self, first: _Look, is_over: Callable[[], bool], *, forced: bool) -> TableOutcome:
-        """Compact a table, one bounded Rewrite after another, until nothing is worth it."""
-        outcome, reserved = _outcome(first, TableStatus.DONE), _Reserved()
-        look: _Look | TableOutcome | None = first
+        """Compact a table, then extend its indices."""
+        outcome = _outcome(first, TableStatus.DONE)
         try:
-            while isinstance(look, _Look) and look.plan is not None and not is_over():
-                if not forced and (version := self._disturbed(look)) is not None:
-                    outcome.status = TableStatus.BUSY
-                    outcome.reason = f"version {version} was committed less than {look.policy.quiet_seconds} s ago"
-                    break
-                if look.plan.reserved > reserved.count:
-                    reserved = self._reserve(look)
-                if not self._compact(look, look.plan, reserved, outcome):
-                    break
-                look = self._look(self.table.refresh(), look.table_id)
+            look = self._compact_all(first, outcome, is_over, forced=forced)
+            if look is not None and look.indices is not None and not is_over():
+                self._optimize_indices(look, look.indices, outcome, forced=forced)
         except (ConcurrentModificationError, TableNotFoundError, TableVersionNotFoundError) as error:
             outcome.status, outcome.reason = TableStatus.GIVEN_UP, str(error)
         except (LanceNamespaceError, LanceCoreError) as error:
             outcome.status, outcome.reason = TableStatus.FAILED, str(error)
         return outcome
 
-    def _disturbed(self, look: _Look) -> int | None:
-        """A version of the last seconds whose writer, if it goes on so, would have to give way to a Rewrite."""
+    def _compact_all(
+        self, first: _Look, outcome: TableOutcome, is_over: Callable[[], bool], *, forced: bool
+    ) -> _Look | None:
+        """Commit one bounded Rewrite after another, until nothing is worth it. The table after that."""
+        reserved, look = _Reserved(), first
+        while look.plan is not None and not is_over():
+            if not forced and self._is_left(look, _DISTURBED, outcome):
+                break
+            if look.plan.reserved > reserved.count:
+                reserved = self._reserve(look)
+            if not self._compact(look, look.plan, reserved, outcome):
+                break
+            found = self._look(self.table.refresh(), look.table_id)
+            if not isinstance(found, _Look):
+                return None
+            look = found
+        return look
+
+    def _is_left(self, look: _Look, disturbed: frozenset[str | None], outcome: TableOutcome) -> bool:
+        version = self._disturbed(look, disturbed)
+        if version is None:
+            return False
+        outcome.status = TableStatus.BUSY
+        outcome.reason = f"version {version} was committed less than {look.policy.quiet_seconds} s ago"
+        return True
+
+    def _disturbed(self, look: _Look, disturbed: frozenset[str | None]) -> int | None:
+        """A version of the last seconds whose writer, if it goes on so, would have to give way to the work."""
         since = (self.now() - look.policy.quiet_seconds) * 1000
         versions: Iterator[VersionEntry] = self.table.refresh().versions(look.table_id, descending=True)
         recent = takewhile(lambda entry: entry.timestamp_ms > since, versions)
         for entry in islice(recent, _LOOKED_BACK):
             try:
-                if self._manifest(entry).operation in _DISTURBED:
+                if self._manifest(entry).operation in disturbed:
                     return entry.version
             except NotFound:
                 continue
@@ -271,14 +295,26 @@ class Maintenance:
             reserved.count -= added
         return True
 
+    def _optimize_indices(self, look: _Look, plan: IndexPlan, outcome: TableOutcome, *, forced: bool) -> None:
+        """Commit one segment in place of those of each index that is worth it."""
+        outcome.indices, outcome.unindexed_rows = plan.names, plan.rows
+        if not forced and self._is_left(look, _DISTURBED_BY_INDEX, outcome):
+            return
+        request: OptimizeIndices = {**_request(look.table_id, _INDICES), "names": list(plan.names)}
+        answer = self._change("optimize_indices", request)
+        outcome.version = _number(answer, "version")
+        outcome.added_segments = _number(answer, "added_segments")
+        outcome.removed_segments = _number(answer, "removed_segments")
+        outcome.commits += bool(outcome.added_segments)
+
     def _change(self, operation: str, request: TableRequest) -> Answer:
         if self.change is None:
             raise TypeError("maintenance without changes can only plan")
         return self.change(operation, request)
 
 
-def _request(table_id: ObjectId) -> TableRequest:
-    return {"id": list(table_id), "context": {"message": _MESSAGE}}
+def _request(table_id: ObjectId, message: str = _COMPACT) -> TableRequest:
+    return {"id": list(table_id), "context": {"message": message}}
 
 
 def _number(answer: Answer, field: str) -> int:
@@ -288,6 +324,9 @@ def _number(answer: Answer, field: str) -> int:
 
 
 def _outcome(look: _Look, status: TableStatus) -> TableOutcome:
-    assert look.plan is not None
-    plan = look.plan
-    return TableOutcome(join(look.table_id), status, look.head.version, plan.small, plan.deleted, plan.size)
+    outcome = TableOutcome(join(look.table_id), status, look.head.version)
+    if look.plan is not None:
+        outcome.small, outcome.deleted, outcome.size = look.plan.small, look.plan.deleted, look.plan.size
+    if look.indices is not None:
+        outcome.indices, outcome.unindexed_rows = look.indices.names, look.indices.rows
+    return outcome

@@ -30,3 +30,9 @@ class CompactTable(TableRequest):
 
     options: CompactionOptions
     reserved: ReservedIds
+
+
+class OptimizeIndices(TableRequest):
+    """The names of the indices of which each gets one segment over all rows."""
+
+    names: list[str]

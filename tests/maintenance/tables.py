@@ -7,7 +7,9 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+import pytest
 
+from namespace_server.data.port import CommittedChange
 from namespace_server.maintenance.report import MaintenanceReport
 from namespace_server.maintenance.run import Maintenance
 from tests.directory.tables import Ground, rows
@@ -80,3 +82,17 @@ def once(act: Callable[[], object]) -> Callable[[], None]:
             act()
 
     return first
+
+
+def meet(ground: Ground, monkeypatch: pytest.MonkeyPatch, operation: str, act: Callable[[], object]) -> None:
+    """Another writer acts once: between the staging of an operation of this kind and its commit."""
+    commit, act_once = ground.namespace.commit_change, once(act)
+
+    def commit_after(staged: Any, record: Any) -> CommittedChange:
+        [change] = staged
+        if change.transaction.WhichOneof("operation") == operation:
+            act_once()
+        return commit(staged, record)
+
+    monkeypatch.setattr(ground.namespace, "commit_change", commit_after)
+    monkeypatch.delitem(vars(ground.namespace), "data", raising=False)  # it may hold the original

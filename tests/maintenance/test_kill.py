@@ -23,7 +23,7 @@ class DyingStores:
     """The stores of one process, of the catalog and of the tables, which dies before its call number `last`."""
 
     def __init__(self, last: int | None = None) -> None:
-        self.calls = 0
+        self.verbs: list[str] = []
         self._last = last
         self._stores: list[FaultStore] = []
 
@@ -33,9 +33,9 @@ class DyingStores:
         self._stores.append(made)
         return made
 
-    def _arrive(self, _verb: str, _path: str) -> None:
-        self.calls += 1
-        if self._last is not None and self.calls > self._last:
+    def _arrive(self, verb: str, _path: str) -> None:
+        self.verbs.append(verb)
+        if self._last is not None and len(self.verbs) > self._last:
             for store in self._stores:
                 store.crashed = True
 
@@ -57,7 +57,7 @@ def test_at_every_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: b
     whole = DyingStores()
     shutil.copytree(ground.root, tmp_path / "whole")
     run_until_death(tmp_path / "whole", whole, monkeypatch)
-    for last in range(whole.calls):
+    for last in range(len(whole.verbs)):
         root = tmp_path / f"dies-{last}"
         shutil.copytree(ground.root, root)
         run_until_death(root, DyingStores(last), monkeypatch)

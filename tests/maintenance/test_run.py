@@ -11,7 +11,6 @@ from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 
 from lance_core.errors import ReferenceNotFound
 from lance_core.storage.local import LocalStore
-from namespace_server.data.port import CommittedChange
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.maintenance.report import MaintenanceReport, TableStatus
 from namespace_server.maintenance.run import Maintenance, TableSelection
@@ -25,7 +24,7 @@ from tests.maintenance.tables import (
     maintain,
     maintenance,
     make_table,
-    once,
+    meet,
     served_ids,
 )
 from tests.orphans import check_exact
@@ -108,30 +107,10 @@ def test_a_plan_writes_nothing(ground: Ground) -> None:
     assert list(report.lines())[-1].endswith("3 tables: 1 to do")
 
 
-class Meeting:
-    """Another writer who acts once: between the staging of a compaction and its commit."""
-
-    def __init__(self, ground: Ground, monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
-        commit, act_once = ground.namespace.commit_change, once(act)
-
-        def meet(staged: Any, record: Any) -> CommittedChange:
-            if "rewrite" in _operation(staged):
-                act_once()
-            return commit(staged, record)
-
-        monkeypatch.setattr(ground.namespace, "commit_change", meet)
-        monkeypatch.delitem(vars(ground.namespace), "data", raising=False)  # it may hold the original
-
-
-def _operation(staged: Any) -> str:
-    [commit] = staged
-    return str(commit.transaction.WhichOneof("operation"))
-
-
 @pytest.mark.parametrize("index", [False, True])
 def test_an_append_meanwhile_is_rebased_over(ground: Ground, monkeypatch: pytest.MonkeyPatch, index: bool) -> None:
     make_table(ground, index=index)
-    Meeting(ground, monkeypatch, lambda: ground.again().write(T, rows(100, 102)))
+    meet(ground, monkeypatch, "rewrite", lambda: ground.again().write(T, rows(100, 102)))
     [outcome] = maintain(ground).outcomes
     assert outcome.status is TableStatus.DONE
     ground.catalog.sweep()
@@ -155,7 +134,7 @@ def test_a_change_of_the_same_rows_wins(
 ) -> None:
     make_table(ground, index=index)
     request, expected = CHANGES[operation]
-    Meeting(ground, monkeypatch, lambda: ground.again().namespace.data.change(operation, {"id": T, **request}))
+    meet(ground, monkeypatch, "rewrite", lambda: ground.again().namespace.data.change(operation, {"id": T, **request}))
     report = maintain(ground)
     [outcome] = report.outcomes
     assert (outcome.status, outcome.commits, report.failed) == (TableStatus.GIVEN_UP, 0, False)
@@ -170,7 +149,7 @@ def test_a_change_of_the_same_rows_wins(
 
 def test_a_table_that_is_dropped_meanwhile(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     make_table(ground)
-    Meeting(ground, monkeypatch, lambda: ground.again().call("drop_table", id=T))
+    meet(ground, monkeypatch, "rewrite", lambda: ground.again().call("drop_table", id=T))
     assert statuses(maintain(ground)) == {"g$t": TableStatus.GIVEN_UP}
 
 

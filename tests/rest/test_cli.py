@@ -323,6 +323,34 @@ def test_a_server_maintains_its_tables(tmp_path: Path, start: Callable[..., tupl
     assert process.wait(30) == 0
 
 
+def test_a_server_extends_indices(tmp_path: Path, start: Callable[..., tuple[subprocess.Popen[str], str]]) -> None:
+    table = make_small_fragments(tmp_path)
+    with closing(DirectoryNamespace(root=str(tmp_path))) as made:
+        made.data.change("create_table_scalar_index", {"id": ["g", "t"], "column": "x", "index_type": "BTREE"})
+        lance.write_dataset(pa.table({"x": [6]}), mode="append", namespace_client=made, table_id=["g", "t"])
+    policy = {"unindexed_rows": "1", "quiet_seconds": "0", "compact": "false"}
+    given = json.dumps({f"maintenance.{name}": value for name, value in policy.items()})
+    assert (
+        "g$t: to do: 1 indices to extend (1 rows not covered)"
+        in run("maintain", str(tmp_path), "--dry-run", LANCE_NAMESPACE_MAINTENANCE=given).stdout
+    )
+    settings = {"LANCE_NAMESPACE_MAINTENANCE_INTERVAL": "1", "LANCE_NAMESPACE_MAINTENANCE": given}
+    process, url = start("--root", str(tmp_path), **settings)
+
+    def covered() -> list[int]:
+        [index] = lance.dataset(table).describe_indices()
+        return [len(segment.fragment_ids) for segment in index.segments]
+
+    deadline = time.monotonic() + 60
+    while covered() != [7] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert covered() == [7]
+    served = lance.dataset(namespace_client=RestNamespace(uri=url), table_id=["g", "t"])
+    assert served.to_table(filter="x = 6")["x"].to_pylist() == [6]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+
+
 def test_orphans(tmp_path: Path) -> None:
     root = tmp_path / "catalog"
     with closing(DirectoryNamespace(root=str(root))) as made:
