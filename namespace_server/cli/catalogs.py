@@ -24,6 +24,7 @@ from namespace_server.cli.options import (
     refusing,
     storage_options,
 )
+from namespace_server.cli.progress import ProgressLine
 
 
 def serve(
@@ -131,12 +132,16 @@ def orphans(
         from namespace_server.directory.model.object_ids import parse_id
         from namespace_server.directory.orphans import find_orphans
 
-        with closing(handle(open_store(root, storage_options(storage_option)), handler)) as store:
+        with (
+            closing(handle(open_store(root, storage_options(storage_option)), handler)) as store,
+            ProgressLine() as progress,
+        ):
             report = find_orphans(
                 store,
                 now=datetime.now(UTC),
                 older_than=duration("--older-than", older_than),
                 tables=[parse_id(name) for name in table or ()],
+                progress=progress,
             )
     for line in (json.dumps(report.as_json(), indent=2),) if as_json else report.lines():
         typer.echo(line)

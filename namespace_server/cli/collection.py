@@ -19,6 +19,7 @@ from namespace_server.cli.options import (
     refusal,
     refusing,
 )
+from namespace_server.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
     from namespace_server.answer import Answer
@@ -81,12 +82,16 @@ def gc(
         raise refusal(f"--set {wrong[0]}: expected NAME=VALUE")
     until = None if max_time is None else time.monotonic() + duration("--max-time", max_time).total_seconds()
     settings = {name: value for name, _, value in given}
-    with refusing(), opened_catalog(root, storage_option, manifest_store, durability) as catalog:
+    with (
+        refusing(),
+        opened_catalog(root, storage_option, manifest_store, durability) as catalog,
+        ProgressLine() as progress,
+    ):
         from namespace_server.directory.collection.run import Collector
         from namespace_server.directory.collection.sweep import Budget
         from namespace_server.directory.model.object_ids import parse_id
 
-        collector = Collector(catalog)
+        collector = Collector(catalog, progress=progress)
         tables = [parse_id(name) for name in table or ()]
         if dry_run:
             report = collector.estimate(settings, everywhere=not changed, tables=tables)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated
 
 import typer
@@ -15,6 +14,7 @@ from namespace_server.cli.options import (
     opened_catalog,
     refusing,
 )
+from namespace_server.cli.progress import ProgressLine
 
 DAMAGED = 3
 """Exit status for damage; 1 is for warnings, 2 for a root that cannot be examined."""
@@ -47,11 +47,7 @@ def doctor(
         from namespace_server.directory.model.object_ids import parse_id
         from namespace_server.directory.namespace import DirectoryNamespace
 
-        def progress(done: int, of: int) -> None:
-            if sys.stderr.isatty():
-                typer.echo(f"\r{done:,} of {of:,} tables", err=True, nl=done == of)
-
-        with opened_catalog(root, storage_option, manifest_store, durability) as catalog:
+        with opened_catalog(root, storage_option, manifest_store, durability) as catalog, ProgressLine() as progress:
             tables = [parse_id(name) for name in table or ()]
             examination = Examination(catalog.store, tables, sample, heads, progress=progress)
             report = examination.examine()

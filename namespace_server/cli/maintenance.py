@@ -15,6 +15,7 @@ from namespace_server.cli.options import (
     refusal,
     refusing,
 )
+from namespace_server.cli.progress import ProgressLine
 
 
 def maintain(
@@ -63,12 +64,12 @@ def maintain(
         selection = TableSelection(
             [parse_id(name) for name in table or ()], [parse_id(name) for name in namespace or ()]
         )
-        with opened_catalog(root, storage_option, manifest_store) as catalog:
+        with opened_catalog(root, storage_option, manifest_store) as catalog, ProgressLine() as progress:
             from namespace_server.directory.namespace import DirectoryNamespace
             from namespace_server.maintenance.run import Maintenance
 
             change = DirectoryNamespace(catalog=catalog).data.change
-            maintenance = Maintenance(catalog.store, catalog.table, change, defaults)
+            maintenance = Maintenance(catalog.store, catalog.table, change, defaults, progress=progress)
             report = (
                 maintenance.plan(selection) if dry_run else maintenance.run(selection, seconds=seconds, forced=force)
             )

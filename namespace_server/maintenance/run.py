@@ -31,6 +31,7 @@ from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.errors import namespace_not_found, table_not_found
 from namespace_server.directory.model.object_ids import ObjectId, join
+from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.maintenance.coverage import IndexPlan, plan_indices
@@ -118,6 +119,7 @@ class Maintenance:
         defaults: Properties of tables that have none themselves.
         now: The time in seconds since the epoch.
         stopped: Whether the run is to end after the commit that is under way.
+        progress: Told the tables that are looked at.
     """
 
     store: ObjectStore
@@ -126,6 +128,7 @@ class Maintenance:
     defaults: Mapping[str, str] = field(default_factory=dict)
     now: Callable[[], float] = time.time
     stopped: Callable[[], bool] = lambda: False
+    progress: Progress = untold
     _first: ObjectId | None = field(default=None, init=False)
     """Where the next run begins: the time of the last one was over before this table."""
 
@@ -173,6 +176,7 @@ class Maintenance:
             for found in self.store.map(partial(self._look, snapshot), tables[begin : begin + _AT_ONCE]):
                 if is_over():
                     break
+                self.progress("maintain", seen, len(tables))
                 seen += 1
                 if isinstance(found, TableOutcome):
                     outcomes.append(found)

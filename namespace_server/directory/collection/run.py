@@ -51,6 +51,7 @@ from namespace_server.directory.collection.table_retention import find_supersede
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import CatalogBusy
 from namespace_server.directory.model.object_ids import ObjectId, join
+from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.orphans.places import is_owned
@@ -99,7 +100,8 @@ class Collector:
     """Collects one catalog. Several runs at one time, in any processes, are safe: each removes garbage only.
 
     `settle` is the pause before what was written meanwhile is looked for again. `sleep` waits for a number of seconds,
-    `clock` tells the time of a run (`store_time`).
+    `clock` tells the time of a run (`store_time`). `progress` is told the phases of a run: fence, list, mark, confirm,
+    plan, sweep, close.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class Collector:
         settle: timedelta = SETTLE,
         sleep: Callable[[float], None] = time.sleep,
         clock: Clock = store_time,
+        progress: Progress = untold,
     ) -> None:
         self._catalog = catalog
         self._store = catalog.store
@@ -116,6 +119,7 @@ class Collector:
         self._settle = settle
         self._sleep = sleep
         self._clock = clock
+        self._progress = progress
 
     def collect(
         self,
@@ -149,7 +153,7 @@ class Collector:
         settings = settings_of(snapshot, given)
         versions = list_catalog_versions(self._store)
         newest = versions[-1].meta
-        sweep = Sweep(self._store, snapshot, newest.path, budget or Budget())
+        sweep = Sweep(self._store, snapshot, newest.path, budget or Budget(), self._progress)
         runs = list_runs(self._store)
         complete = sweep.carry_out(runs.unfinished)
         now = self._clock(self._store, run, newest.last_modified)
@@ -157,6 +161,7 @@ class Collector:
         terms = _Terms(now, settings, given or {}, oldest, run, snapshot)
         expired = find_superseded(self._store, snapshot, settings, now).expire(self._commit)
         copy_versions(self._store, versions, {each for each in needed_versions(snapshot) if each < terms.oldest})
+        self._progress("fence")
         fenced = self._commit(partial(_fence, terms=terms), table_metadata=FENCE_METADATA)
         history, problem = self._history(versions, fenced, terms)
         choice = self._choose(fenced, terms, everywhere=everywhere or bool(tables))
@@ -165,14 +170,17 @@ class Collector:
         search.look()
         found = search.report()
         if found.orphans:
+            self._progress("confirm")
             self._sleep(self._settle.total_seconds())
             search.look_again()
             found = search.report()
         expired.put_back_named(self._store, self._commit)
         aside = find_set_aside(self._store, fenced, terms.horizon, now)
+        self._progress("plan")
         plans = store_plans(self._store, run, [*history, *removals_of(found), *aside])
         complete = sweep.carry_out(plans) and complete
         self._store.map(self._store.delete, runs.finished_before(now - _PLANS_KEPT))
+        self._progress("close")
         purged = self._close(fenced, terms.now_ms)
         if not tables:
             write_seen(self._store, seen_after(choice, search, found, gone.waiting, now))
@@ -290,6 +298,7 @@ class Collector:
             purging=purging_locations(fenced),
             left_out=choice.left_out,
             known=choice.known,
+            progress=self._progress,
         )
 
     def _close(self, fenced: CatalogSnapshot, now_ms: int) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from namespace_server.directory.collection.stored_plan import (
     read_plan,
     remove_all,
 )
+from namespace_server.directory.model.progress import Progress
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.orphans.report import EXPIRED
 
@@ -55,20 +56,28 @@ class Sweep:
     """Carries out plans.
 
     By `snapshot`, any of the catalog, it finds the manifests that stay beside expired ones. `newest` is the key of the
-    newest version of the catalog.
+    newest version of the catalog. `progress` is told the files of each plan.
 
     Attributes:
         swept: What became of the objects.
         damaged: By the keys of plans that could not be read, why.
     """
 
-    def __init__(self, store: ObjectStore, snapshot: CatalogSnapshot, newest: str, budget: Budget) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        snapshot: CatalogSnapshot,
+        newest: str,
+        budget: Budget,
+        progress: Progress,
+    ) -> None:
         self.swept = Swept()
         self.damaged: dict[str, str] = {}
         self._newest = newest
         self._store = store
         self._snapshot = snapshot
         self._budget = budget
+        self._progress = progress
 
     def carry_out(self, plans: Sequence[str]) -> bool:
         """Remove what these plans name, in order; whether all of it is done. Raises `StorageError`.
@@ -103,11 +112,13 @@ class Sweep:
         for first in range(0, len(superseded), _MANIFESTS_AT_ONCE):
             if self._budget.is_spent:
                 return False
+            self._progress("sweep", len(expired) + first, len(removals), "files")
             self._remove_catalog_versions(superseded[first : first + _MANIFESTS_AT_ONCE])
         needed = self._needs_of_standing(plan) if others else frozenset()
         for first in range(0, len(others), _FILES_AT_ONCE):
             if self._budget.is_spent:
                 return False
+            self._progress("sweep", len(expired) + len(superseded) + first, len(removals), "files")
             part = others[first : first + _FILES_AT_ONCE]
             going = [item for item in part if _name_of(item) not in needed]
             self.swept.kept += (item.path for item in part if _name_of(item) in needed)

@@ -21,6 +21,7 @@ from namespace_server.directory.doctor.tables import TableExamination
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.errors import table_not_found
 from namespace_server.directory.model.object_ids import ObjectId, join
+from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
 _PAUSE: Final = 1.0
@@ -41,7 +42,7 @@ class Examination:
         sample: So many of them, chosen at random by `seed`; None for all.
         heads: Whether only the newest version of each branch is read.
         seed: Chooses the sample.
-        progress: Called with the number of tables that are done, and of all.
+        progress: Told the tables that are examined.
         sleep: Waits for a number of seconds.
     """
 
@@ -50,7 +51,7 @@ class Examination:
     sample: int | None = None
     heads: bool = False
     seed: int = 0
-    progress: Callable[[int, int], object] = lambda _done, _all: None
+    progress: Progress = untold
     sleep: Callable[[float], object] = time.sleep
     _versions: int = field(default=0, init=False)
 
@@ -62,7 +63,7 @@ class Examination:
         chosen = self._chosen(snapshot)
         for number, table_id in enumerate(chosen):
             findings += self._examine_table(table_id, snapshot)
-            self.progress(number + 1, len(chosen))
+            self.progress("examine", number + 1, len(chosen))
         return ExaminationReport(self.store.uri, snapshot.version, len(chosen), self._versions, tuple(findings))
 
     def _chosen(self, snapshot: CatalogSnapshot) -> list[ObjectId]:

@@ -15,7 +15,7 @@ Rows of earlier catalog versions need no look of their own: their manifests are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from lance_core.cleanup.kinds import FileKind
@@ -26,6 +26,7 @@ from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import place_of
 from namespace_server.directory.model.intents import held_horizons
 from namespace_server.directory.model.object_ids import ObjectId, join
+from namespace_server.directory.model.progress import Progress, untold
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.orphans.places import Places, find_places, former_base, role_at_root
@@ -42,7 +43,12 @@ from namespace_server.directory.orphans.report import (
 
 
 def find_orphans(
-    store: ObjectStore, *, now: datetime, older_than: timedelta, tables: Collection[ObjectId] = ()
+    store: ObjectStore,
+    *,
+    now: datetime,
+    older_than: timedelta,
+    tables: Collection[ObjectId] = (),
+    progress: Progress = untold,
 ) -> OrphanReport:
     """Find the data, deletion, index and transaction files, and the staged manifests, that nothing names.
 
@@ -56,6 +62,7 @@ def find_orphans(
         now: The time. It is compared with the dates of the store.
         older_than: Minimum age of an orphan. A younger file may belong to a writer that has not committed yet.
         tables: The tables to judge, also those whose locations the catalog does not own; empty for all that it owns.
+        progress: Told the locations, as by `Search`.
 
     Raises:
         ReferenceNotFound: There is no catalog.
@@ -67,7 +74,7 @@ def find_orphans(
     snapshot = manifest_table.refresh_by_listing()
     if not snapshot.version:
         raise ReferenceNotFound(f"{store.object_uri(MANIFEST_TABLE)}: expected a catalog, found no version of it")
-    search = Search(store, manifest_table, snapshot, now - older_than, tables)
+    search = Search(store, manifest_table, snapshot, now - older_than, tables, progress=progress)
     search.look()
     return search.report()
 
@@ -80,7 +87,8 @@ class Search:
     kept (see `FileSurvey`); by default all are. `purging` are the locations of tables that are gone as a whole. At the
     locations `left_out`, where no manifest may name files of other tables, only versions are looked at that are
     committed meanwhile. Of the locations in `known` only what is new is looked at as long as nothing goes there
-    (`FileSurvey`).
+    (`FileSurvey`). `progress` is told the locations that are listed, and then those whose manifests are
+    read.
     """
 
     def __init__(
@@ -95,6 +103,7 @@ class Search:
         purging: Collection[str] = (),
         left_out: Collection[str] = (),
         known: Mapping[str, KnownFiles] | None = None,
+        progress: Progress = untold,
     ) -> None:
         self._store = store
         self._manifest_table = manifest_table
@@ -105,6 +114,7 @@ class Search:
         self._places.leave_out(left_out)
         self._left_out = left_out
         self._known = known or {}
+        self._progress = progress
         self._purging = [location for location in self._places.removed if location in purging]
         cutoffs = {
             location: min(cutoff, datetime.fromtimestamp(horizon, UTC))
@@ -124,7 +134,9 @@ class Search:
 
     def look(self) -> None:
         """List the files, then read the manifests. Raises as `find_orphans`."""
-        for location in self._places.judged:
+        judged = list(self._places.judged)
+        for number, location in enumerate(judged):
+            self._progress("list", number, len(judged))
             self._survey.survey_table(location, self._known.get(location))
         for location in self._purging:
             self._survey.survey_removed(location)
@@ -135,7 +147,9 @@ class Search:
         places, survey = self._places, self._survey
         survey.read_staging("", role_at_root)
         removed = [location for location in places.removed if location not in self._purging]
-        for location in (*places.judged, *places.others, *places.skipped, *removed):
+        standing: Sequence[str] = (*places.judged, *places.others, *places.skipped, *removed)
+        for number, location in enumerate(standing):
+            self._progress("mark", number, len(standing))
             survey.read_again(location)
         for directory in places.unexplained:
             survey.read_again(directory, everything=True)
