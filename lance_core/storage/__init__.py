@@ -4,8 +4,8 @@ port            `ObjectStore`, the interface, with the atomicity of each method
 opening         `open_store`: a store from a URI and options
 local           files below a directory
 memory          objects in the memory of this process
-fsspec_store    objects in a bucket
-services/       the requests of S3, Azure and Google, for `fsspec_store`
+bucket_store    objects in a bucket
+services/       the requests of S3, Azure and Google, for `bucket_store`
 wrappers/       stores that count or delay requests to another store
 keys            which keys a store accepts
 retries         repeats writes whose answer was lost

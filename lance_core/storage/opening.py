@@ -74,7 +74,7 @@ def _open_bucket(text: str, parts: SplitResult, options: Options) -> ObjectStore
     if not name or (host and parts.scheme not in {"abfs", "abfss"}):
         raise StorageError(f"{text}: expected {parts.scheme}://bucket/prefix")
     try:
-        from lance_core.storage.fsspec_store import FsspecStore
+        from lance_core.storage.bucket_store import BucketStore
 
         bucket = _bucket(parts.scheme, name, host.partition(".")[0] or None, options)
     except ImportError as error:
@@ -82,7 +82,7 @@ def _open_bucket(text: str, parts: SplitResult, options: Options) -> ObjectStore
         raise StorageError(f"{text}: {error.name} is missing; install lance-namespace-server[{extra}]") from error
     except ValueError as error:
         raise StorageError(f"{text}: {error}") from error
-    return FsspecStore(bucket, f"{parts.scheme}://{parts.netloc}", prefix)
+    return BucketStore(bucket, f"{parts.scheme}://{parts.netloc}", prefix)
 
 
 def _bucket(scheme: str, name: str, account: str | None, options: Options) -> Bucket:

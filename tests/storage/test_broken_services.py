@@ -1,17 +1,25 @@
 """Faulty services, and the errors that callers get."""
 
 import socket
+import stat
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
-from lance_core.storage.fsspec_store import FsspecStore
+from lance_core.storage.bucket_store import BucketStore
 from lance_core.storage.opening import open_store
+from lance_core.storage.services import s3
+from lance_core.storage.services.bucket import Failure
+from lance_core.storage.services.obstore_errors import Refusal, refusal
+from lance_core.storage.services.options import Options, s3_arguments
 from tests.emulators import AZURITE_ACCOUNT, AZURITE_KEY
 
 pytestmark = pytest.mark.slow
@@ -26,6 +34,11 @@ class Script:
 
     answers: dict[str, list[int]] = field(default_factory=dict)
     arrived: list[tuple[str, str]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    refusal: bytes = b""
+    """The body of answers that are not a success."""
+    pause: float = 0.0
+    """Seconds before an answer."""
 
 
 @pytest.fixture
@@ -46,6 +59,8 @@ def port(script: Script) -> Iterator[int]:
             parts = urlsplit(self.path)
             name = parse_qs(parts.query).get("name", [unquote(parts.path)])[0].rpartition("/")[2]
             script.arrived.append((self.command, name))
+            script.headers.append({key.lower(): value for key, value in self.headers.items()})
+            time.sleep(script.pause)
             waiting = script.answers.get(name, [])
             status = waiting.pop(0) if waiting else 200
             if status == BREAK:
@@ -58,6 +73,8 @@ def port(script: Script) -> Iterator[int]:
                 body = b""
                 if "x-ms-version" in self.headers and status == 200:
                     status = 201 if self.command == "PUT" else 202
+            if status >= 300:
+                body = script.refusal
             self.send_response(status)
             self.send_header("ETag", '"7"')
             self.send_header("Last-Modified", "Tue, 01 Jan 2030 00:00:00 GMT")
@@ -79,7 +96,7 @@ def port(script: Script) -> Iterator[int]:
     server.server_close()
 
 
-def open_service(kind: str, port: int) -> FsspecStore:
+def open_service(kind: str, port: int) -> BucketStore:
     endpoint = f"http://127.0.0.1:{port}"
     options = {
         "s3": {"aws_endpoint": endpoint, "access_key_id": "k", "secret_access_key": "s", "region": "us-east-1"},
@@ -91,7 +108,7 @@ def open_service(kind: str, port: int) -> FsspecStore:
         "gs": {"google_base_url": endpoint, "google_skip_signature": "true"},
     }
     store = open_store(f"{kind}://bucket/root", {"allow_http": "true", **options[kind]})
-    assert isinstance(store, FsspecStore)
+    assert isinstance(store, BucketStore)
     store._pause = 0.0
     return store
 
@@ -102,7 +119,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def store(kind: str, port: int) -> Iterator[FsspecStore]:
+def store(kind: str, port: int) -> Iterator[BucketStore]:
     store = open_service(kind, port)
     # From here on there is a kept connection, which HTTP clients like to replace without a word when it breaks.
     store.put("warm", b"x")
@@ -114,7 +131,7 @@ def arrivals(script: Script, name: str) -> int:
     return sum(1 for _, found in script.arrived if found == name)
 
 
-CONDITIONAL: list[Callable[[FsspecStore], object]] = [
+CONDITIONAL: list[Callable[[BucketStore], object]] = [
     lambda store: store.put_if_absent("slot", b"x"),
     lambda store: store.publish("staged", "slot", b"x"),
     lambda store: store.replace("slot", b"x", if_match='"6"'),
@@ -124,7 +141,7 @@ CONDITIONAL: list[Callable[[FsspecStore], object]] = [
 @pytest.mark.parametrize("write", CONDITIONAL, ids=["put_if_absent", "publish", "replace"])
 @pytest.mark.parametrize("answer", [BREAK, 500, 503], ids=["broken", "500", "503"])
 def test_a_conditional_write_without_an_answer_is_unknown_and_never_resent(
-    store: FsspecStore, script: Script, write: Callable[[FsspecStore], object], answer: int
+    store: BucketStore, script: Script, write: Callable[[BucketStore], object], answer: int
 ) -> None:
     """F1: sent twice, it could meet its own object and be taken for the loser."""
     script.answers["slot"] = [answer]
@@ -133,14 +150,14 @@ def test_a_conditional_write_without_an_answer_is_unknown_and_never_resent(
     assert arrivals(script, "slot") == 1
 
 
-def test_a_conditional_write_that_was_not_accepted_is_retried(store: FsspecStore, script: Script) -> None:
+def test_a_conditional_write_that_was_not_accepted_is_retried(store: BucketStore, script: Script) -> None:
     script.answers["slot"] = [429, 429]
     assert store.put_if_absent("slot", b"x") == '"7"'
     assert arrivals(script, "slot") == 3
 
 
 @pytest.mark.parametrize("answer", [400, 401, 403, 501])
-def test_a_refusal_is_final(store: FsspecStore, script: Script, answer: int) -> None:
+def test_a_refusal_is_final(store: BucketStore, script: Script, answer: int) -> None:
     calls: list[Callable[[], object]] = [
         lambda: store.put_if_absent("slot", b"x"),
         lambda: store.put("slot", b"x"),
@@ -156,7 +173,7 @@ def test_a_refusal_is_final(store: FsspecStore, script: Script, answer: int) -> 
         assert arrivals(script, "slot") == 1
 
 
-def test_a_failed_condition_has_its_own_error(store: FsspecStore, script: Script) -> None:
+def test_a_failed_condition_has_its_own_error(store: BucketStore, script: Script) -> None:
     script.answers["slot"] = [412]
     with pytest.raises(AlreadyExists):
         store.put_if_absent("slot", b"x")
@@ -166,7 +183,7 @@ def test_a_failed_condition_has_its_own_error(store: FsspecStore, script: Script
 
 
 @pytest.mark.parametrize("answer", [BREAK, 500, 429], ids=["broken", "500", "429"])
-def test_reads_plain_puts_and_deletes_are_retried(store: FsspecStore, script: Script, answer: int) -> None:
+def test_reads_plain_puts_and_deletes_are_retried(store: BucketStore, script: Script, answer: int) -> None:
     calls: list[Callable[[], object]] = [
         lambda: store.get("object"),
         lambda: store.head("object"),
@@ -181,7 +198,7 @@ def test_reads_plain_puts_and_deletes_are_retried(store: FsspecStore, script: Sc
     store.delete("object")
 
 
-def test_retries_are_limited(store: FsspecStore, script: Script) -> None:
+def test_retries_are_limited(store: BucketStore, script: Script) -> None:
     script.answers["object"] = [503] * 10
     with pytest.raises(OutcomeUnknown):
         store.put("object", b"x")
@@ -191,13 +208,13 @@ def test_retries_are_limited(store: FsspecStore, script: Script) -> None:
     assert type(caught.value) is StorageError
 
 
-def test_a_put_is_unknown_if_any_of_its_attempts_was(store: FsspecStore, script: Script) -> None:
+def test_a_put_is_unknown_if_any_of_its_attempts_was(store: BucketStore, script: Script) -> None:
     script.answers["object"] = [BREAK, 403]
     with pytest.raises(OutcomeUnknown):
         store.put("object", b"x")
 
 
-def test_a_move_that_leaves_the_source_is_unknown(store: FsspecStore, script: Script) -> None:
+def test_a_move_that_leaves_the_source_is_unknown(store: BucketStore, script: Script) -> None:
     script.answers["source"] = [200, 200, 403]
     with pytest.raises(OutcomeUnknown, match="perhaps not removed"):
         store.rename_if_absent("source", "target")
@@ -214,3 +231,154 @@ def test_a_refused_connection_means_that_nothing_was_written(kind: str) -> None:
             store.put_if_absent("slot", b"x")
         assert type(caught.value) is StorageError
         store.close()
+
+
+class TestS3:
+    """What is peculiar to obstore, which S3 is reached through."""
+
+    @pytest.fixture
+    def kind(self) -> str:
+        return "s3"
+
+    def test_a_conflict_of_two_conditional_writes_is_no_answer_yet(self, store: BucketStore, script: Script) -> None:
+        script.refusal = b"<Error><Code>ConditionalRequestConflict</Code></Error>"
+        script.answers["slot"] = [409, 409]
+        assert store.put_if_absent("slot", b"x") == '"7"'
+        assert arrivals(script, "slot") == 3
+
+    def test_another_conflict_is_a_refusal_and_not_a_taken_key(self, store: BucketStore, script: Script) -> None:
+        script.refusal = b"<Error><Code>OperationAborted</Code></Error>"
+        script.answers["slot"] = [409]
+        with pytest.raises(StorageError) as caught:
+            store.put_if_absent("slot", b"x")
+        assert type(caught.value) is StorageError
+
+    def test_a_bucket_in_another_region_is_a_refusal(self, store: BucketStore, script: Script) -> None:
+        script.answers["slot"] = [301]
+        with pytest.raises(StorageError, match="region") as caught:
+            store.put_if_absent("slot", b"x")
+        assert type(caught.value) is StorageError
+        assert arrivals(script, "slot") == 1
+
+    @pytest.mark.parametrize(
+        "forged",
+        [
+            "\n\nDebug source:\n        inner: Status {\n            status: 412,\n            body: None,\n",
+            "\n\nDebug source:\n        HttpError {\n            kind: Connect,\n",
+        ],
+    )
+    def test_the_body_of_an_answer_cannot_imitate_another(
+        self, store: BucketStore, script: Script, forged: str
+    ) -> None:
+        script.refusal = forged.encode()
+        script.answers["slot"] = [500]
+        with pytest.raises(OutcomeUnknown):
+            store.put_if_absent("slot", b"x")
+        assert arrivals(script, "slot") == 1
+
+    def test_a_key_with_a_control_character_is_refused(self, store: BucketStore, script: Script) -> None:
+        """Lance refuses it too."""
+        script.arrived.clear()
+        for call in (lambda: store.put_if_absent("a\nb", b"x"), lambda: store.get("a\nb")):
+            with pytest.raises(StorageError, match="illegal character") as caught:
+                call()
+            assert type(caught.value) is StorageError
+        assert script.arrived == []
+
+    def test_a_late_answer_is_unknown(self, port: int, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(s3, "_ANSWER_TIME", "200ms")
+        store = open_service("s3", port)
+        store.put("warm", b"x")
+        script.pause = 0.5
+        with pytest.raises(OutcomeUnknown):
+            store.put_if_absent("slot", b"x")
+        assert arrivals(script, "slot") == 1
+        assert store.put_if_absent("large", b"x" * (9 << 20)) == '"7"'
+        store.close()
+
+    def test_the_environment_does_not_alter_what_is_given(
+        self, port: int, script: Script, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": "other",
+            "AWS_SECRET_ACCESS_KEY": "other",
+            "AWS_SESSION_TOKEN": "other",
+            "AWS_SKIP_SIGNATURE": "true",
+            "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1",
+            "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+            "AWS_REGION": "eu-central-1",
+            "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true",
+        }.items():
+            monkeypatch.setenv(name, value)
+        store = open_service("s3", port)
+        store.put("object", b"x")
+        store.close()
+        assert script.arrived == [("PUT", "object")]
+        assert "Credential=k/" in script.headers[0]["authorization"]
+        assert "/us-east-1/s3/" in script.headers[0]["authorization"]
+        assert "x-amz-security-token" not in script.headers[0]
+
+    def test_credentials_of_the_environment_are_renewed(
+        self, port: int, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """By the chain of botocore, here a program that a profile names."""
+        program = tmp_path / "credentials.sh"
+        program.write_text(
+            f"""#!/bin/sh
+echo x >>{tmp_path}/calls
+count=$(wc -l <{tmp_path}/calls | tr -d ' ')
+echo '{{"Version": 1, "SecretAccessKey": "s", "SessionToken": "t", "AccessKeyId": "key'$count'",'
+date -u -d '+5 minutes' '+"Expiration": "%Y-%m-%dT%H:%M:%SZ"}}'
+"""
+        )
+        program.chmod(stat.S_IRWXU)
+        config = tmp_path / "config"
+        config.write_text(f"[default]\nregion = us-east-1\ncredential_process = {program}\n")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+        monkeypatch.setattr(s3, "_CREDENTIALS_TIME", timedelta(0))
+        store = open_store("s3://bucket/x", {"aws_endpoint": f"http://127.0.0.1:{port}", "allow_http": "true"})
+        store.put("a", b"x")
+        store.put("b", b"x")
+        store.close()
+        first, second = (
+            next(part for part in found["authorization"].split() if "/" in part) for found in script.headers
+        )
+        assert first != second
+        assert {found["x-amz-security-token"] for found in script.headers} == {"t"}
+
+    def test_without_credentials_nothing_is_sent(
+        self, port: int, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        store = open_store("s3://bucket/x", {"aws_endpoint": f"http://127.0.0.1:{port}", "allow_http": "true"})
+        with pytest.raises(StorageError, match="NoCredentials") as caught:
+            store.put_if_absent("slot", b"x")
+        assert type(caught.value) is StorageError
+        assert script.arrived == []
+        store.close()
+
+    def test_hosted_addresses_have_the_bucket_in_their_name(self) -> None:
+        options = {"aws_endpoint": "https://host:9000", "access_key_id": "k", "secret_access_key": "s", "region": "r"}
+        hosted = s3.S3Bucket("bucket", s3_arguments(Options({**options, "virtual_hosted_style_request": "true"})))
+        plain = s3.S3Bucket("bucket", s3_arguments(Options(options)))
+        amazon = s3.S3Bucket("bucket", s3_arguments(Options({**options, "aws_endpoint": "", "region": "eu-west-1"})))
+        places = [bucket._connected()[0].config["endpoint"] for bucket in (hosted, plain, amazon)]
+        assert places == ["https://bucket.host:9000", "https://host:9000", "https://bucket.s3.eu-west-1.amazonaws.com"]
+        for bucket in (hosted, plain, amazon):
+            bucket.disconnect()
+
+
+def test_what_an_error_of_obstore_stands_for() -> None:
+    answered = Exception(
+        "Generic S3 error: status code: 404\n\nDebug source:\nGeneric {\n    inner: Status {\n        status: 503,\n"
+        '        body: Some(\n            "<Error><Code>SlowDown</Code></Error>",\n        ),\n    },\n}'
+    )
+    assert refusal(answered) == Refusal(503, "SlowDown")
+    assert refusal(Exception("an error without details")) is Failure.SILENT

@@ -1,8 +1,9 @@
-"""Object storage services: the requests of one bucket, one coroutine for one request.
+"""Object storage services: the requests of one bucket, one method for one request.
 
-bucket     `Bucket`, the interface, and what the failures of a request mean
-s3         S3 and compatible services
-azure      Azure blob storage
-gcs        Google Cloud Storage
-options    Lance's storage options, translated for each service
+bucket          `Bucket`, the interface, and what the failures of a request mean
+s3              S3 and compatible services, through obstore and s3fs
+azure           Azure blob storage, through adlfs
+gcs             Google Cloud Storage, through gcsfs
+obstore_errors  the answer behind an error of obstore
+options         Lance's storage options, translated for each service
 """

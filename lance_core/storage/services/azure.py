@@ -25,6 +25,7 @@ from lance_core.storage.services.bucket import (
     classify_connection,
     classify_status,
     forbid_resending,
+    on_loop,
 )
 
 _SINGLE_SEND = {"retry_total": 0, "connection_timeout": 5, "read_timeout": 60}
@@ -50,6 +51,7 @@ class AzureBucket(Bucket):
         self._container = self.file_system.service_client.get_container_client(name)
         self._connected = False
 
+    @on_loop
     async def read(self, key: str, start: int | None, length: int | None) -> bytes:
         await self._connect()
         try:
@@ -63,11 +65,13 @@ class AzureBucket(Bucket):
         data: bytes = await stream.readall()
         return data
 
+    @on_loop
     async def stat(self, key: str) -> Found:
         await self._connect()
         found = await self._container.get_blob_client(key).get_blob_properties(**_SINGLE_SEND)
         return Found(key, found.size, _quoted(found.etag), found.last_modified)
 
+    @on_loop
     async def write(self, key: str, data: bytes, condition: str | None) -> str:
         await self._connect()
         conditions: dict[str, Any] = {"overwrite": condition != VACANT}
@@ -78,6 +82,7 @@ class AzureBucket(Bucket):
         )
         return _quoted(answer["etag"])
 
+    @on_loop
     async def copy(self, origin: Any, source: str, key: str) -> None:
         await self._connect()
         target = self._container.get_blob_client(key)
@@ -96,6 +101,7 @@ class AzureBucket(Bucket):
         url: str = self._container.get_blob_client(key).url
         return url
 
+    @on_loop
     async def remove(self, key: str, condition: str | None = None) -> None:
         await self._connect()
         conditions: dict[str, Any] = {}
@@ -103,6 +109,7 @@ class AzureBucket(Bucket):
             conditions = {"etag": condition, "match_condition": MatchConditions.IfNotModified}
         await self._container.get_blob_client(key).delete_blob(**conditions, **_SINGLE_SEND)
 
+    @on_loop
     async def page(
         self,
         prefix: str,
@@ -122,6 +129,7 @@ class AzureBucket(Bucket):
         ]
         return Page(tuple(found), pages.continuation_token or None)
 
+    @on_loop
     async def page_of_directories(self, prefix: str, token: str | None) -> Page:
         await self._connect()
         pages = self._container.walk_blobs(
@@ -139,6 +147,7 @@ class AzureBucket(Bucket):
             return Failure.SILENT
         return classify_connection(error)
 
+    @on_loop
     async def disconnect(self) -> None:
         await self.file_system.service_client.close()
 

@@ -1,15 +1,20 @@
-"""`Bucket`, the interface between `FsspecStore` and a service: single requests, and what their failures mean."""
+"""`Bucket`, the interface between `BucketStore` and a service: single requests, and what their failures mean."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import aiohttp
+from fsspec.asyn import sync
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Failure(Enum):
@@ -46,48 +51,47 @@ VACANT = "*"
 
 
 class Bucket(ABC):
-    """A bucket, accessed through the clients of an fsspec file system.
+    """A bucket of one service.
 
-    Each coroutine makes exactly one HTTP request: neither the SDK nor the HTTP client may resend it. A conditional
-    write that was applied, not answered and resent would find its own object and report a conflict. All coroutines run
-    on the event loop of `file_system`.
+    Each method blocks and makes exactly one HTTP request, unless it says otherwise: neither the SDK nor the HTTP client
+    may resend it. A conditional write that was applied, not answered and resent would find its own object and report a
+    conflict. All methods may be called by many threads at once.
     """
 
-    file_system: Any
     service: object
     """Equal for buckets of one service that are accessed with the same credentials."""
     ordered: bool
     """Whether listings are in byte order of the keys and can begin after a key."""
 
     @abstractmethod
-    async def read(self, key: str, start: int | None, length: int | None) -> bytes:
+    def read(self, key: str, start: int | None, length: int | None) -> bytes:
         """An object, or a range of it with `length` > 0; empty when the range begins at the end or behind it."""
 
     @abstractmethod
-    async def stat(self, key: str) -> Found:
+    def stat(self, key: str) -> Found:
         """Metadata of an object, by a HEAD request."""
 
     @abstractmethod
-    async def write(self, key: str, data: bytes, condition: str | None) -> str:
+    def write(self, key: str, data: bytes, condition: str | None) -> str:
         """Write an object and return its e_tag. `condition`: None, `VACANT`, or the e_tag that must be there."""
 
     @abstractmethod
-    async def copy(self, origin: Any, source: str, key: str) -> None:
+    def copy(self, origin: Any, source: str, key: str) -> None:
         """Copy an object of `origin`, a bucket with an equal `service`, inside the service.
 
         One request, or a few for an object too large for one; all are idempotent.
         """
 
     @abstractmethod
-    async def remove(self, key: str, condition: str | None = None) -> None:
+    def remove(self, key: str, condition: str | None = None) -> None:
         """Delete an object. `condition`: None, or the e_tag that must be there. May fail with `Failure.MISSING`."""
 
     @abstractmethod
-    async def page(self, prefix: str, start_after: str | None, token: str | None, *, limit: int | None = None) -> Page:
+    def page(self, prefix: str, start_after: str | None, token: str | None, *, limit: int | None = None) -> Page:
         """Up to a page of the objects whose keys begin with `prefix`, at most `limit` of them."""
 
     @abstractmethod
-    async def page_of_directories(self, prefix: str, token: str | None) -> Page:
+    def page_of_directories(self, prefix: str, token: str | None) -> Page:
         """Up to a page of the directories whose keys begin with `prefix` and have one slash more, which ends them.
 
         What else it finds is left out.
@@ -95,11 +99,21 @@ class Bucket(ABC):
 
     @abstractmethod
     def classify(self, error: Exception) -> Failure:
-        """Classify an exception of one of the coroutines."""
+        """Classify an exception of one of the methods."""
 
     @abstractmethod
-    async def disconnect(self) -> None:
+    def disconnect(self) -> None:
         """Close the connections."""
+
+
+def on_loop(request: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
+    """Make a coroutine of a bucket a blocking method, which runs it on the event loop of its `file_system`."""
+
+    @wraps(request)
+    def call(bucket: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return sync(bucket.file_system.loop, request, bucket, *args, **kwargs)  # type: ignore[no-any-return]
+
+    return call
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:

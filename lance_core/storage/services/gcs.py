@@ -19,6 +19,7 @@ from lance_core.storage.services.bucket import (
     Page,
     classify_connection,
     classify_status,
+    on_loop,
 )
 
 
@@ -39,6 +40,7 @@ class GcsBucket(Bucket):
         self.service = ("gcs", arguments)
         self.name = name
 
+    @on_loop
     async def read(self, key: str, start: int | None, length: int | None) -> bytes:
         limits = {} if start is None or length is None else {"Range": f"bytes={start}-{start + length - 1}"}
         try:
@@ -48,9 +50,11 @@ class GcsBucket(Bucket):
                 return b""
             raise
 
+    @on_loop
     async def stat(self, key: str) -> Found:
         return _found(json.loads(await self._request("GET", "b/{}/o/{}", self.name, key)))
 
+    @on_loop
     async def write(self, key: str, data: bytes, condition: str | None) -> str:
         conditions = {}
         if condition is not None:
@@ -66,6 +70,7 @@ class GcsBucket(Bucket):
         )
         return _found(json.loads(answer)).e_tag
 
+    @on_loop
     async def copy(self, origin: Any, source: str, key: str) -> None:
         names = (origin.name, source, self.name, key)
         token: dict[str, str] = {}
@@ -75,10 +80,12 @@ class GcsBucket(Bucket):
                 return
             token = {"rewriteToken": answer["rewriteToken"]}
 
+    @on_loop
     async def remove(self, key: str, condition: str | None = None) -> None:
         conditions = {} if condition is None else {"ifGenerationMatch": condition.strip('"')}
         await self._request("DELETE", "b/{}/o/{}", self.name, key, **conditions)
 
+    @on_loop
     async def page(self, prefix: str, start_after: str | None, token: str | None, *, limit: int | None = None) -> Page:
         where = {"startOffset": start_after, "pageToken": token, "maxResults": None if limit is None else str(limit)}
         answer = json.loads(
@@ -88,6 +95,7 @@ class GcsBucket(Bucket):
         )
         return Page(tuple(_found(item) for item in answer.get("items", ())), answer.get("nextPageToken"))
 
+    @on_loop
     async def page_of_directories(self, prefix: str, token: str | None) -> Page:
         where = {} if token is None else {"pageToken": token}
         found = await self._request("GET", "b/{}/o", self.name, prefix=prefix, delimiter="/", **where)
@@ -105,6 +113,7 @@ class GcsBucket(Bucket):
             return Failure.REFUSED
         return classify_connection(error)
 
+    @on_loop
     async def disconnect(self) -> None:
         session: aiohttp.ClientSession | None = self.file_system._session  # noqa: SLF001
         if session is not None:

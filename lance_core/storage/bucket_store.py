@@ -1,11 +1,10 @@
-"""Object store on a cloud bucket, through the fsspec file systems s3fs, adlfs and gcsfs."""
+"""Object store on a cloud bucket: requests of `services`, with retries where they are harmless."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
-from fsspec.asyn import sync
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
@@ -24,7 +23,7 @@ _LONGEST_PAUSE = 2.0
 _RETRYABLE = frozenset({Failure.SILENT, Failure.REPEAT})
 
 
-class FsspecStore(ObjectStore):
+class BucketStore(ObjectStore):
     """The objects of `bucket` below the key `prefix` ('' is the whole bucket); `uri` is the bucket's URI.
 
     One request per call, without a cache.
@@ -83,7 +82,7 @@ class FsspecStore(ObjectStore):
 
     def copy(self, source: str, target: str, *, origin: ObjectStore | None = None, durable: bool = True) -> None:
         there = self if origin is None else origin.innermost
-        if not isinstance(there, FsspecStore) or there._bucket.service != self._bucket.service:  # noqa: SLF001
+        if not isinstance(there, BucketStore) or there._bucket.service != self._bucket.service:  # noqa: SLF001
             super().copy(source, target, origin=origin, durable=durable)
             return
         from_key, key = there._key(source), self._key(target)  # noqa: SLF001
@@ -155,7 +154,7 @@ class FsspecStore(ObjectStore):
 
     def close(self) -> None:
         self._overlap.close()
-        sync(self._bucket.file_system.loop, self._bucket.disconnect)
+        self._bucket.disconnect()
 
     def map(self, call: Callable[[T], R], items: Sequence[T]) -> Results[R]:
         return self._overlap.map(call, items)
@@ -186,7 +185,7 @@ class FsspecStore(ObjectStore):
     def _ask(
         self,
         path: str,
-        request: Callable[[], Coroutine[Any, Any, R]],
+        request: Callable[[], R],
         *,
         writes: bool = False,
         mismatch: type[StorageError] | None = None,
@@ -224,7 +223,7 @@ class FsspecStore(ObjectStore):
             reraise=True,
         )
         try:
-            return retrying(sync, self._bucket.file_system.loop, request)  # type: ignore[no-any-return]
+            return retrying(request)
         except Exception as error:
             failure = self._bucket.classify(error)
             kind = {Failure.MISSING: NotFound, Failure.MISMATCH: mismatch}.get(failure) or StorageError

@@ -1,0 +1,43 @@
+"""What the errors of obstore say about a request that failed.
+
+obstore gives the status and the body of an answer only in the text of its errors. The second part of that text, the
+debug form of the error, has strings only quoted and escaped, so that no key and no body of an answer can imitate it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from obstore.exceptions import InvalidPathError, NotSupportedError
+
+from lance_core.storage.services.bucket import Failure
+
+_DEBUG_PART = "\n\nDebug source:\n"
+_STATUS = re.compile(
+    r'^ +inner: Status \{\n +status: (\d{3}),\n +body: (?:None|Some\(\n +"(.*)",\n +\)),$', re.MULTILINE
+)
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_NEVER_SENT = re.compile(r"^ +HttpError \{\n +kind: Connect,$", re.MULTILINE)
+_REDIRECTED = re.compile(r"^ +inner: BareRedirect,$", re.MULTILINE)
+
+
+class Refusal(NamedTuple):
+    """An answer that is not a success. `code` is that of the error document of S3, '' if there is none."""
+
+    status: int
+    code: str = ""
+
+
+def refusal(error: Exception) -> Refusal | Failure:
+    """The answer that an error of obstore stands for; what the failure means if there was no answer."""
+    if isinstance(error, ValueError | InvalidPathError | NotSupportedError):
+        return Failure.REFUSED  # obstore does not take the key, for example
+    text = str(error).rpartition(_DEBUG_PART)[2]
+    answer = _STATUS.search(text)
+    if answer is not None:
+        code = _CODE.search(answer[2] or "")
+        return Refusal(int(answer[1]), code[1] if code is not None else "")
+    if _REDIRECTED.search(text):
+        return Failure.REFUSED  # the bucket is in another region
+    return Failure.REPEAT if _NEVER_SENT.search(text) else Failure.SILENT
