@@ -20,7 +20,7 @@ from benchmarks.support.transactions import TransactionWriter
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.collecting import NICENESS
-from namespace_server.directory.catalog import Catalog, CatalogOptions
+from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.namespace import DirectoryNamespace
 
@@ -54,7 +54,7 @@ class _Catalog:
     """A catalog whose tables get versions in batches."""
 
     def __init__(self, root: Path, template: Template) -> None:
-        catalog = Catalog(LocalStore(root, "none"), CatalogOptions(sweep_interval=timedelta(0)))
+        catalog = StoredCatalog(LocalStore(root, "none"), CatalogOptions(sweep_interval=timedelta(0)))
         self.namespace = DirectoryNamespace(catalog=catalog)
         self.tables = [(SPACE, f"table_{number:05d}") for number in range(TABLES)]
         self._writer = TransactionWriter(root, self.namespace, template)
@@ -81,7 +81,7 @@ def _costs(root: Path, writer: _Catalog) -> Table:
         if name == changed:
             writer.add_versions(writer.tables[:CHANGED], NEW_VERSIONS)
         store = CountingStore(LocalStore(root, "none"))
-        catalog = Catalog(store, CatalogOptions(sweep_interval=timedelta(0)))
+        catalog = StoredCatalog(store, CatalogOptions(sweep_interval=timedelta(0)))
         catalog.snapshot()
         with store.measure() as cost:
             began = time.perf_counter()

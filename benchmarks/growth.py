@@ -23,7 +23,7 @@ from benchmarks.support.staging import Operation, Template, write_template
 from benchmarks.support.time_lapse import TimeLapse
 from benchmarks.support.transactions import TransactionWriter
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.catalog import Catalog, CatalogOptions
+from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.model.entries import TOMBSTONES, Changes, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -93,7 +93,7 @@ class Graph:
         self.root = root
         self.store = TimeLapse(LocalStore(root, "none"))
         options = CatalogOptions(sweep_interval=timedelta(0), record_retention=RECORDS)
-        self.namespace = DirectoryNamespace(catalog=Catalog(self.store, options))
+        self.namespace = DirectoryNamespace(catalog=StoredCatalog(self.store, options))
         self.changes = 0
         self.done: Counter[str] = Counter()
         self._writer = TransactionWriter(root, self.namespace, template)

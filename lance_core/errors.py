@@ -13,10 +13,10 @@ LanceCoreError
 ├── InvalidTransaction            the transaction contradicts itself or its table
 ├── ReferenceNotFound             no such version, tag or branch
 ├── ReferenceInUse                the branch is needed by other branches or tags
-├── CommitConflict
-│   ├── RetryableConflict         redo the operation on the newer version
+├── TransactionConflict
+│   ├── RetryableTransaction      redo the operation on the newer version
 │   └── IncompatibleTransaction   conflicts irreconcilably; redoing the operation does not help
-└── CommitUnknown                 the commit may or may not have happened; clean up nothing
+└── TransactionOutcomeUnknown     the commit may or may not have happened; clean up nothing
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ReferenceInUse(LanceCoreError):
     """A branch cannot be removed: other branches or tags need it, or a writer keeps committing to it."""
 
 
-class CommitConflict(LanceCoreError):
+class TransactionConflict(LanceCoreError):
     """A concurrent commit conflicts.
 
     Attributes:
@@ -91,15 +91,15 @@ class CommitConflict(LanceCoreError):
         self.reason = reason
 
 
-class RetryableConflict(CommitConflict):
+class RetryableTransaction(TransactionConflict):
     """Redo the operation on the newer version and commit again."""
 
 
-class IncompatibleTransaction(CommitConflict):
+class IncompatibleTransaction(TransactionConflict):
     """The transaction conflicts irreconcilably. Redoing the same operation does not help."""
 
 
-class CommitUnknown(LanceCoreError):
+class TransactionOutcomeUnknown(LanceCoreError):
     """The commit may or may not have happened. Nothing may be cleaned up."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from lance_core.commit.concurrent_commits import ConcurrentVersion, read_complete, read_concurrent
-from lance_core.errors import ReferenceNotFound, RetryableConflict
+from lance_core.errors import ReferenceNotFound, RetryableTransaction
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.storage.port import ObjectStore
@@ -16,9 +16,9 @@ from lance_core.versions import ManifestLocation, find_latest
 _READ_TOGETHER = 1024
 
 
-def replaced(number: int, expected: str, found: str) -> RetryableConflict:
+def replaced(number: int, expected: str, found: str) -> RetryableTransaction:
     """The conflict with another version of the same number, of a branch or table that was made again."""
-    return RetryableConflict(
+    return RetryableTransaction(
         number,
         f"it is another version than was read: expected the manifest with SHA-256 {expected}, found {found}",
     )
@@ -53,7 +53,7 @@ class VersionChain:
 
         Raises:
             ReferenceNotFound: There is no version, and `read_version` is not 0.
-            RetryableConflict: A version that is needed can no longer be read (rule P8).
+            RetryableTransaction: A version that is needed can no longer be read (rule P8).
         """
         try:
             latest = find_latest(self.store, self.base)
@@ -81,20 +81,23 @@ class VersionChain:
     def require(self, number: int, manifest_sha256: str, since: CommittedSince) -> None:
         """Check that version `number` has the manifest with this SHA-256. The head in `since` is not read again.
 
-        Raises `RetryableConflict` if it has another one, or can no longer be read: the branch or table was made again.
+        Raises `RetryableTransaction` if it has another one, or can no longer be read: the branch or table was made
+        again.
         """
         if since.head is None:
             raise ReferenceNotFound(f"{self.store.object_uri(self.base)}: expected version {number}, found none")
         known = since.head.version == number
         try:
             file = since.head if known else read_complete(self.store, self.base, self._location(number, since.scheme))
-        except RetryableConflict as error:
-            raise RetryableConflict(number, "it was read, and can no longer be compared with what was read") from error
+        except RetryableTransaction as error:
+            raise RetryableTransaction(
+                number, "it was read, and can no longer be compared with what was read"
+            ) from error
         if file.identity.sha256 != manifest_sha256:
             raise replaced(number, manifest_sha256, file.identity.sha256)
 
     def read_complete(self, version: ConcurrentVersion, scheme: NamingScheme) -> ManifestFile:
-        """The manifest file of a version. Raises `RetryableConflict` if it can no longer be read."""
+        """The manifest file of a version. Raises `RetryableTransaction` if it can no longer be read."""
         if isinstance(version, ManifestFile):
             return version
         return read_complete(self.store, self.base, self._location(version.version, scheme))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Protocol
 
-from lance_core.errors import NotFound, RetryableConflict
+from lance_core.errors import NotFound, RetryableTransaction
 from lance_core.format.manifest import ManifestFile, end_of_section, leading_transaction
 from lance_core.format.outline import AnyManifest
 from lance_core.proto import lance_table_pb2 as pb
@@ -64,7 +64,7 @@ def read_concurrent(store: ObjectStore, base: str, location: ManifestLocation) -
     """Read the transaction of a version: only the front of a large file, if the transaction is there.
 
     Raises:
-        RetryableConflict: The version was removed (rule P8: what cannot be judged must be redone).
+        RetryableTransaction: The version was removed (rule P8: what cannot be judged must be redone).
         CorruptFile: The file is not that version.
     """
     try:
@@ -89,5 +89,5 @@ def read_complete(store: ObjectStore, base: str, location: ManifestLocation) -> 
         raise _gone(location) from error
 
 
-def _gone(location: ManifestLocation) -> RetryableConflict:
-    return RetryableConflict(location.version, "it was committed concurrently, and can no longer be read")
+def _gone(location: ManifestLocation) -> RetryableTransaction:
+    return RetryableTransaction(location.version, "it was committed concurrently, and can no longer be read")

@@ -13,7 +13,13 @@ from lance_core.commit.copying import Origin, copy_files
 from lance_core.commit.durability import write_before_publishing
 from lance_core.commit.prepare import FirstVersion, History, PreparedCommit, prepare_commit
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
-from lance_core.errors import CommitUnknown, IncompatibleTransaction, NotFound, ReferenceNotFound, RetryableConflict
+from lance_core.errors import (
+    IncompatibleTransaction,
+    NotFound,
+    ReferenceNotFound,
+    RetryableTransaction,
+    TransactionOutcomeUnknown,
+)
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import NamingScheme, branch_base, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
@@ -79,13 +85,13 @@ def commit_transaction(
         The version that the transaction made.
 
     Raises:
-        RetryableConflict: A concurrent version conflicts and the operation can be redone, or the retries are
+        RetryableTransaction: A concurrent version conflicts and the operation can be redone, or the retries are
             exhausted. Nothing was committed.
         IncompatibleTransaction: A concurrent version conflicts irreconcilably. Nothing was committed.
         InvalidTransaction: The transaction contradicts itself or the table. Nothing was committed.
         UnsupportedFeature: The table or the operation is not supported. Nothing was committed.
         ReferenceNotFound: The branch or table does not exist. Nothing was committed.
-        CommitUnknown: The transaction may have been committed, or may still be.
+        TransactionOutcomeUnknown: The transaction may have been committed, or may still be.
     """
     chain = VersionChain(store, branch_base(base, branch))
     attempt = _CommitAttempt(chain, transaction, branch, stable_row_ids, origin, manifest_sha256)
@@ -96,7 +102,7 @@ def commit_transaction(
         committed = retrying(attempt.run)
     except RetryError as error:
         reason = f"another writer committed first, {max_retries + 1} times"
-        raise RetryableConflict(attempt.last_slot, reason) from error
+        raise RetryableTransaction(attempt.last_slot, reason) from error
     assert committed is not None
     return committed
 
@@ -113,7 +119,7 @@ def prepare_on_head(
     """Prepare the next version of the chain from `transaction`.
 
     Returns the prepared commit, the head that it is built on and the naming scheme of the chain; or the version that
-    the transaction has made already. Raises as `commit_transaction` does, except `CommitUnknown`.
+    the transaction has made already. Raises as `commit_transaction` does, except `TransactionOutcomeUnknown`.
     """
     if transaction.WhichOneof("operation") == "clone":
         return _prepare_clone(chain, transaction, branch, origin, manifest_sha256)
@@ -227,6 +233,8 @@ class _CommitAttempt:
         if isinstance(outcome, SlotLost):
             return None
         if isinstance(outcome, SlotUnknown):
-            raise CommitUnknown(f"transaction {self._transaction.uuid} at version {prepared.version}: {outcome.reason}")
+            raise TransactionOutcomeUnknown(
+                f"transaction {self._transaction.uuid} at version {prepared.version}: {outcome.reason}"
+            )
         check_continues(store, base, prepared.file, head, scheme)
         return Committed(prepared.version, path, prepared.file, outcome.e_tag, prepared.rebased)

@@ -14,7 +14,7 @@ from lance_core.errors import (
     IncompatibleTransaction,
     InvalidTransaction,
     NotFound,
-    RetryableConflict,
+    RetryableTransaction,
     UnsupportedFeature,
 )
 from lance_core.format.manifest import Identity, ManifestFile, build_manifest_file
@@ -126,7 +126,7 @@ def prepare_commit(
         The next version.
 
     Raises:
-        RetryableConflict: A concurrent version conflicts; the operation can be redone.
+        RetryableTransaction: A concurrent version conflicts; the operation can be redone.
         IncompatibleTransaction: A concurrent version conflicts irreconcilably.
         InvalidTransaction: The transaction contradicts itself or the table, or is committed already.
         CorruptFile: The head is not fit to be built on.
@@ -209,7 +209,7 @@ def _rebase(
         shared = shared_fragments(operation, file.transaction)
         verdict = judge(operation, file.transaction, rows.context(file, shared))
         if verdict.outcome is Outcome.RETRYABLE:
-            raise RetryableConflict(file.version, verdict.reason)
+            raise RetryableTransaction(file.version, verdict.reason)
         if verdict.outcome is Outcome.INCOMPATIBLE:
             raise IncompatibleTransaction(file.version, verdict.reason)
     rebased: Rebased
@@ -282,7 +282,7 @@ class _DeletedRows:
                 found[number] = self._files.deleted_rows(self._head.outline, fragment)
             except (NotFound, UnsupportedFeature) as error:
                 reason = f"its deletions in fragment {number} cannot be read: {error}"
-                raise RetryableConflict(self._head.version, reason) from error
+                raise RetryableTransaction(self._head.version, reason) from error
         return found
 
     def _complete(self, identifier: int) -> BitMap:

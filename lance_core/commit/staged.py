@@ -14,7 +14,7 @@ from lance_core.commit.durability import write_before_publishing
 from lance_core.commit.loop import Committed, prepare_on_head
 from lance_core.commit.prepare import PreparedCommit
 from lance_core.commit.slot import SlotLost, SlotUnknown, claim_slot
-from lance_core.errors import CommitUnknown, InvalidTransaction, RetryableConflict
+from lance_core.errors import InvalidTransaction, RetryableTransaction, TransactionOutcomeUnknown
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import (
     TRANSACTIONS_DIRECTORY,
@@ -93,9 +93,9 @@ class StagedCommit:
         """Give the version its canonical name if the head has not moved. Atomic and idempotent.
 
         Raises:
-            RetryableConflict: Another version took the slot, or the place of the version that this one is built on,
+            RetryableTransaction: Another version took the slot, or the place of the version that this one is built on,
                 as where a branch is deleted and made again. Stage the transaction again.
-            CommitUnknown: The outcome is unknown. Only `publish` may be called again.
+            TransactionOutcomeUnknown: The outcome is unknown. Only `publish` may be called again.
             InvalidTransaction: The version was discarded.
         """
         if self.state is StagedState.DISCARDED:
@@ -106,16 +106,16 @@ class StagedCommit:
         outcome = claim_slot(self._store, self.target, self._prepared.manifest)
         if isinstance(outcome, SlotLost):
             self.state = StagedState.STAGED
-            raise RetryableConflict(
+            raise RetryableTransaction(
                 self.version,
                 f"a newer version was committed since version {self.version} was staged on {self.version - 1}",
             )
         if isinstance(outcome, SlotUnknown):
             self.state = StagedState.UNKNOWN
-            raise CommitUnknown(f"staged version {self.version} ({self.path}): {outcome.reason}")
+            raise TransactionOutcomeUnknown(f"staged version {self.version} ({self.path}): {outcome.reason}")
         try:
             check_continues(self._store, self._base, self.file, self._head, self._scheme)
-        except CommitUnknown:
+        except TransactionOutcomeUnknown:
             self.state = StagedState.UNKNOWN
             raise
         self.state = StagedState.PUBLISHED
@@ -134,7 +134,9 @@ class StagedCommit:
         if found == expected:
             return
         if self.state is StagedState.UNKNOWN:
-            raise CommitUnknown(f"staged version {self.version} ({self.path}): {replaced(number, expected, found)}")
+            raise TransactionOutcomeUnknown(
+                f"staged version {self.version} ({self.path}): {replaced(number, expected, found)}"
+            )
         raise replaced(number, expected, found)
 
     def discard(self) -> None:
@@ -176,7 +178,7 @@ def stage_commit(
 
     Raises:
         InvalidTransaction: The transaction contradicts itself or the table, or is committed already.
-        RetryableConflict, IncompatibleTransaction, UnsupportedFeature, ReferenceNotFound: As `commit_transaction`.
+        RetryableTransaction, IncompatibleTransaction, UnsupportedFeature, ReferenceNotFound: As `commit_transaction`.
     """
     chain = VersionChain(store, branch_base(base, branch))
     found = prepare_on_head(

@@ -45,7 +45,7 @@ def commit_transaction(
         The version that the transaction made, and whether it was rebased.
 
     Raises:
-        RetryableConflict: A concurrent version conflicts and the operation can be redone, or the retries are
+        RetryableTransaction: A concurrent version conflicts and the operation can be redone, or the retries are
             exhausted. Nothing was committed.
         IncompatibleTransaction: A concurrent version conflicts irreconcilably. Nothing was committed.
         InvalidTransaction: The transaction contradicts itself or the table, or the bytes are not a transaction.
@@ -53,7 +53,7 @@ def commit_transaction(
         UnsupportedFeature: The table or the operation is not supported. Nothing was committed.
         ReferenceNotFound: The table or branch does not exist. Nothing was committed.
         StorageError: The URI or the options are not valid for any store, or the store failed. Nothing was committed.
-        CommitUnknown: The transaction may have been committed, or may still be.
+        TransactionOutcomeUnknown: The transaction may have been committed, or may still be.
     """
     message = transaction if isinstance(transaction, pb.Transaction) else _parse(transaction)
     store = handle(open_store(uri, storage_options), commit_handler)

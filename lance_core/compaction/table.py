@@ -10,7 +10,7 @@ from lance_core.commit.handlers.handler import CommitHandler, handle
 from lance_core.commit.loop import MAX_RETRIES, Committed, commit_transaction
 from lance_core.compaction.plan import CompactionOptions
 from lance_core.compaction.rewrite import discard_compaction, prepare_compaction
-from lance_core.errors import CommitConflict, InvalidTransaction
+from lance_core.errors import InvalidTransaction, TransactionConflict
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
@@ -64,9 +64,9 @@ def compact(
         The new version and counts; without a commit if there was nothing to compact.
 
     Raises:
-        RetryableConflict: Rows of the same fragments were changed meanwhile. The files written are removed.
+        RetryableTransaction: Rows of the same fragments were changed meanwhile. The files written are removed.
         IncompatibleTransaction: The table was replaced meanwhile. The files written are removed.
-        CommitUnknown: The compaction may have been committed, or may still be.
+        TransactionOutcomeUnknown: The compaction may have been committed, or may still be.
         ReferenceNotFound: There is no such table or branch.
         CorruptFile: The manifest cannot be decoded.
         UnsupportedFeature, StorageError: As `prepare_compaction`.
@@ -115,7 +115,7 @@ def compact_table(
         return Compacted(dataset.version, None)
     try:
         committed = commit(prepared.transaction)
-    except (CommitConflict, InvalidTransaction):
+    except (TransactionConflict, InvalidTransaction):
         discard_compaction(dataset.store, prepared)
         raise
     return Compacted(

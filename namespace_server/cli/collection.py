@@ -23,7 +23,7 @@ from namespace_server.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
     from namespace_server.answer import Answer
-    from namespace_server.directory.catalog import Catalog
+    from namespace_server.directory.catalog import StoredCatalog
     from namespace_server.directory.model.results import PinJson
 
 _Root = Annotated[str, typer.Argument(metavar="ROOT", help="Directory or URI of a catalog.")]
@@ -273,7 +273,7 @@ def end_intent(
     typer.echo(f"{intent_id}: {'ended' if 'intent' in answer.body else 'is not there'}")
 
 
-def _rows(catalog: Catalog, operation: str, field: str) -> list[dict[str, Any]]:
+def _rows(catalog: StoredCatalog, operation: str, field: str) -> list[dict[str, Any]]:
     """The rows of a list that has no pages, as JSON."""
     from namespace_server.directory.namespace import DirectoryNamespace
 

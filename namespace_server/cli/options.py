@@ -15,7 +15,7 @@ from namespace_server.durations import parse_duration
 
 if TYPE_CHECKING:
     from lance_core.commit.handlers import CommitHandler
-    from namespace_server.directory.catalog import Catalog
+    from namespace_server.directory.catalog import StoredCatalog
 
 Root = Annotated[str | None, typer.Option(help="Directory or URI of the catalog.")]
 Config = Annotated[Path | None, typer.Option(help="TOML file with settings.", dir_okay=False)]
@@ -98,7 +98,7 @@ def commit_handler(manifest_store: str | None) -> Iterator[CommitHandler | None]
 @contextmanager
 def opened_catalog(
     root: str, options: list[str] | None, manifest_store: str | None, durability: str | None = None
-) -> Iterator[Catalog]:
+) -> Iterator[StoredCatalog]:
     """The catalog at a root, open within. Nothing happens in the background."""
     from namespace_server.directory.properties import open_catalog
 

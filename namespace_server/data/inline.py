@@ -19,7 +19,7 @@ from namespace_server.data.uploads import StagedUploads
 from table_data.batch_operations import DELIMITER, StagedOperation, TableState
 from table_data.errors import WorkFailed
 from table_data.jobs.job import Job, Staged
-from table_data.requests.table_requests import CreateTable, TableRead, TableRequest
+from table_data.requests.table_requests import CreateTable, ReadRequest, TableRequest
 
 if TYPE_CHECKING:
     from table_data.jobs.open_tables import OpenTables
@@ -68,7 +68,7 @@ class _InlineTables:
     def storage_options(self) -> Mapping[str, str]:
         return self._catalog.storage_options
 
-    async def find_table(self, request: TableRead, *, layout: bool = False) -> tuple[TableState, int]:
+    async def find_table(self, request: ReadRequest, *, layout: bool = False) -> tuple[TableState, int]:
         return self._catalog.find_table(request, layout=layout)
 
     async def new_table(self, request: CreateTable) -> tuple[TableState, int]:

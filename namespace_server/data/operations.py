@@ -22,7 +22,7 @@ from table_data.batch_operations import Result, StagedOperation, TableState
 from table_data.errors import ClientError, VersionGone
 from table_data.jobs.job import Job, Staged
 from table_data.requests.durations import parse_duration
-from table_data.requests.table_requests import TableRead, TableRequest
+from table_data.requests.table_requests import ReadRequest, TableRequest
 
 Rows = TypeVar("Rows")
 
@@ -83,7 +83,7 @@ class DataOperations(Generic[Rows]):
 
     async def _change(self, requested: ChangeRequest, rows: Rows | None) -> Answer:
         operation, request = requested.operation, requested.request
-        newest: TableRead = {"id": request.get("id"), "branch": request.get("branch")}
+        newest: ReadRequest = {"id": request.get("id"), "branch": request.get("branch")}
         layout = operation == _INSERT
         table, catalog_version = await self._tables.find_table(newest, layout=layout)
         async with self._begin(requested, rows) as change:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from namespace_server.data.change_request import Caller, ChangeRecord
 from table_data.batch_operations import StagedOperation, TableState, VersionIdentity
 from table_data.jobs.job import Job, Staged
-from table_data.requests.table_requests import CreateTable, TableRead
+from table_data.requests.table_requests import CreateTable, ReadRequest
 
 Rows_contra = TypeVar("Rows_contra", contravariant=True)
 
@@ -48,7 +48,9 @@ class TableCatalog(Protocol):
         """Options of Lance for the object store of the tables."""
         ...
 
-    def find_table(self, request: TableRead, *, at: int | None = None, layout: bool = False) -> tuple[TableState, int]:
+    def find_table(
+        self, request: ReadRequest, *, at: int | None = None, layout: bool = False
+    ) -> tuple[TableState, int]:
         """The table that a request names, at the version it names or the newest, and the catalog version.
 
         With `layout` the table has the digest of its layout, unless that takes a look at storage. What other writers
@@ -88,7 +90,7 @@ class Tables(Protocol):
         """Options of Lance for the object store of the tables."""
         ...
 
-    async def find_table(self, request: TableRead, *, layout: bool = False) -> tuple[TableState, int]:
+    async def find_table(self, request: ReadRequest, *, layout: bool = False) -> tuple[TableState, int]:
         """As `TableCatalog.find_table`, at the newest catalog version."""
         ...
 

@@ -12,7 +12,7 @@ from namespace_server.data.operations import namespace_errors
 from namespace_server.data.port import TableCatalog
 from table_data.batch_operations import DELIMITER, TableState
 from table_data.jobs.job import Job
-from table_data.requests.table_requests import Explain, TableRead
+from table_data.requests.table_requests import Explain, ReadRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class PlannedRead:
         return Answer(value, self.catalog_version, self.table.version)
 
 
-def plan_read(catalog: TableCatalog, operation: str, request: TableRead, at: ReadPoint = NEWEST) -> PlannedRead:
+def plan_read(catalog: TableCatalog, operation: str, request: ReadRequest, at: ReadPoint = NEWEST) -> PlannedRead:
     """Find the version that a read is to see. Blocking; raises the namespace errors of the catalog."""
     read = _explained(cast("Explain", request)) if operation == "explain_table_query_plan" else request
     table, catalog_version = catalog.find_table(read, at=at.catalog_version)
@@ -62,7 +62,7 @@ def plan_read(catalog: TableCatalog, operation: str, request: TableRead, at: Rea
     return PlannedRead(Job(operation, request, catalog.storage_options), table, catalog_version, known)
 
 
-def _explained(request: Explain) -> TableRead:
+def _explained(request: Explain) -> ReadRequest:
     """The version and the branch of the query that is explained. Raises `InvalidInputError` (13)."""
     query = request["query"]
     branches = {name for name in (request.get("branch"), query.get("branch")) if name is not None}
@@ -90,7 +90,7 @@ class RowReads:
         self._catalog = catalog
         self._readers = readers
 
-    def value(self, operation: str, request: TableRead) -> Answer[object]:
+    def value(self, operation: str, request: ReadRequest) -> Answer[object]:
         """Answer a read whose answer is a JSON value. Raises the namespace errors of the operation."""
         planned = plan_read(self._catalog, operation, request)
         if planned.known is not None:
@@ -98,7 +98,7 @@ class RowReads:
         with namespace_errors():
             return planned.answer(self._readers.value(planned.job, planned.table))
 
-    def rows(self, operation: str, request: TableRead) -> bytes:
+    def rows(self, operation: str, request: ReadRequest) -> bytes:
         """Answer a read with rows, as an Arrow IPC file. Raises the namespace errors of the operation."""
         planned = plan_read(self._catalog, operation, request)
         with namespace_errors():

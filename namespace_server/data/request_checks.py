@@ -9,7 +9,7 @@ from typing import TypeVar
 from lance_namespace.errors import InvalidInputError
 from pydantic import TypeAdapter, ValidationError
 
-from table_data.requests.table_requests import CHANGES, READS, TableRead, TableRequest
+from table_data.requests.table_requests import CHANGES, READS, ReadRequest, TableRequest
 
 R = TypeVar("R")
 _EXPECTATIONS = {
@@ -36,7 +36,7 @@ def change_type(operation: str) -> TypeAdapter[TableRequest]:
 
 
 @cache
-def read_type(operation: str) -> TypeAdapter[TableRead]:
+def read_type(operation: str) -> TypeAdapter[ReadRequest]:
     """The type of the requests of a read, which checks them."""
     return TypeAdapter(READS[operation])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lance_namespace.errors import InvalidInputError
 
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.committing.stored_versions import dataset_versions
 from namespace_server.directory.manifest_table.schema import MANAGED_METADATA
 from namespace_server.directory.model.entries import Changes, Entry, TableEntry, changes_of
@@ -24,7 +24,7 @@ class Adoption:
     already_managed: bool
 
 
-def adopt_root(catalog: Catalog, *, strict: bool) -> Adoption:
+def adopt_root(catalog: StoredCatalog, *, strict: bool) -> Adoption:
     """See `DirectoryNamespace.adopt`."""
     found: list[tuple[ObjectId, int]] = []
     snapshot = catalog.snapshot()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.model.operations import Batch
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.plan_builder import Plan
@@ -30,7 +30,7 @@ class Call(Generic[T_co]):
     """
 
     batch: Batch
-    answer: Callable[[Catalog, Plan, CatalogSnapshot], T_co]
+    answer: Callable[[StoredCatalog, Plan, CatalogSnapshot], T_co]
     vends: bool = False
 
     @property

@@ -63,7 +63,7 @@ class CatalogOptions:
     response_cache_bytes: int = 64 << 20
 
 
-class Catalog:
+class StoredCatalog:
     """The catalog below a store's root. Opening does no I/O; nothing is written before the first commit.
 
     Thread-safe. Several processes may have the same root open. `vendor` answers the storage options for clients.

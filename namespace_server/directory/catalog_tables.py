@@ -11,7 +11,7 @@ from lance_core.errors import LanceCoreError
 from lance_core.format.layout import layout_digest
 from namespace_server.data.change_request import Caller, ChangeRecord
 from namespace_server.data.port import CommittedChange
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.model import request_fields, requests
 from namespace_server.directory.model.batch_requests import request_hash
 from namespace_server.directory.model.entries import VersionEntry
@@ -23,7 +23,7 @@ from namespace_server.directory.reading.commit_results import kept_answer
 from namespace_server.directory.reading.read_context import ReadContext
 from namespace_server.directory.reading.table_at_version import table_at_version
 from table_data.batch_operations import TableState
-from table_data.requests.table_requests import CreateTable, TableRead
+from table_data.requests.table_requests import CreateTable, ReadRequest
 
 _SHORT_MANIFEST: Final = 1 << 20
 
@@ -31,13 +31,15 @@ _SHORT_MANIFEST: Final = 1 << 20
 class CatalogTables:
     """A catalog for operations on rows (`namespace_server.data.port.TableCatalog`)."""
 
-    def __init__(self, catalog: Catalog, rules: RequestRules, storage_options: Mapping[str, str]) -> None:
+    def __init__(self, catalog: StoredCatalog, rules: RequestRules, storage_options: Mapping[str, str]) -> None:
         self._catalog = catalog
         self._rules = rules
         self.storage_options = dict(storage_options)
         self.local = catalog.store.local
 
-    def find_table(self, request: TableRead, *, at: int | None = None, layout: bool = False) -> tuple[TableState, int]:
+    def find_table(
+        self, request: ReadRequest, *, at: int | None = None, layout: bool = False
+    ) -> tuple[TableState, int]:
         """The table at the version that a request names, and the catalog version that says so."""
         if at is not None:
             snapshot = self._catalog.snapshot(at)

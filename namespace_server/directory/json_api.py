@@ -19,7 +19,7 @@ from namespace_server.data.port import CommittedChange
 from namespace_server.data.reads import RowReads
 from namespace_server.directory.adoption import Adoption, adopt_root
 from namespace_server.directory.calls import Call
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.catalog_tables import CatalogTables, change_batch
 from namespace_server.directory.committing.stored_versions import key_above
 from namespace_server.directory.committing.writable import check_writable
@@ -55,7 +55,7 @@ _LONG_READS = frozenset(
 )
 _LISTS = frozenset({"list_namespaces", "list_tables", "list_all_tables", "list_table_versions"})
 _SHORT_LIST = 1000
-_ANSWERS: Final[Mapping[str, Callable[[Catalog, Plan, CatalogSnapshot], Answer]]] = {
+_ANSWERS: Final[Mapping[str, Callable[[StoredCatalog, Plan, CatalogSnapshot], Answer]]] = {
     "batch_commit_tables": answers.answer_batch,
     "batch_create_table_versions": answers.answer_versions,
     "drop_namespace": answers.answer_dropped_namespace,
@@ -74,7 +74,7 @@ class JsonCatalog:
     CHANGES: ClassVar[frozenset[str]] = frozenset(CHANGES)
     WRITES: ClassVar[frozenset[str]] = CALLS
 
-    def __init__(self, *, catalog: Catalog | None = None, **properties: str) -> None:
+    def __init__(self, *, catalog: StoredCatalog | None = None, **properties: str) -> None:
         self._manifests: ManifestStore | None = None
         self.storage_options = storage_options(properties)
         if catalog is None:

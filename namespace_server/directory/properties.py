@@ -11,7 +11,7 @@ from typing import Any, Final
 from lance_core.commit.handlers import ExternalManifestHandler, ManifestStore
 from lance_core.storage.opening import open_store
 from namespace_server.credentials.vending import VendingOptions, open_vendor
-from namespace_server.directory.catalog import Catalog, CatalogOptions
+from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
 from namespace_server.directory.committing.writable import check_root
 from namespace_server.directory.model.limits import Limits
 
@@ -24,7 +24,7 @@ def storage_options(properties: Mapping[str, str]) -> dict[str, str]:
     return {name.removeprefix(_STORAGE): str(value) for name, value in properties.items() if name.startswith(_STORAGE)}
 
 
-def open_catalog(properties: Mapping[str, str]) -> tuple[Catalog, ManifestStore | None]:
+def open_catalog(properties: Mapping[str, str]) -> tuple[StoredCatalog, ManifestStore | None]:
     """The catalog that the properties describe, and its manifest store, if it has one.
 
     Reads and writes nothing below the root. Raises `ValueError`, `StorageError`.
@@ -45,11 +45,11 @@ def open_catalog(properties: Mapping[str, str]) -> tuple[Catalog, ManifestStore 
     store = open_store(root, storage, durability="fsync" if durability == "fsync" else "none")
     check_root(store)
     if not url:
-        return Catalog(store, options, vendor), None
+        return StoredCatalog(store, options, vendor), None
     from namespace_server.store.manifests import open_manifest_store  # SQL is loaded by those who use it
 
     manifests = open_manifest_store(url)
-    return Catalog(ExternalManifestHandler(manifests).over(store), options, vendor), manifests
+    return StoredCatalog(ExternalManifestHandler(manifests).over(store), options, vendor), manifests
 
 
 def _vending(settings: dict[str, str]) -> VendingOptions:

@@ -38,7 +38,7 @@ from namespace_server.maintenance.coverage import IndexPlan, plan_indices
 from namespace_server.maintenance.fragments import FragmentPlan, plan_fragments
 from namespace_server.maintenance.policy import Policy, WrongPolicy, policy_of
 from namespace_server.maintenance.report import MaintenanceReport, TableOutcome, TableStatus
-from table_data.requests.maintenance_requests import CompactTable, OptimizeIndices, ReserveFragments
+from table_data.requests.maintenance_requests import CompactTable, OptimizeIndices, ReserveFragmentIds
 from table_data.requests.table_requests import TableRequest
 
 _AT_ONCE: Final = 64
@@ -53,7 +53,7 @@ _COMPACT: Final = "maintenance: compact"
 _INDICES: Final = "maintenance: optimise indices"
 
 
-class TableChange(Protocol):
+class CommitChange(Protocol):
     """Commits a change of a table on its newest version. Blocking.
 
     Raises the namespace errors of a change of rows. What was rejected left no files.
@@ -124,7 +124,7 @@ class Maintenance:
 
     store: ObjectStore
     table: ManifestTable
-    change: TableChange | None = None
+    change: CommitChange | None = None
     defaults: Mapping[str, str] = field(default_factory=dict)
     now: Callable[[], float] = time.time
     stopped: Callable[[], bool] = lambda: False
@@ -266,7 +266,7 @@ class Maintenance:
         """Reserve fragment ids in a commit of its own: a Rewrite of indexed fragments names the ids of new ones."""
         assert look.plan is not None
         count = look.plan.reserved
-        request: ReserveFragments = {**_request(look.table_id), "count": count}
+        request: ReserveFragmentIds = {**_request(look.table_id), "count": count}
         answer = self._change("reserve_fragments", request)
         entry = self.table.refresh().version_entry(look.table_id, None, _number(answer, "version"))
         if entry is None:

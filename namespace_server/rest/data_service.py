@@ -28,7 +28,7 @@ from namespace_server.workers.read_pool import ReadPool
 from namespace_server.workers.spool import SpoolSpace
 from namespace_server.workers.starter import WorkerStarter
 from table_data.batch_operations import StagedOperation, TableState
-from table_data.requests.table_requests import CreateTable, TableRead, TableRequest
+from table_data.requests.table_requests import CreateTable, ReadRequest, TableRequest
 
 T = TypeVar("T")
 
@@ -114,7 +114,7 @@ class DataService:
         return partial(self._operations.change, operation, request, caller=caller)
 
     async def value(
-        self, operation: str, request: TableRead, receive: Receive, *, at: ReadPoint = NEWEST
+        self, operation: str, request: ReadRequest, receive: Receive, *, at: ReadPoint = NEWEST
     ) -> Answer[object]:
         """Answer a read whose answer is a JSON value. It ends when its client goes away.
 
@@ -129,7 +129,7 @@ class DataService:
 
     @asynccontextmanager
     async def rows(
-        self, operation: str, request: TableRead, receive: Receive, *, at: ReadPoint = NEWEST
+        self, operation: str, request: ReadRequest, receive: Receive, *, at: ReadPoint = NEWEST
     ) -> AsyncIterator[RowStream]:
         """Answer a read with rows: the bytes of an Arrow IPC file, once its first rows are there.
 
@@ -154,7 +154,7 @@ class DataService:
         await self._under_way.close()
         await self._finding.close()
 
-    async def _plan(self, operation: str, request: TableRead, at: ReadPoint) -> PlannedRead:
+    async def _plan(self, operation: str, request: ReadRequest, at: ReadPoint) -> PlannedRead:
         plan = partial(plan_read, self._catalog, operation, request, at)
         return plan() if at.catalog_version is None and self._catalog.local else await self._finding.run(plan)
 
@@ -255,7 +255,7 @@ class _Tables:
     def storage_options(self) -> Mapping[str, str]:
         return self._catalog.storage_options
 
-    async def find_table(self, request: TableRead, *, layout: bool = False) -> tuple[TableState, int]:
+    async def find_table(self, request: ReadRequest, *, layout: bool = False) -> tuple[TableState, int]:
         self._under_way.check()
         found: tuple[TableState, int] = await self._find(partial(self._catalog.find_table, request, layout=layout))
         return found

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope
 from namespace_server.data.change_request import Caller
 from namespace_server.data.reads import ReadPoint
 from namespace_server.rest.header_names import IDEMPOTENCY_KEY
-from namespace_server.rest.models import BranchQuery, Query
+from namespace_server.rest.models import BranchQuery, QueryParameters
 from namespace_server.rest.request.body import (
     LARGE_BODY,
     EncodedBody,
@@ -43,8 +43,8 @@ R = TypeVar("R")
 class QueryModel:
     """Query parameters by name and type. Those whose type is a list may be given more than once."""
 
-    def __init__(self, query: type[Query]) -> None:
-        self._adapter: TypeAdapter[Query] = TypeAdapter(query)
+    def __init__(self, query: type[QueryParameters]) -> None:
+        self._adapter: TypeAdapter[QueryParameters] = TypeAdapter(query)
         self._repeated = tuple(name for name, kind in get_type_hints(query).items() if get_origin(kind) is list)
 
     def parse(self, query_string: bytes) -> tuple[Mapping[str, str], Mapping[str, Any]]:
@@ -52,7 +52,7 @@ class QueryModel:
         return parse_query(query_string, self._adapter, self._repeated)
 
 
-ANY_QUERY: Final = QueryModel(Query)
+ANY_QUERY: Final = QueryModel(QueryParameters)
 _BRANCH: Final = QueryModel(BranchQuery)
 
 

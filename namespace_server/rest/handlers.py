@@ -21,7 +21,7 @@ from starlette.responses import Response
 from namespace_server.answer import Answer
 from namespace_server.data.request_checks import change_type, read_type
 from namespace_server.rest.exchange import Exchange, QueryModel
-from namespace_server.rest.models import Query
+from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import LARGE_BODY, JsonObject
 from namespace_server.rest.request.decoding import decode_body, parse_query
 from namespace_server.rest.request.headers import read_id, read_version
@@ -37,14 +37,14 @@ class Read:
     `optional`. A `silent` read answers an empty body.
     """
 
-    query: type[Query] = Query
+    query: type[QueryParameters] = QueryParameters
     body: bool = False
     optional: bool = False
     silent: bool = False
 
     def handler(self, operation: str, path: str) -> Handler:
         """The handler of an operation on a path."""
-        parameters: TypeAdapter[Query] = TypeAdapter(self.query)
+        parameters: TypeAdapter[QueryParameters] = TypeAdapter(self.query)
         has_id = "{id}" in path
 
         async def answer(exchange: Exchange) -> Response:
@@ -66,7 +66,7 @@ class Read:
     def _request(
         self,
         exchange: Exchange,
-        parameters: TypeAdapter[Query],
+        parameters: TypeAdapter[QueryParameters],
         query_string: bytes,
         body: bytes,
         *,
@@ -139,7 +139,7 @@ class RowsChange:
     The answer of one that `vends` has storage options for the new table.
     """
 
-    query: type[Query]
+    query: type[QueryParameters]
     vends: bool = False
 
     def handler(self, operation: str, _path: str) -> Handler:
@@ -166,7 +166,7 @@ class TableChange:
     """
 
     fields: tuple[str, ...] = ()
-    query: type[Query] = Query
+    query: type[QueryParameters] = QueryParameters
     optional: bool = False
     named: str | None = None
 

@@ -34,11 +34,11 @@ PageSize = Annotated[int, BeforeValidator(_parse_integer), Field(ge=MIN_INT64, l
 Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 
 
-class Query(TypedDict, total=False):
+class QueryParameters(TypedDict, total=False):
     """No query parameters but the delimiter, which belongs to the path. Unknown parameters are ignored."""
 
 
-class Paging(Query, total=False):
+class Paging(QueryParameters, total=False):
     """Query parameters of every list."""
 
     page_token: str
@@ -58,7 +58,7 @@ class ListTableVersionsQuery(Paging, total=False):
     descending: Flag
 
 
-class DescribeTableQuery(Query, total=False):
+class DescribeTableQuery(QueryParameters, total=False):
     """Query parameters of the description of a table."""
 
     with_table_uri: Flag
@@ -66,7 +66,7 @@ class DescribeTableQuery(Query, total=False):
     check_declared: Flag
 
 
-class BranchQuery(Query, total=False):
+class BranchQuery(QueryParameters, total=False):
     """Query parameters of changes whose body has no place for the branch."""
 
     branch: str
@@ -83,7 +83,7 @@ def _parse_texts(value: Any) -> Any:
 Texts = Annotated[dict[StrictStr, StrictStr], BeforeValidator(_parse_texts)]
 
 
-class CreateTableQuery(Query, total=False):
+class CreateTableQuery(QueryParameters, total=False):
     """Query parameters of the creation of a table from rows."""
 
     mode: str
@@ -97,14 +97,14 @@ class StageRowsQuery(CreateTableQuery, total=False):
     branch: str
 
 
-class InsertQuery(Query, total=False):
+class InsertQuery(QueryParameters, total=False):
     """Query parameters of an insert."""
 
     mode: str
     branch: str
 
 
-class MergeInsertQuery(Query, total=False):
+class MergeInsertQuery(QueryParameters, total=False):
     """Query parameters of a merge."""
 
     branch: str

@@ -12,10 +12,10 @@ from table_data.operations.kinds import ChangeKind, Changes
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
-    from table_data.requests.maintenance_requests import CompactTable, OptimizeIndices, ReserveFragments
+    from table_data.requests.maintenance_requests import CompactTable, OptimizeIndices, ReserveFragmentIds
 
 
-def reserve_fragments(changes: TableChanges, request: ReserveFragments, _rows: ArrowBody | None) -> Result:
+def reserve_fragments(changes: TableChanges, request: ReserveFragmentIds, _rows: ArrowBody | None) -> Result:
     """Reserve `count` fragment ids, the highest of the version that this commits."""
     changes.require_head()
     changes.take("reserve_fragments", operations.ReserveFragments(request["count"]), message=None)

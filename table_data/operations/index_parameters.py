@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from table_data.errors import InvalidCall
 
 if TYPE_CHECKING:
-    from table_data.requests.table_requests import CreateIndex
+    from table_data.requests.table_requests import CreateTableIndex
 
 SCALAR: Final = (
     *("BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "NGRAM", "ZONEMAP", "BLOOMFILTER"),
@@ -41,7 +41,7 @@ _SUB_VECTORS: Final = 16
 """The number of sub-vectors if none is given, or less where it does not divide the dimension."""
 
 
-def index_type_of(request: CreateIndex) -> str:
+def index_type_of(request: CreateTableIndex) -> str:
     """The type of the index to create, as pylance names it. Raises `InvalidCall`."""
     given = request["index_type"].upper()
     found = _OTHER_NAMES.get(given, given)
@@ -51,7 +51,7 @@ def index_type_of(request: CreateIndex) -> str:
     return found
 
 
-def parameters_of(request: CreateIndex, index_type: str, dimension: int | None) -> Mapping[str, object]:
+def parameters_of(request: CreateTableIndex, index_type: str, dimension: int | None) -> Mapping[str, object]:
     """The arguments of pylance for the options of a request that this type of index has; others are left out.
 
     `dimension` is that of the vectors, if the column has vectors. Raises `InvalidCall` for a value out of range.
@@ -79,7 +79,7 @@ def _given(request: Mapping[str, object], names: Mapping[str, str]) -> dict[str,
     return {argument: request[name] for name, argument in names.items() if request.get(name) is not None}
 
 
-def _metric(request: CreateIndex) -> str:
+def _metric(request: CreateTableIndex) -> str:
     given = request.get("distance_type") or "l2"
     metric = _METRICS.get(given.lower())
     if metric is None:

@@ -21,20 +21,20 @@ from table_data.table_changes import TableChanges
 if TYPE_CHECKING:
     import lance
 
-    from table_data.requests.table_requests import CreateIndex, DescribeIndex, DropIndex, ListIndices
+    from table_data.requests.table_requests import CreateTableIndex, DescribeIndex, DropIndex, ListIndices
 
 _READY: Final = "SUCCEEDED"
 _REFUSED: Final = "LanceError(Index): "
 """Begins errors of pylance about rows and options that an index cannot be built with."""
 
 
-def create_table_index(changes: TableChanges, request: CreateIndex, _rows: ArrowBody | None) -> Result:
+def create_table_index(changes: TableChanges, request: CreateTableIndex, _rows: ArrowBody | None) -> Result:
     """Build an index of any type over all rows."""
     _create(changes, request, index_type_of(request))
     return {}
 
 
-def create_table_scalar_index(changes: TableChanges, request: CreateIndex, _rows: ArrowBody | None) -> Result:
+def create_table_scalar_index(changes: TableChanges, request: CreateTableIndex, _rows: ArrowBody | None) -> Result:
     """Build an index that is not over vectors."""
     index_type = index_type_of(request)
     if index_type not in SCALAR:
@@ -81,7 +81,7 @@ def describe_table_index_stats(dataset: lance.LanceDataset, request: DescribeInd
     raise IndexNotFound(f"index {name[:200]!r}: expected one of the table's, found none of this name")
 
 
-def _create(changes: TableChanges, request: CreateIndex, index_type: str) -> None:
+def _create(changes: TableChanges, request: CreateTableIndex, index_type: str) -> None:
     head = changes.require_head()
     fields = head.outline.fields
     given = request["column"]

@@ -14,10 +14,10 @@ from table_data.requests.field_paths import column_of
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
-    from table_data.requests.table_requests import Delete, Update
+    from table_data.requests.table_requests import DeleteRows, UpdateRows
 
 
-def update_table(changes: TableChanges, request: Update, _rows: ArrowBody | None) -> Result:
+def update_table(changes: TableChanges, request: UpdateRows, _rows: ArrowBody | None) -> Result:
     """Set columns to SQL expressions in the rows that match `predicate`, in all rows without one.
 
     Without a match nothing is committed. Raises `ColumnNotFound`, `InvalidCall`.
@@ -36,7 +36,7 @@ def update_table(changes: TableChanges, request: Update, _rows: ArrowBody | None
     return {"updated_rows": rows}
 
 
-def delete_from_table(changes: TableChanges, request: Delete, _rows: ArrowBody | None) -> Result:
+def delete_from_table(changes: TableChanges, request: DeleteRows, _rows: ArrowBody | None) -> Result:
     """Delete the rows that match `predicate`. Without a match nothing is committed. Raises `InvalidCall`."""
     predicate = _checked(request["predicate"])
     head = changes.require_head()

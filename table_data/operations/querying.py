@@ -13,10 +13,10 @@ from table_data.queries.scans import scan_of
 if TYPE_CHECKING:
     import lance
 
-    from table_data.requests.table_requests import Explain, Query
+    from table_data.requests.table_requests import Explain, QueryTable
 
 
-def query_table(dataset: lance.LanceDataset, request: Query) -> pa.RecordBatchReader:
+def query_table(dataset: lance.LanceDataset, request: QueryTable) -> pa.RecordBatchReader:
     """The rows of a scan or a search."""
     scan = scan_of(dataset, request)
     if scan.is_fused:
@@ -30,7 +30,7 @@ def explain_table_query_plan(dataset: lance.LanceDataset, request: Explain) -> s
     return plans.plan_text(dataset, request["query"], lambda scanner: scanner.explain_plan(verbose=verbose))
 
 
-def analyze_table_query_plan(dataset: lance.LanceDataset, request: Query) -> str:
+def analyze_table_query_plan(dataset: lance.LanceDataset, request: QueryTable) -> str:
     """The plan of a query with what it took to do it. The query is done; its rows are not kept."""
     return plans.plan_text(dataset, request, lambda scanner: scanner.analyze_plan())
 

@@ -10,10 +10,10 @@ from table_data.operations.kinds import ChangeKind, Changes
 from table_data.table_changes import TableChanges
 
 if TYPE_CHECKING:
-    from table_data.requests.table_requests import Restore
+    from table_data.requests.table_requests import RestoreTable
 
 
-def restore_table(changes: TableChanges, request: Restore, _rows: ArrowBody | None) -> Result:
+def restore_table(changes: TableChanges, request: RestoreTable, _rows: ArrowBody | None) -> Result:
     """Make a new version with the rows, schema, metadata and indices of an earlier one."""
     changes.require_head()
     changes.restore(request["version"], message=None)

@@ -11,13 +11,13 @@ from table_data.operations.kinds import Reads
 if TYPE_CHECKING:
     import lance
 
-    from table_data.requests.table_requests import TableRead
+    from table_data.requests.table_requests import ReadRequest
 
 _SMALL_FRAGMENT = 1 << 20
 """Rows from which a fragment is not small. Pylance compacts to fragments of this size."""
 
 
-def get_table_stats(dataset: lance.LanceDataset, _request: TableRead) -> Result:
+def get_table_stats(dataset: lance.LanceDataset, _request: ReadRequest) -> Result:
     """Bytes of the columns, rows, indices, and the sizes of fragments in rows (deleted ones included)."""
     lengths = sorted(fragment.physical_rows for fragment in dataset.get_fragments())
     return {

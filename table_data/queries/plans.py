@@ -13,12 +13,12 @@ from table_data.queries.scans import scan_of
 if TYPE_CHECKING:
     import lance
 
-    from table_data.requests.table_requests import Query
+    from table_data.requests.table_requests import QueryTable
 
 _URI = re.compile(r"\buri=[^\n]*?(?=, \w+=|$)", re.MULTILINE)
 
 
-def plan_text(dataset: lance.LanceDataset, request: Query, text: Callable[[lance.LanceScanner], str]) -> str:
+def plan_text(dataset: lance.LanceDataset, request: QueryTable, text: Callable[[lance.LanceScanner], str]) -> str:
     """The plan of a QueryTable request, as `text` gets it of a scanner; paths are left out.
 
     A query that takes several searches has the plan of each.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import lance
     from lance.query import FullTextQuery
 
-    from table_data.requests.table_requests import Query, QueryColumns, QueryVector
+    from table_data.requests.table_requests import QueryColumns, QueryTable, QueryVector
 
 DEFAULT_K: Final = 10
 _LARGE_K: Final = 10_000
@@ -102,7 +102,7 @@ class QueryScan:
         return replace(self, limit=rows, offset=0, nearest=nearest, **changes)
 
 
-def scan_of(dataset: lance.LanceDataset, request: Query) -> QueryScan:
+def scan_of(dataset: lance.LanceDataset, request: QueryTable) -> QueryScan:
     """The scan for a request. Raises `InvalidCall`."""
     k, offset = _integer(request.get("k"), "k") or 0, _integer(request.get("offset"), "offset") or 0
     text = full_text_query(dataset, request.get("full_text_query") or {})
@@ -166,7 +166,7 @@ def _columns(given: QueryColumns) -> list[str] | dict[str, str] | None:
     return list(names) if names else dict(aliases) if aliases else None
 
 
-def _nearest(dataset: lance.LanceDataset, request: Query, k: int, offset: int) -> Json | None:
+def _nearest(dataset: lance.LanceDataset, request: QueryTable, k: int, offset: int) -> Json | None:
     given: QueryVector = request.get("vector") or {}
     single, several = given.get("single_vector"), given.get("multi_vector")
     if single and several:
@@ -202,7 +202,7 @@ def _is_batch(dataset: lance.LanceDataset, nearest: Json) -> bool:
     return isinstance(nearest["q"][0], list) and not vector_columns(dataset.schema).get(nearest["column"], False)
 
 
-def _probes(request: Query) -> Json:
+def _probes(request: QueryTable) -> Json:
     least = _integer(request.get("minimum_nprobes"), "minimum_nprobes", _MAX_UINT32, least=1)
     most = _integer(request.get("maximum_nprobes"), "maximum_nprobes", _MAX_UINT32, least=1)
     if least is not None and most is not None and least > most:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lance_core.compaction import CompactionOptions
 
 
-class ReserveFragments(TableRequest):
+class ReserveFragmentIds(TableRequest):
     """How many fragment ids are reserved."""
 
     count: int

@@ -30,7 +30,7 @@ class TableRequest(TypedDict, total=False):
     timeout: StrictStr | None
 
 
-class TableRead(TableRequest, total=False):
+class ReadRequest(TableRequest, total=False):
     """What every read may have: the version that is read, the newest one without."""
 
     version: Count | None
@@ -62,7 +62,7 @@ class MergeInsert(TableRequest, total=False):
     use_index: StrictBool | None
 
 
-class Update(TableRequest, total=False):
+class UpdateRows(TableRequest, total=False):
     """UpdateTableRequest: pairs of column and expression."""
 
     predicate: StrictStr | None
@@ -70,7 +70,7 @@ class Update(TableRequest, total=False):
     properties: Texts | None
 
 
-class Delete(TableRequest):
+class DeleteRows(TableRequest):
     """DeleteFromTableRequest."""
 
     predicate: StrictStr
@@ -133,13 +133,13 @@ class FieldMetadata(TableRequest):
     updates: list[FieldMetadataEntry]
 
 
-class Restore(TableRequest):
+class RestoreTable(TableRequest):
     """RestoreTableRequest."""
 
     version: Count
 
 
-class CreateIndex(TableRequest, total=False):
+class CreateTableIndex(TableRequest, total=False):
     """CreateTableIndexRequest, and that of a scalar index."""
 
     column: Required[Name]
@@ -170,20 +170,20 @@ class DropIndex(TableRequest):
     index_name: StrictStr
 
 
-class DescribeIndex(TableRead):
+class DescribeIndex(ReadRequest):
     """DescribeTableIndexStatsRequest."""
 
     index_name: StrictStr
 
 
-class ListIndices(TableRead, total=False):
+class ListIndices(ReadRequest, total=False):
     """ListTableIndicesRequest."""
 
     page_token: StrictStr | None
     limit: StrictInt | None
 
 
-class CountRows(TableRead, total=False):
+class CountRows(ReadRequest, total=False):
     """CountTableRowsRequest."""
 
     predicate: StrictStr | None
@@ -275,7 +275,7 @@ class QueryVector(TypedDict, total=False):
     multi_vector: list[list[Real]] | None
 
 
-class Query(TableRead, total=False):
+class QueryTable(ReadRequest, total=False):
     """QueryTableRequest, and that of the analysis of a plan."""
 
     bypass_vector_index: StrictBool | None
@@ -299,10 +299,10 @@ class Query(TableRead, total=False):
     with_row_id: StrictBool | None
 
 
-class Explain(TableRead, total=False):
+class Explain(ReadRequest, total=False):
     """ExplainTableQueryPlanRequest. Version and branch are those of the query."""
 
-    query: Required[Query]
+    query: Required[QueryTable]
     verbose: StrictBool | None
 
 
@@ -310,26 +310,26 @@ CHANGES: Final[Mapping[str, type[TableRequest]]] = {
     "create_table": CreateTable,
     "insert_into_table": Insert,
     "merge_insert_into_table": MergeInsert,
-    "update_table": Update,
-    "delete_from_table": Delete,
+    "update_table": UpdateRows,
+    "delete_from_table": DeleteRows,
     "alter_table_add_columns": AddColumns,
     "alter_table_alter_columns": AlterColumns,
     "alter_table_drop_columns": DropColumns,
     "update_table_schema_metadata": SchemaMetadata,
     "update_field_metadata": FieldMetadata,
-    "restore_table": Restore,
-    "create_table_index": CreateIndex,
-    "create_table_scalar_index": CreateIndex,
+    "restore_table": RestoreTable,
+    "create_table_index": CreateTableIndex,
+    "create_table_scalar_index": CreateTableIndex,
     "drop_table_index": DropIndex,
 }
 """The types of the requests of changes, by the names of the methods of `LanceNamespace`."""
-READS: Final[Mapping[str, type[TableRead]]] = {
+READS: Final[Mapping[str, type[ReadRequest]]] = {
     "describe_table_index_stats": DescribeIndex,
     "list_table_indices": ListIndices,
-    "get_table_stats": TableRead,
+    "get_table_stats": ReadRequest,
     "count_table_rows": CountRows,
-    "query_table": Query,
-    "analyze_table_query_plan": Query,
+    "query_table": QueryTable,
+    "analyze_table_query_plan": QueryTable,
     "explain_table_query_plan": Explain,
 }
 """As `CHANGES`, of reads."""

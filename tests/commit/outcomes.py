@@ -8,7 +8,7 @@ import lance
 from lance.lance import DatasetBasePath
 
 from lance_core.commit.loop import commit_transaction
-from lance_core.errors import CommitConflict, RetryableConflict
+from lance_core.errors import RetryableTransaction, TransactionConflict
 from lance_core.transaction.operations import Operation, encode_transaction
 from tests.transaction.tables import Table, replace_data, rows
 
@@ -60,7 +60,7 @@ def outcome_of(table: Table, operation: Operation, read_version: int) -> str:
     transaction = encode_transaction(operation, read_version=read_version)
     try:
         commit_transaction(table.store, "t", transaction)
-    except CommitConflict as error:
+    except TransactionConflict as error:
         named = error.version == table.open().version
-        return f"{R if isinstance(error, RetryableConflict) else I}{'' if named else ' with the wrong version'}"
+        return f"{R if isinstance(error, RetryableTransaction) else I}{'' if named else ' with the wrong version'}"
     return OK

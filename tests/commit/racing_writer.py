@@ -24,7 +24,7 @@ from lance.fragment import write_fragments
 
 from lance_core.commit.loop import commit_transaction
 from lance_core.data import fragment_message
-from lance_core.errors import RetryableConflict
+from lance_core.errors import RetryableTransaction
 from lance_core.storage.opening import open_store
 from lance_core.transaction.operations import Append, encode_transaction
 
@@ -65,7 +65,7 @@ class Ours:
         transaction = encode_transaction(Append((fragment_message(fragment),)), read_version=version)
         try:
             return commit_transaction(self.store, "", transaction).version
-        except RetryableConflict as error:
+        except RetryableTransaction as error:
             if "committed first" not in error.reason:  # an append has no other conflict here
                 raise
             return None

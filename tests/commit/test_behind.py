@@ -11,7 +11,7 @@ import pytest
 from lance_core.commit import concurrent_commits
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.staged import stage_commit
-from lance_core.errors import IncompatibleTransaction, InvalidTransaction, RetryableConflict
+from lance_core.errors import IncompatibleTransaction, InvalidTransaction, RetryableTransaction
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import manifest_name, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
@@ -141,7 +141,7 @@ def test_a_deleted_row_conflicts_whether_versions_are_read_partly_or_completely(
     ours = delete_rows(table.open(), "id = 4")
     table.open().delete("id in (3, 4)")
     table.open().update_config({"k": "v"})
-    with pytest.raises(RetryableConflict, match="row 4 of fragment 0") as caught:
+    with pytest.raises(RetryableTransaction, match="row 4 of fragment 0") as caught:
         commit_transaction(table.store, "t", encode_transaction(ours, read_version=2))
     assert caught.value.version == 3
 
@@ -187,6 +187,6 @@ def test_a_removed_version_between_is_reported(table: Table, front: str) -> None
     lance.write_dataset(rows(30, 31), table.uri, mode="append")
     lance.write_dataset(rows(31, 32), table.uri, mode="append")
     (table.path / "_versions" / manifest_name(3)).unlink()
-    with pytest.raises(RetryableConflict, match="can no longer be read") as caught:
+    with pytest.raises(RetryableTransaction, match="can no longer be read") as caught:
         commit_transaction(table.store, "t", ours)
     assert caught.value.version == 3

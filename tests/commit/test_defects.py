@@ -9,7 +9,7 @@ import pytest
 from lance.lance import DatasetBasePath
 
 from lance_core.commit.loop import commit_transaction
-from lance_core.errors import IncompatibleTransaction, RetryableConflict
+from lance_core.errors import IncompatibleTransaction, RetryableTransaction
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
@@ -43,7 +43,7 @@ def test_an_index_on_a_dropped_field_is_refused(table: Table, tmp_path: Path) ->
     (index,) = other.head().indices.indices if other.head().indices is not None else ()
     assert not set(index.fields) & {field.id for field in other.head().manifest.fields}
 
-    with pytest.raises(RetryableConflict, match="it dropped field 2"):
+    with pytest.raises(RetryableTransaction, match="it dropped field 2"):
         commit(table, operation)
     assert table.head().indices is None
 
@@ -84,7 +84,7 @@ def test_two_concurrent_inserts_of_the_same_key_conflict(table: Table, tmp_path:
         for _ in range(2)
     )
     commit(table, first)
-    with pytest.raises(RetryableConflict, match="both may insert the same key"):
+    with pytest.raises(RetryableTransaction, match="both may insert the same key"):
         commit(table, second)
     table.open().validate()
     assert table.ids() == [*range(20), 30]

@@ -13,7 +13,7 @@ import pytest
 
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.staged import stage_commit
-from lance_core.errors import CommitUnknown, RetryableConflict
+from lance_core.errors import RetryableTransaction, TransactionOutcomeUnknown
 from lance_core.format.naming import manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
@@ -60,7 +60,7 @@ def values(root: Path) -> list[int]:
 def test_a_commit_below_a_version_that_was_not_built_on_it_is_unknown(held: FaultStore, tmp_path: Path) -> None:
     hold(held, manifest_path("t", 2), lambda: others(tmp_path, tags=(3,)))
 
-    with pytest.raises(CommitUnknown, match="version 3 was not built on it"):
+    with pytest.raises(TransactionOutcomeUnknown, match="version 3 was not built on it"):
         commit_transaction(held, "t", append(str(tmp_path / "t"), 100))
 
     assert values(tmp_path) == [0, 1, 2, 3]
@@ -70,14 +70,14 @@ def test_a_head_kept_by_a_tag_does_not_confirm_a_commit(held: FaultStore, tmp_pa
     lance.dataset(str(tmp_path / "t")).tags.create("one", 1)
     hold(held, manifest_path("t", 2), lambda: others(tmp_path))
 
-    with pytest.raises(CommitUnknown, match="the newest version is 4"):
+    with pytest.raises(TransactionOutcomeUnknown, match="the newest version is 4"):
         commit_transaction(held, "t", append(str(tmp_path / "t"), 100))
 
 
 def test_a_commit_below_removed_versions_is_unknown(held: FaultStore, tmp_path: Path) -> None:
     hold(held, manifest_path("t", 2), lambda: others(tmp_path))
 
-    with pytest.raises(CommitUnknown, match="the newest version is 4"):
+    with pytest.raises(TransactionOutcomeUnknown, match="the newest version is 4"):
         commit_transaction(held, "t", append(str(tmp_path / "t"), 100))
 
 
@@ -96,7 +96,7 @@ def test_a_staged_version_that_is_published_below_the_newest_is_unknown(held: Fa
     staged = stage_commit(held, "t", append(str(tmp_path / "t"), 100))
     hold(held, staged.target, lambda: others(tmp_path, tags=(3,)))
 
-    with pytest.raises(CommitUnknown):
+    with pytest.raises(TransactionOutcomeUnknown):
         staged.publish()
 
     assert values(tmp_path) == [0, 1, 2, 3]
@@ -106,7 +106,7 @@ def test_a_staged_version_whose_base_was_removed_before_is_not_written(held: Fau
     staged = stage_commit(held, "t", append(str(tmp_path / "t"), 100))
     others(tmp_path, tags=(3,))
 
-    with pytest.raises(RetryableConflict, match=r"version 1: it is another version than was read: .* found none"):
+    with pytest.raises(RetryableTransaction, match=r"version 1: it is another version than was read: .* found none"):
         staged.publish()
     assert held.inner.find(staged.target) is None
 

@@ -11,10 +11,10 @@ import pytest
 
 from lance_core.commit.loop import commit_transaction
 from lance_core.errors import (
-    CommitUnknown,
     InvalidTransaction,
     ReferenceNotFound,
-    RetryableConflict,
+    RetryableTransaction,
+    TransactionOutcomeUnknown,
     UnsupportedFeature,
 )
 from lance_core.proto import lance_table_pb2 as pb
@@ -96,7 +96,7 @@ def test_without_an_answer_the_outcome_is_unknown(
     monkeypatch.setattr("lance_core.commit.slot.LONGEST_WAIT", 0.001)
     store.fail(Fault.DELAYED, when=is_manifest, times=99)
     transaction = append(table)
-    with pytest.raises(CommitUnknown, match=f"transaction {transaction.uuid} at version 3"):
+    with pytest.raises(TransactionOutcomeUnknown, match=f"transaction {transaction.uuid} at version 3"):
         commit_transaction(store, "t", transaction)
     assert table.open().version == 2
     store.deliver()
@@ -172,7 +172,7 @@ def test_every_attempt_records_its_own_row_versions(tmp_path: Path) -> None:
 def test_a_conflict_that_appears_during_the_race(table: Table, store: FaultStore) -> None:
     store.before(lambda verb, _path: table.open().delete("id = 4") if verb == "put_if_absent" else None)
     transaction = encode_transaction(delete_rows(table.open(), "id = 4"), read_version=2)
-    with pytest.raises(RetryableConflict, match="conflict with version 3: it changed row 4 of fragment 0 as well"):
+    with pytest.raises(RetryableTransaction, match="conflict with version 3: it changed row 4 of fragment 0 as well"):
         commit_transaction(store, "t", transaction)
 
 
@@ -182,7 +182,7 @@ def test_retries_are_limited(table: Table, store: FaultStore) -> None:
             lance.write_dataset(rows(30, 31), table.uri, mode="append")
 
     store.before(race)
-    with pytest.raises(RetryableConflict, match="another writer committed first, 3 times") as caught:
+    with pytest.raises(RetryableTransaction, match="another writer committed first, 3 times") as caught:
         commit_transaction(store, "t", append(table), max_retries=2)
     assert caught.value.version == 5
     assert table.open().version == 5

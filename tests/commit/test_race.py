@@ -10,7 +10,7 @@ import lance
 import pytest
 
 from lance_core.commit.loop import commit_transaction
-from lance_core.errors import RetryableConflict
+from lance_core.errors import RetryableTransaction
 from lance_core.transaction.lineage import lineage_break
 from lance_core.transaction.operations import Append, encode_transaction
 from tests.transaction.tables import Table, delete_rows, make_table, rows
@@ -88,7 +88,7 @@ def our_deletes(table: Table, writer: int) -> None:
             transaction = encode_transaction(delete_rows(dataset, f"id = {row}"), read_version=dataset.version)
             try:
                 commit_transaction(table.store, "t", transaction, max_retries=200)
-            except RetryableConflict:
+            except RetryableTransaction:
                 continue
             break
 

@@ -10,7 +10,7 @@ from pyroaring import BitMap
 
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.prepare import History, prepare_commit
-from lance_core.errors import IncompatibleTransaction, InvalidTransaction, RetryableConflict
+from lance_core.errors import IncompatibleTransaction, InvalidTransaction, RetryableTransaction
 from lance_core.format.deletion import encode_deletion_file
 from lance_core.format.manifest import ManifestFile
 from lance_core.proto import lance_table_pb2 as pb
@@ -117,7 +117,7 @@ def test_merged_deletions_of_all_rows_remove_the_fragment(table: Table) -> None:
 def test_a_delete_conflicts_with_a_delete_of_the_same_rows(table: Table) -> None:
     operation = delete_rows(table.open(), "id in (4, 5)")
     table.open().delete("id in (1, 5)")
-    with pytest.raises(RetryableConflict, match="conflict with version 4: it changed row 5 of fragment 0 as well"):
+    with pytest.raises(RetryableTransaction, match="conflict with version 4: it changed row 5 of fragment 0 as well"):
         commit(table, operation, 3)
     check(table, [i for i in range(2, 20) if i != 5])
 
@@ -161,7 +161,9 @@ def test_a_version_that_was_cleaned_up_cannot_be_judged(table: Table) -> None:
     table.open().delete("id = 1")
     table.open().delete("id = 2")
     next((table.path / "_versions").glob("18446744073709551611.manifest")).unlink()
-    with pytest.raises(RetryableConflict, match="version 4: it was committed concurrently, and can no longer be read"):
+    with pytest.raises(
+        RetryableTransaction, match="version 4: it was committed concurrently, and can no longer be read"
+    ):
         commit(table, operation, 3)
 
 
@@ -169,7 +171,7 @@ def test_without_the_read_version_the_changed_rows_are_unknown(table: Table) -> 
     operation = delete_rows(table.open(), "id = 4")
     table.open().delete("id = 1")
     next((table.path / "_versions").glob("18446744073709551612.manifest")).unlink()
-    with pytest.raises(RetryableConflict, match="the changed rows are unknown"):
+    with pytest.raises(RetryableTransaction, match="the changed rows are unknown"):
         commit(table, operation, 3)
     check(table, list(range(2, 20)))
 
@@ -202,7 +204,7 @@ def test_a_removal_of_a_fragment_conflicts_with_a_delete_in_it(table: Table) -> 
     operation = delete_rows(table.open(), "id < 10")
     assert operation.removed_ids == (0,)
     table.open().delete("id = 1")
-    with pytest.raises(RetryableConflict, match="it changed rows of fragment 0, which this transaction removes"):
+    with pytest.raises(RetryableTransaction, match="it changed rows of fragment 0, which this transaction removes"):
         commit(table, operation, 3)
 
 

@@ -14,7 +14,7 @@ from lance_core.commit.staged import StagedState
 from lance_core.commit.uri import commit_transaction
 from lance_core.compaction import CompactionOptions
 from lance_core.compaction.table import compact_table
-from lance_core.errors import CommitUnknown, ReferenceNotFound, RetryableConflict
+from lance_core.errors import ReferenceNotFound, RetryableTransaction, TransactionOutcomeUnknown
 from lance_core.format.naming import manifest_path
 from lance_core.storage.local import LocalStore
 from lance_core.tables.dataset import Dataset
@@ -59,9 +59,9 @@ def test_a_handle_commits_on_its_own_version(table: Path, operation: Operation) 
     handle = opened(table)
     transaction = encode_transaction(operation, read_version=handle.version)
     replace_branch(table)
-    with pytest.raises(RetryableConflict, match="version 2: it is another version than was read"):
+    with pytest.raises(RetryableTransaction, match="version 2: it is another version than was read"):
         handle.commit(transaction)
-    with pytest.raises(RetryableConflict, match="another version than was read"):
+    with pytest.raises(RetryableTransaction, match="another version than was read"):
         handle.stage(transaction)
     assert rows(table) == [1, 2, 20, 21, 22]
     assert opened(table).version == 2
@@ -71,7 +71,7 @@ def test_a_handle_below_the_head_commits_on_its_own_version(table: Path) -> None
     handle = opened(table)
     replace_branch(table)
     lance.dataset(f"{table}/tree/b").insert(pa.table({"a": [23]}))
-    with pytest.raises(RetryableConflict, match="another version than was read"):
+    with pytest.raises(RetryableTransaction, match="another version than was read"):
         handle.commit(encode_transaction(SETS_A_KEY, read_version=2))
     assert opened(table).version == 3
 
@@ -81,7 +81,7 @@ def test_a_version_that_was_cleaned_up_cannot_be_compared(table: Path) -> None:
     branch = lance.dataset(f"{table}/tree/b")
     branch.insert(pa.table({"a": [12]}))
     (table / "tree" / "b" / manifest_path("", 2)).unlink()
-    with pytest.raises(RetryableConflict, match="version 2: it was read, and can no longer be compared"):
+    with pytest.raises(RetryableTransaction, match="version 2: it was read, and can no longer be compared"):
         handle.commit(encode_transaction(SETS_A_KEY, read_version=2))
 
 
@@ -98,7 +98,7 @@ def test_a_hash_may_be_given_with_a_uri(table: Path) -> None:
     assert commit_transaction(table, first, branch="b", manifest_sha256=known).version == 3
     assert commit_transaction(table, first, branch="b", manifest_sha256=known).version == 3, "it is committed already"
     second = encode_transaction(SETS_A_KEY, read_version=3)
-    with pytest.raises(RetryableConflict, match=f"expected the manifest with SHA-256 {known}, found"):
+    with pytest.raises(RetryableTransaction, match=f"expected the manifest with SHA-256 {known}, found"):
         commit_transaction(table, second, branch="b", manifest_sha256=known)
 
 
@@ -106,7 +106,7 @@ def test_a_hash_may_be_given_with_a_uri(table: Path) -> None:
 def test_a_staged_version_is_published_on_the_version_it_is_built_on(table: Path, operation: Operation) -> None:
     staged = opened(table).stage(encode_transaction(operation, read_version=2))
     replace_branch(table)
-    with pytest.raises(RetryableConflict, match="another version than was read"):
+    with pytest.raises(RetryableTransaction, match="another version than was read"):
         staged.publish()
     assert staged.state is StagedState.STAGED
     staged.discard()
@@ -117,7 +117,7 @@ def test_a_staged_version_is_published_on_the_version_it_is_built_on(table: Path
 def test_a_staged_version_is_not_published_where_there_is_no_branch(table: Path) -> None:
     staged = opened(table).stage(encode_transaction(SETS_A_KEY, read_version=2))
     Dataset.open(table).branches.delete("b")
-    with pytest.raises(RetryableConflict, match="found none"):
+    with pytest.raises(RetryableTransaction, match="found none"):
         staged.publish()
     assert not (table / "tree" / "b").exists()
 
@@ -127,11 +127,11 @@ def test_publishing_after_an_unknown_outcome(table: Path) -> None:
     store = FaultStore(LocalStore(table.parent, "none"))
     staged = Dataset.open(store, ("b", None), location="t").stage(encode_transaction(SETS_A_KEY, read_version=2))
     store.fail(Fault.LOST_REQUEST, when=lambda write: write.path == staged.target, times=1000)
-    with pytest.raises(CommitUnknown):
+    with pytest.raises(TransactionOutcomeUnknown):
         staged.publish()
     assert staged.state is StagedState.UNKNOWN
     replace_branch(table)
-    with pytest.raises(CommitUnknown, match="another version than was read"):
+    with pytest.raises(TransactionOutcomeUnknown, match="another version than was read"):
         staged.publish()
     assert rows(table) == [1, 2, 20, 21, 22]
 
@@ -147,7 +147,7 @@ def test_a_compaction_is_committed_on_what_it_compacted(table: Path, monkeypatch
         return found
 
     monkeypatch.setattr(module, "prepare_compaction", prepared_late)
-    with pytest.raises(RetryableConflict, match="another version than was read"):
+    with pytest.raises(RetryableTransaction, match="another version than was read"):
         compact_table(LocalStore(table.parent, "none"), "t", CompactionOptions(), branch="b")
     assert rows(table) == [1, 2, 20, 21, 22]
 

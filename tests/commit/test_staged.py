@@ -11,7 +11,7 @@ import pytest
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.staged import StagedCommit, StagedState, stage_commit
 from lance_core.data import schema_fields
-from lance_core.errors import CommitUnknown, InvalidTransaction, RetryableConflict
+from lance_core.errors import InvalidTransaction, RetryableTransaction, TransactionOutcomeUnknown
 from lance_core.storage.port import ObjectStore
 from lance_core.transaction.operations import Append, Operation, Overwrite, encode_transaction
 from tests.storage.faults import Fault, FaultStore
@@ -93,7 +93,7 @@ def test_a_version_must_be_staged_again_if_the_head_moved(table: Table) -> None:
     staged = stage(table, operation)
     lance.write_dataset(rows(30, 31), table.uri, mode="append")
     with pytest.raises(
-        RetryableConflict, match="a newer version was committed since version 3 was staged on 2"
+        RetryableTransaction, match="a newer version was committed since version 3 was staged on 2"
     ) as caught:
         staged.publish()
     assert caught.value.version == 3
@@ -110,7 +110,7 @@ def test_staging_rebases_over_concurrent_commits(table: Table) -> None:
     table.open().delete("id = 1")
     staged = stage(table, operation)
     assert staged.open().count_rows() == 18
-    with pytest.raises(RetryableConflict, match="row 4 of fragment 0 as well"):
+    with pytest.raises(RetryableTransaction, match="row 4 of fragment 0 as well"):
         stage(table, delete_rows(table.open(2), "id = 4"), staged.publish().version - 2)
 
 
@@ -120,7 +120,7 @@ def test_two_staged_versions_are_independent_until_one_is_published(table: Table
     assert one.path != two.path
     assert (one.open().count_rows(), two.open().count_rows()) == (22, 22)
     two.publish()
-    with pytest.raises(RetryableConflict):
+    with pytest.raises(RetryableTransaction):
         one.publish()
     assert table.ids() == [*range(20), 30, 31]
 
@@ -187,7 +187,7 @@ def test_after_an_unknown_outcome_only_publishing_may_be_repeated(
     store = FaultStore(table.store)
     staged = stage(table, Append(table.stage(rows(20, 22))), store=store)
     store.fail(Fault.DELAYED, when=lambda write: write.path == staged.target, times=99)
-    with pytest.raises(CommitUnknown, match="staged version 3"):
+    with pytest.raises(TransactionOutcomeUnknown, match="staged version 3"):
         staged.publish()
     with pytest.raises(InvalidTransaction, match="is unknown"):
         staged.discard()

@@ -9,11 +9,11 @@ import pytest
 
 import lance_core
 from lance_core.errors import (
-    CommitUnknown,
     IncompatibleTransaction,
     InvalidTransaction,
     ReferenceNotFound,
-    RetryableConflict,
+    RetryableTransaction,
+    TransactionOutcomeUnknown,
 )
 from lance_core.storage.local import LocalStore
 from lance_core.transaction.operations import Append, MapUpdate, Restore, UpdateConfig, encode_transaction
@@ -50,7 +50,7 @@ def test_a_conflict_has_a_version_and_a_reason(table: Table) -> None:
     deletion = encode_transaction(delete_rows(table.open(), "id = 3"), read_version=2)
     table.open().update_config({"k": "v"})
     table.open().delete("id = 3")
-    with pytest.raises(RetryableConflict, match="row 3 of fragment 0") as retryable:
+    with pytest.raises(RetryableTransaction, match="row 3 of fragment 0") as retryable:
         lance_core.commit_transaction(table.uri, deletion)
     assert retryable.value.version == 4
     lance_core.commit_transaction(table.uri, encode_transaction(Restore(1), read_version=4))
@@ -84,7 +84,7 @@ def test_the_outcome_may_be_unknown(table: Table, monkeypatch: pytest.MonkeyPatc
     store = FaultStore(LocalStore(table.path, "none"))
     store.fail(Fault.LOST_REQUEST, when=lambda write: "_versions/" in write.path, times=100)
     monkeypatch.setattr("lance_core.commit.uri.open_store", lambda *_: store)
-    with pytest.raises(CommitUnknown, match="at version 3"):
+    with pytest.raises(TransactionOutcomeUnknown, match="at version 3"):
         lance_core.commit_transaction(
             table.uri, encode_transaction(UpdateConfig(MapUpdate({"k": "v"})), read_version=2)
         )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lance_core.commit.loop import commit_transaction
-from lance_core.errors import IncompatibleTransaction, RetryableConflict
+from lance_core.errors import IncompatibleTransaction, RetryableTransaction
 from lance_core.transaction.operations import Operation, ReserveFragments, Restore, encode_transaction
 from tests.transaction.tables import SCHEMA, Table, borrow, delete_rows, make_table, merge_rows, rows
 
@@ -45,7 +45,7 @@ class Ours:
         transaction = encode_transaction(operation, read_version=self.dataset.version)
         try:
             commit_transaction(self.table.store, "t", transaction)
-        except RetryableConflict as error:
+        except RetryableTransaction as error:
             raise Retryable(error.reason) from error
         except IncompatibleTransaction as error:
             raise Incompatible(error.reason) from error

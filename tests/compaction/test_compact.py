@@ -25,11 +25,11 @@ from lance_core.compaction import (
 from lance_core.compaction.rewrite import live_rows
 from lance_core.data import rewrite_group
 from lance_core.errors import (
-    CommitUnknown,
     IncompatibleTransaction,
     LanceCoreError,
     ReferenceNotFound,
-    RetryableConflict,
+    RetryableTransaction,
+    TransactionOutcomeUnknown,
     UnsupportedFeature,
 )
 from lance_core.storage.memory import MemoryStore
@@ -240,7 +240,7 @@ def test_a_concurrent_change_of_rows_wins(tmp_path: Path, indexed: bool) -> None
     prepared = prepare(table)
     assert {str(path) for path in prepared.files} <= files(table)
     table.open().delete("id = 7")
-    with pytest.raises(RetryableConflict):
+    with pytest.raises(RetryableTransaction):
         commit_transaction(table.store, "t", prepared.transaction)
     discard_compaction(table.store, prepared)
     left = {path for path in files(table) - before if "_versions" not in path and "_transactions" not in path}
@@ -252,7 +252,7 @@ def test_a_concurrent_change_of_rows_wins(tmp_path: Path, indexed: bool) -> None
 @pytest.mark.parametrize(
     ("interfere", "error"),
     [
-        (lambda table: table.open().delete("id = 7"), RetryableConflict),
+        (lambda table: table.open().delete("id = 7"), RetryableTransaction),
         (
             lambda table: lance.write_dataset(rows(90, 93), table.uri, mode="overwrite"),
             IncompatibleTransaction,
@@ -330,7 +330,7 @@ def test_a_failure_at_any_write_leaves_the_table_complete(tmp_path: Path, indexe
         if len(store.writes) <= nth:
             break
         assert failed == [Crashed] or fault in {Fault.LOST_ANSWER, Fault.LOST_REQUEST}
-        assert not {RetryableConflict, CommitUnknown} & set(failed)
+        assert not {RetryableTransaction, TransactionOutcomeUnknown} & set(failed)
         table.open().validate()
         assert contents(table) == before
         compact(table.uri)

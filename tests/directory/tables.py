@@ -17,7 +17,7 @@ from lance_core.data import schema_fields
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.catalog import Catalog, CatalogOptions
+from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.staged_fragments import stage_fragments
 
@@ -37,10 +37,10 @@ class Ground:
     def __init__(self, root: Path, store: ObjectStore | None = None, options: CatalogOptions = QUIET) -> None:
         self.root = root
         self.store = store or LocalStore(root, "none")
-        self.namespace = DirectoryNamespace(catalog=Catalog(self.store, options))
+        self.namespace = DirectoryNamespace(catalog=StoredCatalog(self.store, options))
 
     @property
-    def catalog(self) -> Catalog:
+    def catalog(self) -> StoredCatalog:
         return self.namespace.catalog
 
     def again(self, store: ObjectStore | None = None) -> Ground:

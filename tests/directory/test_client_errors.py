@@ -9,7 +9,7 @@ import lancedb
 import pytest
 from lance_namespace.errors import InvalidInputError, NamespaceNotEmptyError, NamespaceNotFoundError, TableNotFoundError
 
-from namespace_server.directory.catalog import Catalog, CatalogOptions
+from namespace_server.directory.catalog import CatalogOptions, StoredCatalog
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.tables import QUIET, Ground
@@ -226,7 +226,7 @@ class TestWordsThatClientsLookFor:
 
 
 def test_a_catalog_of_default_options_has_default_limits(tmp_path: Path) -> None:
-    assert Catalog(Ground(tmp_path / "r").store).options.limits == Limits()
+    assert StoredCatalog(Ground(tmp_path / "r").store).options.limits == Limits()
 
 
 def test_a_list_is_given_in_pages_of_bounded_length(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from lance_core.errors import LanceCoreError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from namespace_client import CatalogUnreachable, CommitUnknown, MultiTableTransaction
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
 from tests.directory.tables import QUIET
@@ -59,7 +59,7 @@ KEPT = {"gc.catalog.age": "30d"}
 def collect_now(store: ObjectStore, *, everywhere: bool = True) -> CollectionReport:
     """One run, whose horizon is the second that has begun."""
     clock = datetime.now(UTC).replace(microsecond=0) + GRACE
-    collector = Collector(Catalog(store, QUIET), settle=timedelta(0), clock=lambda *_: clock)
+    collector = Collector(StoredCatalog(store, QUIET), settle=timedelta(0), clock=lambda *_: clock)
     return collector.collect(KEPT, everywhere=everywhere)
 
 

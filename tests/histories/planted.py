@@ -14,7 +14,7 @@ from lance_core.commit import prepare
 from namespace_server.answer import Answer
 from namespace_server.directory import catalog_tables
 from namespace_server.directory.calls import Call
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.committing import committer
 from namespace_server.directory.model.operations import AssertTableVersion, CommitTransaction
 from namespace_server.directory.model.results import OperationResult
@@ -86,17 +86,17 @@ def revive() -> None:
 
 def lag() -> None:
     """Reads are answered from the first snapshot."""
-    ask = Catalog.snapshot
+    ask = StoredCatalog.snapshot
     kept: list[Any] = []
 
-    def old(self: Catalog, at: int | None = None) -> Any:
+    def old(self: StoredCatalog, at: int | None = None) -> Any:
         if at is not None:
             return ask(self, at)
         if not kept:
             kept.append(ask(self))
         return kept[0]
 
-    Catalog.snapshot = old
+    StoredCatalog.snapshot = old
 
 
 def skew() -> None:

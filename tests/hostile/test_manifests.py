@@ -13,7 +13,7 @@ import pytest
 
 from lance_core.commit.loop import commit_transaction
 from lance_core.data import arrow_schema
-from lance_core.errors import CorruptFile, LanceCoreError, RetryableConflict
+from lance_core.errors import CorruptFile, LanceCoreError, RetryableTransaction
 from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.memory import MemoryStore
@@ -263,7 +263,10 @@ def test_a_file_name_with_an_absurd_version(scene: Scene) -> None:
     manifest.version = version
     store = scene.store({scene.manifest_key(version): encode_manifest_file(manifest, None)})
     transaction = encode_transaction(scene.operations["append"], read_version=scene.head.version)
-    with within_limits("a gap"), pytest.raises(RetryableConflict, match=r"conflict with version .* no longer be read"):
+    with (
+        within_limits("a gap"),
+        pytest.raises(RetryableTransaction, match=r"conflict with version .* no longer be read"),
+    ):
         commit_transaction(store, "t", transaction)
 
 

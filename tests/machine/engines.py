@@ -12,7 +12,7 @@ from lance.optimize import Compaction, CompactionOptions
 
 from lance_core.commit.loop import commit_transaction
 from lance_core.data import schema_fields
-from lance_core.errors import IncompatibleTransaction, RetryableConflict
+from lance_core.errors import IncompatibleTransaction, RetryableTransaction
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.transaction.operations import (
     Append,
@@ -69,7 +69,7 @@ def _ours(place: Table, branch: str | None, read_version: int, operation: Operat
     transaction = encode_transaction(operation, read_version=read_version)
     try:
         commit_transaction(place.store, "t", transaction, branch=branch)
-    except RetryableConflict:
+    except RetryableTransaction:
         return RETRYABLE
     except IncompatibleTransaction:
         return INCOMPATIBLE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from namespace_server.rest.handlers import Read, RowsChange, TableChange, TableRead
-from namespace_server.rest.models import BranchQuery, Query
+from namespace_server.rest.models import BranchQuery, QueryParameters
 from namespace_server.rest.routers import OPERATIONS
 from namespace_server.rest.routers.schemas import SchemaMetadataChange
 from namespace_server.rest.routing import Route
@@ -24,15 +24,15 @@ class Served:
     method: str
     path: str
     read: Read | None = None
-    rows: type[Query] | None = None
-    parameters: type[Query] | None = None
+    rows: type[QueryParameters] | None = None
+    parameters: type[QueryParameters] | None = None
     data: bool = False
     pinned: bool = False
     fresh: bool = False
 
     @property
-    def query(self) -> type[Query]:
-        return self.rows or self.parameters or (Query if self.read is None else self.read.query)
+    def query(self) -> type[QueryParameters]:
+        return self.rows or self.parameters or (QueryParameters if self.read is None else self.read.query)
 
 
 # The list of versions is the history itself: there is nothing to pin.
@@ -49,7 +49,7 @@ def _served(route: Route) -> Served:
         case TableRead():
             return Served(*named, data=True, pinned=True, fresh=True)
         case TableChange() as change:
-            return Served(*named, parameters=None if change.query is Query else change.query, data=True)
+            return Served(*named, parameters=None if change.query is QueryParameters else change.query, data=True)
         case SchemaMetadataChange():
             return Served(*named, parameters=BranchQuery, data=True)
     return Served(*named)

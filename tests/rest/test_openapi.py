@@ -15,7 +15,7 @@ import yaml
 from openapi_spec_validator import validate
 from pydantic import TypeAdapter
 
-from namespace_server.rest.models import Query
+from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.routers import health
 from tests.rest.served import SERVED, Served
 
@@ -62,7 +62,7 @@ def parameters(operation: dict[str, Any], place: str) -> dict[str, dict[str, Any
     return {item["name"]: resolved(item["schema"]) for item in items if item["in"] == place}
 
 
-def required_names(query: type[Query]) -> list[str]:
+def required_names(query: type[QueryParameters]) -> list[str]:
     return TypeAdapter(query).json_schema().get("required", [])
 
 

@@ -11,7 +11,7 @@ import pytest
 from lance.fragment import FragmentMetadata, write_fragments
 
 from lance_core.commit.prepare import History, TableFiles, prepare_commit
-from lance_core.errors import RetryableConflict
+from lance_core.errors import RetryableTransaction
 from lance_core.format.naming import NamingScheme, manifest_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.opening import open_store
@@ -122,7 +122,7 @@ def test_an_upsert_of_a_concurrently_changed_row_is_refused(table: Table) -> Non
     table.commit(transaction_message(overwrite_operation(SCHEMA, table.write(1, 2, 3, new=True)), 0, None))
     ours = upsert(table, 1, 2)
     table.open().update({"tags": "make_array('theirs')"}, where="id = 2")
-    with pytest.raises(RetryableConflict):
+    with pytest.raises(RetryableTransaction):
         table.commit(ours)
 
 

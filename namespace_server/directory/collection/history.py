@@ -33,7 +33,7 @@ ENDED: Final = "copy of a catalog version that nothing needs any more"
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogVersion:
+class CatalogVersionFile:
     """A version of the catalog, and its file."""
 
     number: int
@@ -41,18 +41,18 @@ class CatalogVersion:
     meta: ObjectMeta
 
 
-def list_catalog_versions(store: ObjectStore) -> list[CatalogVersion]:
+def list_catalog_versions(store: ObjectStore) -> list[CatalogVersionFile]:
     """The versions of the catalog, ascending. One listing. Raises `StorageError`."""
-    found: list[CatalogVersion] = []
+    found: list[CatalogVersionFile] = []
     for meta in store.list(versions_directory(MANIFEST_TABLE)):
         named = parse_manifest_name(meta.path.rpartition("/")[2])
         if named is not None:
-            found.append(CatalogVersion(*named, meta))
+            found.append(CatalogVersionFile(*named, meta))
     return sorted(found, key=lambda version: version.number)
 
 
 def oldest_to_keep(
-    versions: Sequence[CatalogVersion], settings: CollectionSettings, now: datetime, before: int = FIRST_VERSION
+    versions: Sequence[CatalogVersionFile], settings: CollectionSettings, now: datetime, before: int = FIRST_VERSION
 ) -> int:
     """The lowest version that is among the newest, or was superseded less than the age ago; `before` if there is none.
 
@@ -74,7 +74,7 @@ def needed_versions(snapshot: CatalogSnapshot) -> set[int]:
     return (dropped | {pin.version for pin in snapshot.pins()}) - {0}
 
 
-def copy_versions(store: ObjectStore, versions: Sequence[CatalogVersion], numbers: Collection[int]) -> None:
+def copy_versions(store: ObjectStore, versions: Sequence[CatalogVersionFile], numbers: Collection[int]) -> None:
     """Copy these versions to where they are read once they are below the oldest kept one. Raises `StorageError`.
 
     One that is gone is left out: what needed it cannot be done any more, or it was copied before.
@@ -93,7 +93,7 @@ def oldest_allowed(snapshot: CatalogSnapshot, oldest: int, seen: CatalogSnapshot
     return min([oldest, *(needed_versions(snapshot) - needed_versions(seen))])
 
 
-def superseded_versions(versions: Sequence[CatalogVersion], oldest: int) -> list[Removal]:
+def superseded_versions(versions: Sequence[CatalogVersionFile], oldest: int) -> list[Removal]:
     """The versions below the oldest kept one, ascending."""
     return [
         Removal(each.meta.path, each.meta.size, each.meta.last_modified, SUPERSEDED)
@@ -104,7 +104,7 @@ def superseded_versions(versions: Sequence[CatalogVersion], oldest: int) -> list
 
 def unnamed_files(
     store: ObjectStore,
-    versions: Sequence[CatalogVersion],
+    versions: Sequence[CatalogVersionFile],
     snapshot: CatalogSnapshot,
     horizon: datetime,
     grace: timedelta,

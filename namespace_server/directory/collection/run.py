@@ -14,12 +14,12 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from lance_core.cleanup.kinds import FileKind, role_of
 from lance_core.errors import CorruptFile, ReferenceNotFound, UnsupportedFeature
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.collection.clock import Clock, store_time
 from namespace_server.directory.collection.expired_versions import ExpiredVersions, removed_places
 from namespace_server.directory.collection.fence import FENCE_METADATA, plan_fence
 from namespace_server.directory.collection.history import (
-    CatalogVersion,
+    CatalogVersionFile,
     copy_versions,
     list_catalog_versions,
     needed_versions,
@@ -106,7 +106,7 @@ class Collector:
 
     def __init__(
         self,
-        catalog: Catalog,
+        catalog: StoredCatalog,
         *,
         settle: timedelta = SETTLE,
         sleep: Callable[[float], None] = time.sleep,
@@ -262,7 +262,7 @@ class Collector:
         return snapshot
 
     def _history(
-        self, versions: Sequence[CatalogVersion], fenced: CatalogSnapshot, terms: _Terms
+        self, versions: Sequence[CatalogVersionFile], fenced: CatalogSnapshot, terms: _Terms
     ) -> tuple[list[Removal], dict[str, str]]:
         """What goes of the catalog's own history, versions first, and why its rows were not judged if they were not."""
         superseded = superseded_versions(versions, fenced.collector.oldest)

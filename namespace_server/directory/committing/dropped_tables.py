@@ -11,7 +11,7 @@ from namespace_server.directory.model.entries import DROPPED, Participant, Recor
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import UndropNamespace, UndropTable
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.planning.plan_builder import DroppedTable, DroppedTables
+from namespace_server.directory.planning.plan_builder import DroppedTables, TableBeforeDrop
 
 KeptVersion = Callable[[int], CatalogSnapshot]
 """An earlier catalog version, also one that is kept for dropped tables alone. Raises `ReferenceNotFound`."""
@@ -74,7 +74,7 @@ class DroppedTableChecks:
         raise error(f"{place} cannot come back: a release dropped it that did not note the catalog version before")
 
 
-def _table_before(before: CatalogSnapshot, record: RecordEntry, party: Participant) -> DroppedTable:
+def _table_before(before: CatalogSnapshot, record: RecordEntry, party: Participant) -> TableBeforeDrop:
     """A table with all its versions. Raises TableNotFoundError (4) if the batch that dropped it had made it, too."""
     table = before.table(party.table_id)
     if table is None or table.location != party.location:
@@ -82,7 +82,7 @@ def _table_before(before: CatalogSnapshot, record: RecordEntry, party: Participa
             f"table {join(party.table_id)} cannot come back: the batch that dropped it had created or renamed it"
         )
     rows = tuple(row for branch in (None, *before.branches(table.id)) for row in before.versions(table.id, branch))
-    return DroppedTable(record.batch_uuid, table, rows)
+    return TableBeforeDrop(record.batch_uuid, table, rows)
 
 
 def _namespaces(snapshot: CatalogSnapshot, top: ObjectId) -> Iterator[ObjectId]:

@@ -110,7 +110,7 @@ class TableReferences:
 
 
 @dataclass(frozen=True, slots=True)
-class DroppedTable:
+class TableBeforeDrop:
     """A table as it was before it was dropped, and the uuid of its tombstone."""
 
     tombstone: str
@@ -123,7 +123,7 @@ class DroppedTables:
     """Tables that were dropped, and the namespaces below which they lay and that went with them, parents first."""
 
     namespaces: tuple[NamespaceEntry, ...]
-    tables: tuple[DroppedTable, ...]
+    tables: tuple[TableBeforeDrop, ...]
 
 
 Finding = (

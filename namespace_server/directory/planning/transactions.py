@@ -11,10 +11,10 @@ from lance_namespace.errors import (
 
 from lance_core.commit.prepare import PreparedCommit
 from lance_core.errors import (
-    CommitConflict,
     InvalidTransaction,
     NotFound,
-    RetryableConflict,
+    RetryableTransaction,
+    TransactionConflict,
     UnsupportedFeature,
 )
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
@@ -171,13 +171,13 @@ def _prepare(
         )
     except NotFound as error:
         raise _conflict(builder, index, operation, f"{error} is no longer readable; redo the operation") from error
-    except CommitConflict as error:
+    except TransactionConflict as error:
         redo = (
             "redo the operation on the latest version"
-            if isinstance(error, RetryableConflict)
+            if isinstance(error, RetryableTransaction)
             else "it cannot be redone as is"
         )
-        hint = f"{'retryable' if isinstance(error, RetryableConflict) else 'incompatible'}: {error.reason}; {redo}"
+        hint = f"{'retryable' if isinstance(error, RetryableTransaction) else 'incompatible'}: {error.reason}; {redo}"
         raise _conflict(builder, index, operation, hint) from error
     except (InvalidTransaction, UnsupportedFeature) as error:
         raise InvalidInputError(f"{place}: {error}") from error

@@ -11,7 +11,7 @@ from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.operations import UndropNamespace, UndropTable
 from namespace_server.directory.model.results import OperationResult
 from namespace_server.directory.planning.objects import require_unused_location, require_vacant, with_properties
-from namespace_server.directory.planning.plan_builder import DroppedTable, DroppedTables, PlanBuilder
+from namespace_server.directory.planning.plan_builder import DroppedTables, PlanBuilder, TableBeforeDrop
 
 
 def undrop(builder: PlanBuilder, index: int, operation: UndropTable | UndropNamespace) -> OperationResult:
@@ -49,7 +49,7 @@ def _dropped(builder: PlanBuilder, index: int) -> DroppedTables:
     return finding
 
 
-def _bring_back(builder: PlanBuilder, dropped: DroppedTable, table_id: ObjectId) -> TableEntry:
+def _bring_back(builder: PlanBuilder, dropped: TableBeforeDrop, table_id: ObjectId) -> TableEntry:
     """Put the rows of a dropped table under a name, and take it out of its tombstone. Raises TableNotFoundError (4)."""
     location = dropped.table.location
     tombstone = builder.work.record(dropped.tombstone)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from namespace_server.answer import Answer
 from namespace_server.data.port import CommittedChange
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.model.operations import (
     CommitTransaction,
     CreateTableVersion,
@@ -23,19 +23,19 @@ from namespace_server.directory.reading.table_versions import version_body
 from table_data.batch_operations import VersionIdentity
 
 
-def answer_operation(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
+def answer_operation(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
     """The answer of a call that is one operation, whose batch is committed as `plan` in `snapshot`."""
     [result] = _results(catalog, plan, snapshot)
     return Answer({**result, "transaction_id": plan.transaction_id}, plan.version_to_tell(snapshot))
 
 
-def answer_dropped_namespace(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
+def answer_dropped_namespace(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
     """As `answer_operation`; the spec has a list of transactions here."""
     [result] = _results(catalog, plan, snapshot)
     return Answer({**result, "transaction_id": [plan.transaction_id]}, plan.version_to_tell(snapshot))
 
 
-def answer_batch(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
+def answer_batch(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
     """BatchCommitTablesResponse."""
     results = [
         {operation.name: result}
@@ -44,13 +44,13 @@ def answer_batch(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Ans
     return Answer({"transaction_id": plan.transaction_id, "results": results}, plan.version_to_tell(snapshot))
 
 
-def answer_versions(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
+def answer_versions(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> Answer:
     """BatchCreateTableVersionsResponse."""
     versions = [result["version"] for result in _results(catalog, plan, snapshot)]
     return Answer({"transaction_id": plan.transaction_id, "versions": versions}, plan.version_to_tell(snapshot))
 
 
-def answer_change(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> CommittedChange:
+def answer_change(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> CommittedChange:
     """What became of a change of rows."""
     if plan.transaction_id != plan.batch.uuid:
         return kept_answer(catalog, plan, snapshot)
@@ -65,7 +65,7 @@ def answer_change(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Co
     return CommittedChange(plan.transaction_id, plan.version_to_tell(snapshot), number, identity)
 
 
-def kept_answer(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> CommittedChange:
+def kept_answer(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> CommittedChange:
     """What the record of a change has as its answer, whose batch had other operations than a repetition's would have.
 
     What that batch published has its canonical names after, as after its own answer.
@@ -83,7 +83,7 @@ def kept_answer(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Comm
     return CommittedChange(plan.transaction_id, plan.version_to_tell(snapshot), kept=kept)
 
 
-def _results(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Sequence[OperationResult]:
+def _results(catalog: StoredCatalog, plan: Plan, snapshot: CatalogSnapshot) -> Sequence[OperationResult]:
     return [
         _result(catalog, operation, result, snapshot)
         for operation, result in zip(plan.batch.operations, plan.results, strict=True)
@@ -91,7 +91,7 @@ def _results(catalog: Catalog, plan: Plan, snapshot: CatalogSnapshot) -> Sequenc
 
 
 def _result(
-    catalog: Catalog, operation: Operation, result: OperationResult, snapshot: CatalogSnapshot
+    catalog: StoredCatalog, operation: Operation, result: OperationResult, snapshot: CatalogSnapshot
 ) -> OperationResult:
     if isinstance(operation, DeclareTable | DeregisterTable | DropTable | UndropTable):
         return {**result, "location": catalog.store.object_uri(result["location"])}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import ObjectId
@@ -37,7 +37,7 @@ class ReadContext:
 
     __slots__ = ("_catalog", "_snapshot", "_subject", "_whole", "implicit_namespaces", "lasting", "naming", "pinned")
 
-    def __init__(self, catalog: Catalog, snapshot: CatalogSnapshot, *, pinned: bool = False) -> None:
+    def __init__(self, catalog: StoredCatalog, snapshot: CatalogSnapshot, *, pinned: bool = False) -> None:
         self._catalog = catalog
         self._snapshot = snapshot
         self._subject: ObjectId | None = None
@@ -81,7 +81,7 @@ class ReadContext:
         return None if self._whole else self._subject
 
     @property
-    def catalog(self) -> Catalog:
+    def catalog(self) -> StoredCatalog:
         """The catalog with its storage, whose state may change at any time."""
         self.lasting = False
         return self._catalog

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lance_core.errors import OutcomeUnknown, StorageError
 from namespace_server.answer import Answer
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.model.errors import CommitOutcomeUnknown
 from namespace_server.directory.model.limits import Limits
 from namespace_server.directory.model.operations import Batch, Operation
@@ -28,7 +28,7 @@ class ChangeContext:
     `request_hash` goes with an idempotency key.
     """
 
-    catalog: Catalog
+    catalog: StoredCatalog
     limits: Limits
     principal: str | None = None
     message: str | None = None

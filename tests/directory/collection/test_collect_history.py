@@ -14,7 +14,7 @@ from lance_core.format.naming import NamingScheme, manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectMeta
 from lance_core.storage.wrappers.counting import CountingStore
-from namespace_server.directory.collection.history import CatalogVersion, oldest_to_keep
+from namespace_server.directory.collection.history import CatalogVersionFile, oldest_to_keep
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import unfinished_plans
 from namespace_server.directory.manifest_table.table import ManifestTable
@@ -27,8 +27,10 @@ GRACE = CollectionSettings().grace.total_seconds()
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 
 
-def version(number: int, hours_ago: float) -> CatalogVersion:
-    return CatalogVersion(number, NamingScheme.V2, ObjectMeta(str(number), 1, None, NOW - timedelta(hours=hours_ago)))
+def version(number: int, hours_ago: float) -> CatalogVersionFile:
+    return CatalogVersionFile(
+        number, NamingScheme.V2, ObjectMeta(str(number), 1, None, NOW - timedelta(hours=hours_ago))
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
 from lance_core.tables.tags import Tags
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.collection import stored_plan
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
@@ -277,7 +277,7 @@ def test_nothing_goes_if_its_plan_cannot_be_stored(two: Ground) -> None:
 
 def collect_later(store: ObjectStore) -> CollectionReport:
     """One run as if it were a month from now: the dates of a bucket cannot be changed."""
-    catalog = Catalog(store, QUIET)
+    catalog = StoredCatalog(store, QUIET)
     later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=30)
     return Collector(catalog, settle=timedelta(0), clock=lambda _store, _run, _newest: later).collect()
 
@@ -328,7 +328,7 @@ def test_on_a_bucket(request: pytest.FixtureRequest, service: str) -> None:
         assert len(report.purged) == 1
         assert store.first(report.purged[0]) is None
         assert report.removed["earlier version of the catalog"].files == report.oldest - 1 > 10
-        assert Catalog(store, QUIET).snapshot(report.oldest).version == report.oldest
+        assert StoredCatalog(store, QUIET).snapshot(report.oldest).version == report.oldest
         again = collect_later(store)
         assert of_tables(again) == {}
     numbers = [each["version"] for each in lance.dataset(f"{root}/__manifest", storage_options=options).versions()]

@@ -12,7 +12,7 @@ import pytest
 
 from lance_core.storage.opening import open_store
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.committing.promoter import is_row
 from namespace_server.directory.namespace import DirectoryNamespace
 from tests.directory.tables import QUIET, Ground, rows
@@ -41,7 +41,7 @@ class Bucket:
         return self.stores[-1]
 
     def process(self, store: ObjectStore | None = None) -> DirectoryNamespace:
-        return DirectoryNamespace(catalog=Catalog(store or self.store(), QUIET))
+        return DirectoryNamespace(catalog=StoredCatalog(store or self.store(), QUIET))
 
     def upload(self, root: Path) -> None:
         store = self.store()

@@ -34,7 +34,7 @@ from lance_core.format.refs import tag_path
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
-from namespace_server.directory.catalog import Catalog
+from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.references import tags as tag_module
 from namespace_server.directory.references.change_context import ChangeContext
@@ -455,7 +455,7 @@ class TestRaces:
 
 def test_on_a_store_in_memory() -> None:
     """Without files and without pylance: what the object store port promises is enough."""
-    namespace = DirectoryNamespace(catalog=Catalog(MemoryStore(), QUIET))
+    namespace = DirectoryNamespace(catalog=StoredCatalog(MemoryStore(), QUIET))
     namespace.write("create_namespace", {"id": ["g"]})
     message = pb.Transaction(read_version=0, uuid=str(uuid.uuid4()))
     message.overwrite.schema.extend(schema_fields(SCHEMA))
