@@ -5,10 +5,11 @@
 
 import sys
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.collection.model import collecting, registering, reusing, undropping
+from tests.collection.model import collecting, registering, reusing, succeeding, undropping
 from tests.collection.model.search import Result, explore
 
 NOTE = Path(__file__).parents[3] / "docs/design/019-proof-of-collection.md"
@@ -42,6 +43,19 @@ SCENARIOS = (
     Scenario("undrop, two purges and a fence", undropping, undropping.State()),
     Scenario("branch made again, a crash", reusing, reusing.State()),
     Scenario("job with an intent, two collectors", registering, registering.State()),
+    Scenario("freed versions, a lost answer", succeeding, succeeding.State(lost_answers=1)),
+    Scenario(
+        "freed versions, a lost answer, a stock clean-up", succeeding, succeeding.State(stock=True, lost_answers=1)
+    ),
+    Scenario(
+        "freed versions, a lost answer, a crash", succeeding, succeeding.State(lost_answers=1, crashes=1), large=True
+    ),
+    Scenario(
+        "freed versions, a lost answer, a crash, a stock clean-up",
+        succeeding,
+        succeeding.State(stock=True, lost_answers=1, crashes=1),
+        large=True,
+    ),
 )
 
 
@@ -56,12 +70,12 @@ def states(*, large: bool) -> Iterator[str]:
 
 def removals() -> Iterator[str]:
     """One line of the second table for each rule: what happens without it, by the shortest trace of all scenarios."""
-    for model in (collecting, undropping, reusing, registering):
+    for model in (collecting, undropping, reusing, registering, succeeding):
         for rule in model.RULES:
             results = [s.search(rule) for s in SCENARIOS if s.model is model and not s.large]
-            traces = [(len(trace), problem) for result in results for problem, trace in result.problems.items()]
+            traces = [(problem, len(trace)) for result in results for problem, trace in result.problems.items()]
             assert traces, f"the rule {rule!r} prevents nothing"
-            steps, problem = min(traces)
+            problem, steps = min(traces, key=itemgetter(1))
             yield f"| {rule} | {problem} | {steps} |"
 
 
