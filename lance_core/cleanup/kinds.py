@@ -33,7 +33,7 @@ _UNFINISHED: Final = re.compile(
 _CLOCK: Final = re.compile(rf"{STAGING_DIRECTORY}/{UUID_PATTERN}/clock", re.ASCII)
 _BOOKKEEPING: Final = re.compile(
     rf"_refs/(?:tags|branches)/[^/]+\.json|_alter_transactions/[^/]+\.json|\.lance-(?:deregistered|reserved)"
-    rf"|(?:.+/)?{VERSIONS_DIRECTORY}/latest_version_hint\.json",
+    rf"|(?:{BRANCHES_DIRECTORY}/.+/)?{VERSIONS_DIRECTORY}/latest_version_hint\.json",
     re.ASCII,
 )
 """Files that name no file of rows, and that no manifest names."""
@@ -50,6 +50,8 @@ class FileKind(Enum):
     SCRATCH = "compaction clone"
     MANIFEST = "manifest"
     """Committed or detached: it names files, and is named by nothing but its own version."""
+    NESTED = "manifest of a dataset inside the directory of the table"
+    """It may name files of any table, and never goes with the table that it lies in."""
     BOOKKEEPING = "reference, hint or note"
     UNFINISHED = "unfinished file"
     """Its writer died before the file had its name, or has not given it yet. No manifest names it."""
@@ -87,7 +89,8 @@ def role_of(key: str) -> FileRole | None:
         return role
     directory, _, name = key.rpartition("/")
     if directory.rpartition("/")[2] == VERSIONS_DIRECTORY and (kind := manifest_kind(name)) is not None:
-        return FileRole(kind)
+        is_own = directory == VERSIONS_DIRECTORY or directory.startswith(f"{BRANCHES_DIRECTORY}/")
+        return FileRole(kind if is_own else FileKind.NESTED)
     parts = key.split("/")
     # The name of a branch may have any number of parts.
     first = 2 if parts[0] == BRANCHES_DIRECTORY else 0

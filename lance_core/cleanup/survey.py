@@ -28,7 +28,7 @@ from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import BRANCHES_DIRECTORY, join_key, versions_directory
 from lance_core.storage.port import ObjectMeta, ObjectStore
 
-_MANIFESTS: Final = frozenset({FileKind.MANIFEST, FileKind.STAGED})
+_MANIFESTS: Final = frozenset({FileKind.MANIFEST, FileKind.STAGED, FileKind.NESTED})
 _MANIFEST: Final = FileRole(FileKind.MANIFEST)
 _READ_AT_ONCE: Final = 64
 _READINGS: Final = 3
@@ -243,8 +243,10 @@ class FileSurvey:
     def survey_removed(self, location: str) -> None:
         """List the files at `location`, of a table that is gone as a whole. Raises `StorageError`.
 
-        Its manifests protect nothing. Files that others may name by base paths are kept as far as they are named.
+        Its manifests protect nothing. Files that others may name by base paths are kept as far as they are named. A
+        dataset inside its directory stays.
         """
+        nested: list[ObjectMeta] = []
         for meta in _all_files(self._store, location):
             role = role_of(meta.path.removeprefix(f"{location}/"))
             if role is None:
@@ -252,8 +254,11 @@ class FileSurvey:
             elif role.name:
                 file = UnnamedFile(meta, role.kind, location, role.name, removed=True)
                 self._unnamed.setdefault(role.name, []).append(file)
+            elif role.kind is FileKind.NESTED:
+                nested.append(meta)
             else:
                 self._removed.append(UnnamedFile(meta, role.kind, location, removed=True))
+        self._take(location, nested, self._drop)
 
     def read_again(self, location: str, *, everything: bool = False) -> None:
         """Read the manifests of a table that were not read yet; what they name is no longer unnamed.

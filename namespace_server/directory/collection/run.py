@@ -310,8 +310,9 @@ class Collector:
         return tuple(sorted(empty))
 
     def _has_files(self, location: str) -> bool:
-        """Whether a file of known form is left of a table. Files of unknown names stay where they are."""
-        return any(role_of(meta.path.removeprefix(f"{location}/")) for meta in self._store.list(location))
+        """Whether a file of known form is left of a table. Files of unknown names and other datasets stay there."""
+        roles = (role_of(meta.path.removeprefix(f"{location}/")) for meta in self._store.list(location))
+        return any(role is not None and role.kind is not FileKind.NESTED for role in roles)
 
 
 def _fence(snapshot: CatalogSnapshot, terms: _Terms) -> Changes:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from lance_core.cleanup.kinds import role_of
 from lance_core.cleanup.plan import read_needs
+from lance_core.cleanup.reachability import file_name
 from lance_core.errors import AlreadyExists, CorruptFile, NotFound
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.collection.expired_versions import place_of_manifest, references_of
@@ -196,5 +196,7 @@ class Sweep:
 
 def _name_of(item: Removal) -> str:
     """The name by which a manifest would need a file; empty for one that none could name."""
-    role = role_of(item.path.partition("/")[2])
-    return "" if role is None else role.name
+    parts = item.path.split("/")
+    # A table may lie in directories that the key does not tell from those of a branch.
+    names = (file_name("/".join(parts[begin:])) for begin in range(1, len(parts)))
+    return next((name for name in names if name is not None), "")

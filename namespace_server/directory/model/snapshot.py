@@ -89,6 +89,11 @@ class CatalogSnapshot:
         prefix = f"{location}/"
         return next((found for key, found in self._state.locations.items() if key.startswith(prefix)), None)
 
+    def directories_of_tables(self) -> frozenset[str]:
+        """The directories below the root that hold locations of tables, also of removed ones, at any depth."""
+        parts = (key.split("/") for key in (*self._state.locations, *self._state.used))
+        return frozenset("/".join(each[:end]) for each in parts for end in range(1, len(each)))
+
     def child_namespaces(self, namespace_id: ObjectId) -> SortedNames:
         """Names of the namespaces directly below, sorted as UTF-8 bytes."""
         return self._children(namespace_id).namespaces

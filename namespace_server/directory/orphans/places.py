@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from lance_core.cleanup.kinds import UUID_PATTERN, FileKind, FileRole, role_of
+from lance_core.format.naming import join_key
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.entries import DEREGISTERED
 from namespace_server.directory.model.errors import table_not_found
@@ -49,7 +50,7 @@ class Places:
         skipped: Locations of tables that the catalog does not own and that were not asked for, with their ids.
         others: Locations of the other tables, when only some were asked for.
         removed: Locations of dropped and deregistered tables, with the state of their tombstones.
-        unexplained: Directories that no row and no tombstone names.
+        unexplained: Directories that no row and no tombstone names, and that hold no table.
     """
 
     judged: dict[str, ObjectId] = field(default_factory=dict)
@@ -66,10 +67,11 @@ class Places:
 
 
 def find_places(store: ObjectStore, snapshot: CatalogSnapshot, wanted: Collection[ObjectId]) -> Places:
-    """The places of all tables, and the directories at the root that are none. One listing of directories.
+    """The places of all tables, and the directories that belong to none.
 
-    The catalog owns a location of the form that it gives to new tables (rule N1: a location is used by one incarnation
-    of one table). With `wanted` only these tables are judged, owned or not. Raises TableNotFoundError (4).
+    Requests: one listing of the directories at the root, and one of those in each directory that holds tables further
+    down. The catalog owns a location of the form that it gives to new tables (rule N1: a location is used by one
+    incarnation of one table). With `wanted` only these tables are judged, owned or not. Raises TableNotFoundError (4).
     """
     for table_id in wanted:
         if snapshot.table(table_id) is None:
@@ -85,15 +87,28 @@ def find_places(store: ObjectStore, snapshot: CatalogSnapshot, wanted: Collectio
             places.others.append(table.location)
         else:
             places.skipped[table.location] = table_id
-    for directory in sorted(store.directories("")):
-        if directory in RESERVED or snapshot.table_at(directory) or snapshot.table_below(directory):
-            continue
+    for directory in sorted(_without_table(store, snapshot)):
         tombstone = snapshot.tombstone_at(directory)
         if tombstone is None:
             places.unexplained.append(directory)
         else:
             places.removed[directory] = DEREGISTERED if tombstone.state == DEREGISTERED else "dropped"
     return places
+
+
+def _without_table(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[str]:
+    """The directories that are no table and hold none, each the highest of its kind. None of the catalog's own."""
+    holding, left = snapshot.directories_of_tables(), [""]
+    while left:
+        parent = left.pop()
+        for name in store.directories(parent):
+            directory = join_key(parent, name)
+            if directory in RESERVED or snapshot.table_at(directory):
+                continue
+            if directory in holding:
+                left.append(directory)
+            else:
+                yield directory
 
 
 def role_at_root(key: str) -> FileRole | None:

@@ -53,9 +53,9 @@ def find_orphans(
     """Find the data, deletion, index and transaction files, and the staged manifests, that nothing names.
 
     Writes nothing; only over an external manifest store does reading finish commits that are decided. Requests: one
-    for each thousand directories at the root; six for each table that is judged, and one more for each thousand of its
-    files; three for each other table; one for each manifest. Memory: the names that one table needs, and the files that
-    are found.
+    for each thousand directories at the root, and in each directory that holds tables further down; six for each table
+    that is judged, two for each other one, and one more for each thousand of its files; one for each manifest.
+    Memory: the names that one table needs, and the files that are found.
 
     Args:
         store: The root of the catalog.
@@ -147,12 +147,11 @@ class Search:
         places, survey = self._places, self._survey
         survey.read_staging("", role_at_root)
         removed = [location for location in places.removed if location not in self._purging]
-        standing: Sequence[str] = (*places.judged, *places.others, *places.skipped, *removed)
-        for number, location in enumerate(standing):
-            self._progress("mark", number, len(standing))
-            survey.read_again(location)
-        for directory in places.unexplained:
-            survey.read_again(directory, everything=True)
+        others: Sequence[str] = (*places.others, *places.skipped, *removed, *places.unexplained)
+        total = len(places.judged) + len(others)
+        for number, location in enumerate((*places.judged, *others)):
+            self._progress("mark", number, total)
+            survey.read_again(location, everything=location not in places.judged)
         self._newest = self._manifest_table.refresh_by_listing()
         known = _published(self._snapshot)
         for path, location in _published(self._newest).items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -154,6 +155,31 @@ def test_a_version_that_is_tagged_after_it_was_planned_stays_whole(two: Ground, 
     lance.dataset(str(two.root / location), version=3).validate()
 
 
+def test_a_version_that_is_tagged_after_it_was_planned_keeps_files_of_a_purged_table(two: Ground) -> None:
+    """Its files lie at a place further down, where a registered table was."""
+    clone, location = ["g", "clone"], "0a0b0c0d_g$clone"
+    lance.write_dataset(rows(0, 2), str(two.root / "lake" / "mine"))
+    two.call("register_table", id=["g", "mine"], location="lake/mine")
+    two.call("declare_table", id=clone, location=f"{two.catalog.store.uri}/{location}")
+    lance.dataset(str(two.root / "lake" / "mine")).shallow_clone(str(two.root / location), 1)
+    lance.write_dataset(rows(5, 6), str(two.root / location), mode="overwrite")
+    assert [each["version"] for each in two.read("list_table_versions", id=clone)["versions"]] == [1, 2]
+    two.call("batch_delete_table_versions", id=clone, ranges=[{"start_version": 1, "end_version": 2}])
+    two.call("drop_table", id=["g", "mine"])
+    let_pass(two)
+    forget_history(two)
+    store, tags = FaultStore(LocalStore(two.root, "none")), Tags(LocalStore(two.root, "none"), location)
+
+    def tag(_verb: str, path: str) -> None:
+        if path.endswith("plan-0") and not tags.list():
+            tags.create("kept", 1)
+
+    store.before(tag)
+    collect(two.again(store))
+    assert lance.dataset(str(two.root / location), version="kept").to_table() == rows(0, 2)
+    assert two.catalog.snapshot().table(("g", "mine")) is None
+
+
 def test_a_table_with_an_unreadable_reference_keeps_its_versions(two: Ground) -> None:
     delete_versions(two, 1, 5)
     tag = two.root / two.location(T) / "_refs/tags/x.json"
@@ -200,6 +226,23 @@ def test_files_of_a_dropped_table_that_a_clone_names_stay(two: Ground) -> None:
     assert collect(two).purged == ()  # its directory may be registered again
     two.namespace.close()
     assert files_of(two, f"{location}/_versions") == set()
+
+
+def test_a_registered_table_that_was_dropped_is_purged_and_a_dataset_inside_its_directory_stays(two: Ground) -> None:
+    place, inside = two.root / "lake" / "mine", two.root / "lake" / "mine" / "copies" / "clone"
+    lance.write_dataset(rows(0, 1), str(place))
+    two.call("register_table", id=["g", "mine"], location="lake/mine")
+    lance.write_dataset(rows(5, 6), str(two.root / "lake" / "beside"))
+    lance.dataset(str(place)).shallow_clone(str(inside), 1)
+    two.call("drop_table", id=["g", "mine"])
+    let_pass(two)
+    assert collect(two).purged == ()
+    assert lance.dataset(str(inside)).to_table() == rows(0, 1)
+    assert lance.dataset(str(two.root / "lake" / "beside")).to_table() == rows(5, 6)
+    assert not list(place.glob("_versions/*"))
+    shutil.rmtree(inside)
+    assert collect(two).purged == ("lake/mine",)
+    assert files_of(two, "lake/mine") == set()
 
 
 def test_a_deregistered_table_is_never_touched(two: Ground) -> None:

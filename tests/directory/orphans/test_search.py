@@ -378,31 +378,47 @@ def test_places_that_belong_to_no_table_of_the_catalog(two: Ground) -> None:
     lance.write_dataset(rows(0, 1), str(two.root / "mine"))
     two.call("register_table", id=["g", "mine"], location="mine")
     lance.write_dataset(rows(0, 1), str(two.root / "stray"))
+    lance.write_dataset(rows(0, 1), str(two.root / "lake" / "stray"))
+    lance.write_dataset(rows(0, 1), str(two.root / "lake" / "ours"))
+    two.call("register_table", id=["g", "ours"], location="lake/ours")
     dropped = two.location(U)
     two.call("drop_table", id=U)
     path = leave_fragment(two, ["g", "mine"])
     report = list_orphans(two.root)
     assert report.orphans == ()
-    assert report.not_owned == {"mine": "g$mine"}
+    assert report.not_owned == {"mine": "g$mine", "lake/ours": "g$ours"}
     assert report.removed == {dropped: "dropped"}
-    assert report.unexplained == ("stray",)
+    assert report.unexplained == ("lake/stray", "stray")
     [orphan] = list_orphans(two.root, ["g", "mine"]).orphans
     assert (orphan.path, orphan.table) == (path, "g$mine")
     with pytest.raises(TableNotFoundError, match=r"g\$u"):
         list_orphans(two.root, U)
 
 
-@pytest.mark.parametrize("place", ["table", "registered table", "dropped table", "directory without a row"])
-def test_names_that_others_use_through_base_paths_are_needed(two: Ground, place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "directory"),
+    [
+        ("table", "0a0b0c0d_g$clone"),
+        ("registered table", "clone"),
+        ("dropped table", "0a0b0c0d_g$clone"),
+        ("directory without a row", "clone"),
+        ("directory beside a registered table", "lake/clone"),
+        ("dropped table beside a registered table", "lake/below/clone"),
+        ("directory inside a registered table", "lake/mine/clone"),
+    ],
+)
+def test_names_that_others_use_through_base_paths_are_needed(two: Ground, place: str, directory: str) -> None:
     """A shallow clone at that place needs files of a version of `g.t` that is gone since."""
-    directory = "clone" if place in {"registered table", "directory without a row"} else "0a0b0c0d_g$clone"
-    if directory != "clone":
+    if directory.startswith("0a0b0c0d"):
         two.call("declare_table", id=["g", "clone"], location=f"{two.catalog.store.uri}/{directory}")
+    if directory.startswith("lake"):
+        lance.write_dataset(rows(0, 1), str(two.root / "lake" / "mine"))
+        two.call("register_table", id=["g", "mine"], location="lake/mine")
     source = two.open(T, 1)
     source.shallow_clone(str(two.root / directory), source.version)
-    if place == "registered table":
+    if place == "registered table" or place.startswith("dropped table beside"):
         two.call("register_table", id=["g", "clone"], location=directory)
-    if place == "dropped table":
+    if place.startswith("dropped table"):
         two.call("drop_table", id=["g", "clone"])
     lance.dataset(namespace_client=two.namespace, table_id=T).optimize.compact_files()
     two.catalog.sweep()
