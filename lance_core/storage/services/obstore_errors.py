@@ -22,14 +22,14 @@ _NEVER_SENT = re.compile(r"^ +HttpError \{\n +kind: Connect,$", re.MULTILINE)
 _REDIRECTED = re.compile(r"^ +inner: BareRedirect,$", re.MULTILINE)
 
 
-class Refusal(NamedTuple):
+class FailedAnswer(NamedTuple):
     """An answer that is not a success. `code` is that of the error document of S3, '' if there is none."""
 
     status: int
     code: str = ""
 
 
-def refusal(error: Exception) -> Refusal | Failure:
+def refusal(error: Exception) -> FailedAnswer | Failure:
     """The answer that an error of obstore stands for; what the failure means if there was no answer."""
     if isinstance(error, ValueError | InvalidPathError | NotSupportedError):
         return Failure.REFUSED  # obstore does not take the key, for example
@@ -37,7 +37,7 @@ def refusal(error: Exception) -> Refusal | Failure:
     answer = _STATUS.search(text)
     if answer is not None:
         code = _CODE.search(answer[2] or "")
-        return Refusal(int(answer[1]), code[1] if code is not None else "")
+        return FailedAnswer(int(answer[1]), code[1] if code is not None else "")
     if _REDIRECTED.search(text):
         return Failure.REFUSED  # the bucket is in another region
     return Failure.REPEAT if _NEVER_SENT.search(text) else Failure.SILENT

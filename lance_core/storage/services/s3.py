@@ -44,7 +44,7 @@ from lance_core.storage.services.bucket import (
     forbid_resending,
     on_loop,
 )
-from lance_core.storage.services.obstore_errors import Refusal, refusal
+from lance_core.storage.services.obstore_errors import FailedAnswer, refusal
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
@@ -118,7 +118,7 @@ class S3Bucket(Bucket):
             return bytes(obstore.get_range(store, key, start=start, length=length))
         except BaseError as error:
             answer = refusal(error)
-            if isinstance(answer, Refusal) and answer.status == 416:
+            if isinstance(answer, FailedAnswer) and answer.status == 416:
                 return b""
             raise
 

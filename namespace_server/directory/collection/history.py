@@ -23,7 +23,7 @@ from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import Removal
 from namespace_server.directory.model.collector_rows import FIRST_VERSION
-from namespace_server.directory.model.entries import DROPPED
+from namespace_server.directory.model.entries import DROPPED, EXPIRING
 from namespace_server.directory.model.root_layout import KEPT_VERSIONS, MANIFEST_TABLE, kept_version_key
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
@@ -69,9 +69,12 @@ def oldest_to_keep(
 
 
 def needed_versions(snapshot: CatalogSnapshot) -> set[int]:
-    """The catalog versions that are kept in any case: pinned ones, and those from which dropped tables come back."""
-    dropped = {record.catalog_version for record in snapshot.records() if record.state == DROPPED}
-    return (dropped | {pin.version for pin in snapshot.pins()}) - {0}
+    """The catalog versions that are kept in any case: pinned ones, and those from which rows may come back.
+
+    Rows of dropped tables (G13), and of versions that a collection removed and a reference names (G17).
+    """
+    returning = {record.catalog_version for record in snapshot.records() if record.state in {DROPPED, EXPIRING}}
+    return (returning | {pin.version for pin in snapshot.pins()}) - {0}
 
 
 def copy_versions(store: ObjectStore, versions: Sequence[CatalogVersionFile], numbers: Collection[int]) -> None:

@@ -36,6 +36,7 @@ from namespace_server.directory.collection.purges import (
     purging_locations,
 )
 from namespace_server.directory.collection.report import CollectionReport, by_location
+from namespace_server.directory.collection.returning_versions import put_back_named
 from namespace_server.directory.collection.seen_locations import (
     Choice,
     choose_locations,
@@ -174,7 +175,7 @@ class Collector:
             self._sleep(self._settle.total_seconds())
             search.look_again()
             found = search.report()
-        expired.put_back_named(self._store, self._commit)
+        put_back_named(self._store, fenced, self._table.kept, self._commit)
         aside = find_set_aside(self._store, fenced, terms.horizon, now)
         self._progress("plan")
         plans = store_plans(self._store, run, [*history, *removals_of(found), *aside])

@@ -7,6 +7,7 @@ and the directory of versions is listed: a version was superseded when the manif
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,7 +20,15 @@ from lance_core.format.naming import parse_manifest_name, versions_directory
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.collection.expired_versions import references_of
 from namespace_server.directory.collection.settings import CollectionSettings
-from namespace_server.directory.model.entries import Changes, VersionEntry, changes_of, place_of
+from namespace_server.directory.model.entries import (
+    EXPIRING,
+    Changes,
+    Participant,
+    RecordEntry,
+    VersionEntry,
+    changes_of,
+    place_of,
+)
 from namespace_server.directory.model.intents import read_versions
 from namespace_server.directory.model.object_ids import ObjectId, join
 from namespace_server.directory.model.retention import (
@@ -78,29 +87,13 @@ class Superseded:
             )
         return self._only(gone)
 
-    def put_back_named(self, store: ObjectStore, commit: CommitChanges) -> None:
-        """Put back the rows of versions that a reference names by now: it was written before they went.
-
-        Raises `StorageError`, and as `commit`.
-        """
-        named: list[VersionEntry] = []
-        for rows, _ in self.rows.values():
-            try:
-                referred = references_of(store, rows[0].location)
-            except CorruptFile:
-                named += rows
-            else:
-                named += (row for row in rows if (row.branch, row.version) in referred)
-        if named:
-            commit(partial(_restoration, rows=named))
-
     def _removal(self, snapshot: CatalogSnapshot, part: Iterable[VersionEntry]) -> Changes:
-        """The changes that remove these rows, as far as nothing was changed that matters.
+        """The changes that remove these rows, as far as nothing was changed that matters, and the record of that.
 
         A row stays if it is another one by now, or the head, or is in an open record, or if a job reads it (G11), or if
         its table has other branches than when the references were read: a new one may have begun there.
         """
-        going, read = [], read_versions(snapshot)
+        going, places, read = [], list[Participant](), read_versions(snapshot)
         for row in part:
             head = snapshot.top(row.table_id, row.branch)
             is_there = snapshot.version_entry(row.table_id, row.branch, row.version) == row
@@ -108,7 +101,9 @@ class Superseded:
             same_branches = _branches(snapshot, row.table_id) == self.rows[row.table_id][1]
             if is_there and is_below and same_branches and _is_free(snapshot, row, read):
                 going.append(row.object_id)
-        return changes_of(removes=going)
+                places.append(Participant(row.table_id, row.branch, row.version, row.location, None))
+        record = RecordEntry(str(uuid.uuid4()), EXPIRING, participants=tuple(places), catalog_version=snapshot.version)
+        return changes_of([record] if going else (), removes=going)
 
     def _only(self, object_ids: Collection[str]) -> Superseded:
         rows = {
@@ -153,17 +148,6 @@ def find_superseded(
         if rows:
             found.rows[table_id] = tuple(rows), _branches(snapshot, table_id)
     return found
-
-
-def _restoration(snapshot: CatalogSnapshot, rows: Iterable[VersionEntry]) -> Changes:
-    """The changes that put rows back, of chains that are still where they were."""
-    back = []
-    for row in rows:
-        table, head = snapshot.table(row.table_id), snapshot.top(row.table_id, row.branch)
-        is_there = table is not None and table.location == row.location and head is not None and head[0] > row.version
-        if is_there and snapshot.version_entry(row.table_id, row.branch, row.version) is None:
-            back.append(row)
-    return changes_of(back)
 
 
 def _candidates(

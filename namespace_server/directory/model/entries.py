@@ -20,7 +20,7 @@ place alone does not identify a manifest: state that is kept by place is also co
 RecordKey = tuple[str | None, str]
 """Principal and idempotency key: each principal has keys of its own (A1)."""
 RecordState = Literal[
-    "open", "closed", "collected", "foreign", "dropped", "purging", "purged", "deregistered", "removing", "removed"
+    "open", "closed", "expiring", "foreign", "dropped", "purging", "purged", "deregistered", "removing", "removed"
 ]
 
 DROPPED: Final = "dropped"
@@ -31,13 +31,15 @@ PURGE: Final[Mapping[str, str]] = MappingProxyType({"purge": "true"})
 PURGED: Final = "purged"
 """State of the tombstone of a dropped table whose files are gone."""
 DEREGISTERED: Final = "deregistered"
+EXPIRING: Final = "expiring"
+"""State of the record of table versions that a collection removed, until references were read again (G17)."""
 REMOVING: Final = "removing"
 """State of the record of a deleted branch until its files are gone (B2)."""
 REMOVED: Final = "removed"
 """State of the record that has the hashes of a deleted branch's versions (`removed_hashes`)."""
 TOMBSTONES: Final[frozenset[str]] = frozenset({DROPPED, PURGING, PURGED, DEREGISTERED, REMOVING})
 """States of the records that name the locations of removed tables and of deleted branches (N1, G15, B2)."""
-RECORD_STATES: Final[frozenset[str]] = frozenset({"open", "closed", "collected", "foreign", REMOVED}) | TOMBSTONES
+RECORD_STATES: Final[frozenset[str]] = frozenset({"open", "closed", EXPIRING, "foreign", REMOVED}) | TOMBSTONES
 HASH_DIGITS: Final = 8
 """Length of the random prefix of a table's location."""
 NO_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -144,13 +146,15 @@ class Participant(NamedTuple):
 class RecordEntry:
     """The record of a batch: audit, idempotency (A1) and recovery (M7).
 
-    `results` is compact JSON as orjson writes it, or empty. A `collected` record is a collector's claim (G1), a
-    `foreign` one reports a quarantined file (M6). A `dropped`, `purging`, `purged` or `deregistered` record is a
-    tombstone: its participants are tables that were removed, and their locations are not used again (G15). A `removing`
-    record names a deleted branch whose files are not all removed yet (B2), a `removed` one the versions that it had.
+    `results` is compact JSON as orjson writes it, or empty. A `foreign` record reports a quarantined file (M6). A
+    `dropped`, `purging`, `purged` or `deregistered` record is a tombstone: its participants are tables that were
+    removed, and their locations are not used again (G15). A `removing` record names a deleted branch whose files are
+    not all removed yet (B2), a `removed` one the versions that it had, an `expiring` one versions of tables whose rows
+    a collection removed (G17).
 
-    `operation` names what the batch did, `catalog_version` is the version that it made, in a tombstone the one before,
-    or 0 in records of releases that did not write it. `properties` are what clients noted on the batch afterwards.
+    `operation` names what the batch did, `catalog_version` is the version that it made, in a tombstone and an
+    `expiring` record the one before, or 0 in records of releases that did not write it. `properties` are what clients
+    noted on the batch afterwards.
     """
 
     batch_uuid: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidInputErro
 
 from lance_core.storage.local import LocalStore
 from lance_core.tables.tags import Tags
+from namespace_server.directory.collection.history import copy_versions, list_catalog_versions, needed_versions
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.model.entries import Changes, VersionEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -270,6 +272,79 @@ def test_a_version_that_is_tagged_meanwhile_stays(two: Ground, moment: str) -> N
     whole(two, T, 3, 6)
 
 
+@pytest.fixture
+def tagged(two: Ground) -> Ground:
+    """A tag was made and answered while a run looked at references. The run died when the row had gone."""
+    days_pass(two, 3)
+    store = FaultStore(LocalStore(two.root, "none"))
+    answers: list[Any] = []
+
+    def tag_then_die(verb: str, path: str) -> None:
+        if verb != "put_if_absent" or not path.startswith("__manifest/_versions/"):
+            return
+        if not answers:
+            answers.append(two.again().namespace.change("create_table_tag", {"id": T, "tag": "kept", "version": 3}))
+        elif 3 not in versions(two, T):
+            raise Crashed
+
+    store.before(tag_then_die)
+    with pytest.raises(Crashed):
+        collect(two.again(store), TWO_DAYS)
+    assert answers
+    assert versions(two, T) == [6]
+    return two
+
+
+def comes_back(ground: Ground, table: list[str]) -> None:
+    report = collect(ground.again(), {"gc.tables.age": "off"})
+    assert not report.not_judged
+    forget_history(ground)
+    let_pass(ground)
+    collect(ground.again())
+    assert versions(ground, table) == [3, 6]
+    whole(ground, table, 3, 6)
+    assert not [each for each in ground.again().catalog.snapshot().records() if each.state == "expiring"]
+
+
+def test_the_next_run_brings_back_what_was_tagged_before_its_row_went(tagged: Ground) -> None:
+    comes_back(tagged, T)
+
+
+def test_it_comes_back_under_the_name_that_its_table_has_by_then(tagged: Ground) -> None:
+    tagged.call("rename_table", id=T, new_table_name="renamed")
+    comes_back(tagged, ["g", "renamed"])
+
+
+def test_it_comes_back_when_its_table_does(tagged: Ground) -> None:
+    tagged.call("drop_table", id=T)
+    collect(tagged.again())
+    snapshot = tagged.again().catalog.snapshot()
+    store = LocalStore(tagged.root, "none")
+    copy_versions(store, list_catalog_versions(store), needed_versions(snapshot))
+    forget_history(tagged)
+    collect(tagged.again())
+    tagged.again().call("undrop_table", id=T)
+    comes_back(tagged, T)
+
+
+def test_what_nothing_names_stays_away(tagged: Ground) -> None:
+    tagged.namespace.change("delete_table_tag", {"id": T, "tag": "kept"})
+    collect(tagged.again(), {"gc.tables.age": "off"})
+    assert versions(tagged, T) == versions(tagged, U) == [6]
+
+
+def test_a_run_dies_while_rows_come_back(tagged: Ground, tmp_path: Path) -> None:
+    for number in range(4):
+        for fault in (Fault.CRASH_BEFORE, Fault.CRASH_AFTER):
+            root = tmp_path / f"{number}-{fault.name}"
+            shutil.copytree(tagged.root, root)
+            store = FaultStore(LocalStore(root, "none"))
+            store.fail(fault, nth=number)
+            with pytest.raises(Crashed):
+                collect(Ground(root, store))
+            comes_back(Ground(root), T)
+
+
 def test_what_a_job_reads_stays(two: Ground) -> None:
     two.call(
         "register_intent",
@@ -294,8 +369,6 @@ def test_a_transaction_over_a_version_that_went_is_refused(two: Ground) -> None:
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
 def test_a_run_dies_at_each_of_its_first_writes(two: Ground, tmp_path: Path, fault: Fault) -> None:
-    import shutil
-
     days_pass(two, 3)
     for number in range(6):
         root = tmp_path / f"{number}"

@@ -293,7 +293,7 @@ def test_the_history_names_the_batches_of_each_version() -> None:
     table = ManifestTable(store)
     flip(table, SPACE)
     one, two = RecordEntry("u1", "open", message="first"), RecordEntry("u2", "closed")
-    flip(table, put([one, two, RecordEntry("claim", "collected")]))
+    flip(table, put([one, two, RecordEntry("claim", "expiring")]))
     flip(table, put([RecordEntry("u1", "closed", message="first"), RecordEntry("u3", "closed", message="x" * 5000)]))
     found = ManifestTable(store).history(10)
     assert [entry.version for entry in found] == [3, 2, 1]
