@@ -18,7 +18,7 @@ from lance_core.storage.bucket_store import BucketStore
 from lance_core.storage.opening import open_store
 from lance_core.storage.services import s3
 from lance_core.storage.services.bucket import Failure
-from lance_core.storage.services.obstore_errors import Refusal, refusal
+from lance_core.storage.services.obstore_errors import FailedAnswer, refusal
 from lance_core.storage.services.options import Options, s3_arguments
 from tests.emulators import AZURITE_ACCOUNT, AZURITE_KEY
 
@@ -380,5 +380,5 @@ def test_what_an_error_of_obstore_stands_for() -> None:
         "Generic S3 error: status code: 404\n\nDebug source:\nGeneric {\n    inner: Status {\n        status: 503,\n"
         '        body: Some(\n            "<Error><Code>SlowDown</Code></Error>",\n        ),\n    },\n}'
     )
-    assert refusal(answered) == Refusal(503, "SlowDown")
+    assert refusal(answered) == FailedAnswer(503, "SlowDown")
     assert refusal(Exception("an error without details")) is Failure.SILENT
