@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 from namespace_server.directory.orphans.report import Orphan, Total
@@ -25,6 +26,7 @@ class CollectionReport:
         settings: The settings of the catalog, by name.
         removed: What was removed, by reason; in a dry run what would be.
         kept: The keys of objects that were to be removed and have changed since.
+        refused: By key, why the store did not remove an object. Later runs try again.
         purged: The locations of dropped tables whose files are gone; in a dry run those that would be purged.
         too_young: The number and size of files that nothing names and that were written at or after the horizon.
         held: By location, the number and size of files that nothing names, and that an intent keeps.
@@ -44,6 +46,7 @@ class CollectionReport:
     settings: Mapping[str, str]
     removed: Mapping[str, Total]
     kept: tuple[str, ...]
+    refused: Mapping[str, str]
     purged: tuple[str, ...]
     too_young: Total
     held: Mapping[str, Total]
@@ -77,6 +80,7 @@ class CollectionReport:
             "settings": dict(self.settings),
             "removed": {reason: {"files": each.files, "size": each.size} for reason, each in self.removed.items()},
             "changed_since": list(self.kept),
+            "refused": dict(self.refused),
             "purged": list(self.purged),
             "too_young": {"files": self.too_young.files, "size": self.too_young.size},
             "held": {location: {"files": each.files, "size": each.size} for location, each in self.held.items()},
@@ -106,6 +110,8 @@ class CollectionReport:
             yield f"kept: the dropped table at {location} that a job may still read, by an intent"
         for path in self.kept[:_SHOWN]:
             yield f"kept: {path} has changed"
+        for path, problem in islice(self.refused.items(), _SHOWN):
+            yield f"not removed: {path}: {problem}"
         for location, problem in self.not_judged.items():
             yield f"not judged: {location}: {problem}"
         if self.left_out:

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from lance_core.cleanup.kinds import UUID_PATTERN
-from lance_core.errors import AlreadyExists, CorruptFile, NotFound, PreconditionFailed
+from lance_core.errors import AlreadyExists, CorruptFile, NotFound, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.committing.removals import remove_if
 from namespace_server.directory.model.root_layout import COLLECTION, collection_key
@@ -53,11 +53,13 @@ class Swept:
         files: The number of removed objects by reason.
         sizes: Their bytes by reason.
         kept: The keys of those that are other objects by now.
+        refused: Why the store did not remove others, by key, as where the run lacks the permission.
     """
 
     files: Counter[str] = field(default_factory=Counter)
     sizes: Counter[str] = field(default_factory=Counter)
     kept: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
 
 
 def store_plans(store: ObjectStore, run: str, removals: Iterable[Removal]) -> list[str]:
@@ -146,26 +148,36 @@ def finish_plan(store: ObjectStore, key: str) -> None:
 
 
 def remove_all(store: ObjectStore, removals: Sequence[Removal], swept: Swept, *, names_come_back: bool = False) -> None:
-    """Remove the objects that are still as they were planned; others are kept. Raises `StorageError`.
+    """Remove the objects that are still as they were planned; others are kept.
 
-    With `names_come_back` another object may take a name at any moment, and is not removed (`remove_if`). Names of
-    data, deletion, index and transaction files, and of catalog versions below the oldest, are never used twice.
+    What the store refuses to remove stays, as where the permission is lacking, and is told in `swept`. Raises
+    `StorageError` if the store does not answer. With `names_come_back` another object may take a name at any moment,
+    and is not removed (`remove_if`). Names of data, deletion, index and transaction files, and of catalog versions
+    below the oldest, are never used twice.
     """
 
     def remove(item: Removal) -> bool:
         try:
             found = store.head(item.path)
-            if found.size != item.size or abs(found.last_modified - item.written) >= _SECOND:
-                return False
+        except NotFound:
+            if not names_come_back:
+                store.delete(item.path)  # over an external manifest store its row may be left
+            return True
+        if found.size != item.size or abs(found.last_modified - item.written) >= _SECOND:
+            return False
+        try:
             if names_come_back:
                 remove_if(store, item.path, found.e_tag)
             else:
                 store.delete(item.path)
         except NotFound:
-            if not names_come_back:
-                store.delete(item.path)  # over an external manifest store its row may be left
             return True
         except PreconditionFailed:
+            return False
+        except OutcomeUnknown:
+            raise
+        except StorageError as error:
+            swept.refused[item.path] = str(error)
             return False
         return True
 
@@ -173,7 +185,7 @@ def remove_all(store: ObjectStore, removals: Sequence[Removal], swept: Swept, *,
         if gone:
             swept.files[item.reason] += 1
             swept.sizes[item.reason] += item.size
-        else:
+        elif item.path not in swept.refused:
             swept.kept.append(item.path)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from lance_core.cleanup.plan import read_needs
 from lance_core.cleanup.reachability import file_name
-from lance_core.errors import AlreadyExists, CorruptFile, NotFound
+from lance_core.errors import AlreadyExists, CorruptFile, NotFound, StorageError
 from lance_core.storage.port import ObjectMeta, ObjectStore
 from namespace_server.directory.collection.expired_versions import place_of_manifest, references_of
 from namespace_server.directory.collection.history import SUPERSEDED
@@ -162,6 +162,9 @@ class Sweep:
         """Remove versions of the catalog, the lowest first, durably: those that are left are one unbroken run."""
         self._budget.spend(len(removals))
         remove_all(self._store, removals, self.swept)
+        for item in removals:
+            if item.path in self.swept.refused:  # those that follow it, and their rows, stay as well
+                raise StorageError(self.swept.refused[item.path])
         with suppress(NotFound):  # another run is further
             self._store.sync([self._newest])
 

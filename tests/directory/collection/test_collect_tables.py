@@ -303,6 +303,52 @@ def test_a_file_that_was_replaced_since_it_was_planned_stays(two: Ground) -> Non
     assert lost.exists()
 
 
+def test_what_the_store_refuses_to_remove_stays_and_the_rest_goes(two: Ground) -> None:
+    """A file of a dropped table, and the manifest of a deleted version, which keeps its files."""
+    lost, dropped = leave_fragment(two, T), two.location(U)
+    delete_versions(two, 1, 3)
+    two.call("drop_table", id=U)
+    let_pass(two)
+    forget_history(two)
+    manifest = f"{two.location(T)}/_versions/{manifest_name(2)}"
+    refused = {min(files_of(two, f"{dropped}/data")), manifest}
+    store = FaultStore(LocalStore(two.root, "none"))
+
+    def refuse(verb: str, path: str) -> None:
+        if path.endswith(tuple(refused)) and verb in {"delete", "delete_if", "rename_if_absent"}:
+            raise StorageError(f"{path}: permission denied")
+
+    store.before(refuse)
+    report = collect(two.again(store))
+    assert report.refused == {path: f"{path}: permission denied" for path in refused}
+    assert (report.purged, report.complete) == ((), True)
+    assert f"not removed: {manifest}: {manifest}: permission denied" in report.lines()
+    assert report.as_json()["refused"] == report.refused
+    assert files_of(two, dropped) == refused - {manifest}
+    assert not (two.root / lost).exists()
+    assert two.canonical(T) == [2, 3, 4, 5]
+    assert two.open(T, 2).to_table().num_rows == 6
+    assert collect(two).purged == (dropped,)
+    assert two.canonical(T) == [3, 4, 5]
+
+
+def test_a_catalog_version_that_cannot_be_removed_ends_the_run(two: Ground) -> None:
+    let_pass(two)
+    forget_history(two)
+    oldest = f"__manifest/_versions/{manifest_name(1)}"
+    store = FaultStore(LocalStore(two.root, "none"))
+
+    def refuse(verb: str, path: str) -> None:
+        if path == oldest and verb == "delete":
+            raise StorageError(f"{path}: permission denied")
+
+    store.before(refuse)
+    before = files_of(two, "__manifest/data")
+    with pytest.raises(StorageError, match="permission denied"):
+        collect(two.again(store))
+    assert before <= files_of(two, "__manifest/data")
+
+
 def test_nothing_goes_if_its_plan_cannot_be_stored(two: Ground) -> None:
     lost = two.root / leave_fragment(two, T)
     let_pass(two)
