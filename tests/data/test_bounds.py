@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pyarrow as pa
@@ -63,8 +64,9 @@ def test_a_body_of_rows(tmp_path: Path) -> None:
 
 @contextmanager
 def stopped(app: Application) -> Iterator[None]:
-    """The workers for changes do nothing in the block."""
-    processes = [process._process.number for process in app.service.data._changes._started]
+    """The workers do nothing in the block."""
+    data = app.service.data
+    processes = [process._process.number for pool in (data._changes, data._reads) for process in pool._started]
     for process in processes:
         os.kill(process, signal.SIGSTOP)
     try:
@@ -141,6 +143,47 @@ def test_the_time_of_a_worker(tmp_path: Path) -> None:
             answer = client.post(INSERT, content=stream(ROWS), headers=ARROW)
         assert (answer.status_code, answer.json()["code"]) == (503, 17), answer.text
         assert client.post(INSERT, content=stream(ROWS), headers=ARROW).json()["version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("count_rows", {"predicate": "a = 1"}),
+        ("query", {"filter": "a = 1", "k": 5, "vector": {}}),
+        ("update", {"updates": [["s", "'z'"]], "predicate": "a = 1"}),
+        ("delete", {"predicate": "a = 9"}),
+    ],
+)
+def test_work_ends_with_its_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, route: str, body: dict[str, Any]
+) -> None:
+    """The only worker, which does not come to an end, is replaced for the next client."""
+    monkeypatch.setattr(process_pool, "RELIEF", 0)
+    apps: list[Application] = []
+    with served(tmp_path, RequestLimits(data=DataLimits(change_workers=1, read_workers=1)), apps) as client:
+        client.post(INSERT, content=stream(ROWS), headers=ARROW).raise_for_status()
+        client.post(f"/v1/table/t/{route}", json=body).raise_for_status()
+        with stopped(apps[0]):
+            with pytest.raises(httpx.ReadTimeout):
+                client.post(f"/v1/table/t/{route}", json=body, timeout=0.5)
+            client.post(f"/v1/table/t/{route}", json=body, timeout=20).raise_for_status()
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("count_rows", {"predicate": "array_length(generate_series(1, 1000000000)) > 1"}),
+        ("query", {"filter": "array_length(generate_series(1, 1000000000)) > 1", "k": 5, "vector": {}}),
+        ("update", {"updates": [["a", "array_length(generate_series(1, 1000000000))"]]}),
+    ],
+)
+def test_the_memory_of_an_expression(tmp_path: Path, route: str, body: dict[str, Any]) -> None:
+    with served(tmp_path, RequestLimits(data=DataLimits(worker_memory=1 << 30))) as client:
+        client.post(INSERT, content=stream(ROWS), headers=ARROW).raise_for_status()
+        answer = client.post(f"/v1/table/t/{route}", json=body, timeout=30)
+        assert (answer.status_code, answer.json()["code"]) == (400, 13), answer.text
+        assert "worker_memory_bytes" in answer.json()["error"]
+        assert client.post("/v1/table/t/count_rows", json={"predicate": "a = 1"}).json() == 1
 
 
 def test_the_memory_of_a_worker(tmp_path: Path) -> None:

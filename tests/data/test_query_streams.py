@@ -19,6 +19,7 @@ import pytest
 
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.rest.request.limits import DataLimits
+from namespace_server.workers import process_pool
 from tests.data.queried import answered, served
 
 ROWS = 120_000
@@ -130,6 +131,18 @@ def test_a_client_that_stops_reading_frees_its_worker(url: str) -> None:
         assert connection.recv(1 << 10).startswith(b"HTTP/1.1 200 OK")
         time.sleep(PATIENCE)
         free_within(url, 15)
+
+
+def test_a_client_that_reads_slowly_holds_no_worker(root: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    del url  # the table is there
+    monkeypatch.setattr(process_pool, "RELIEF", 0)
+    with over(root, DataLimits(read_workers=1)) as alone, send(alone, b'{"k": 0}') as connection:
+        assert connection.recv(1 << 10).startswith(b"HTTP/1.1 200 OK")
+        free_within(alone, 15)
+        left = ROWS * WIDTH
+        while left > 0 and (found := connection.recv(1 << 20)):
+            left -= len(found)
+    assert left <= 0
 
 
 def test_an_error_on_the_way_breaks_the_connection(url: str) -> None:
