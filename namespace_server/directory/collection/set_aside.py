@@ -9,7 +9,7 @@ from typing import Final
 
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.collection.stored_plan import Removal
-from namespace_server.directory.model.entries import DROPPED, PURGING
+from namespace_server.directory.model.entries import DROPPED, PURGING, RecordEntry
 from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.root_layout import QUARANTINE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -30,13 +30,22 @@ def find_set_aside(
     for meta in store.list(QUARANTINE):
         if meta.last_modified >= before:
             continue
-        location = meta.path.removeprefix(f"{QUARANTINE}/").partition("/")[2].partition("/")[0]
-        tombstone, table_id = snapshot.tombstone_at(location), snapshot.table_at(location)
+        tombstone, table_id = _owner(snapshot, meta.path.removeprefix(f"{QUARANTINE}/").partition("/")[2])
         if table_id is None and tombstone is not None and tombstone.state in {DROPPED, PURGING}:
             continue
         data = store.find(meta.path)
         if data is not None and not (table_id and _is_of_a_row(snapshot, table_id, sha256(data).hexdigest())):
             yield Removal(meta.path, meta.size, meta.last_modified, SET_ASIDE)
+
+
+def _owner(snapshot: CatalogSnapshot, former: str) -> tuple[RecordEntry | None, ObjectId | None]:
+    """The tombstone and the id of the table that has, or had, the key `former`: locations may be of several parts."""
+    parts = former.split("/")
+    for location in ("/".join(parts[:end]) for end in range(1, len(parts))):
+        tombstone, table_id = snapshot.tombstone_at(location), snapshot.table_at(location)
+        if tombstone is not None or table_id is not None:
+            return tombstone, table_id
+    return None, None
 
 
 def _is_of_a_row(snapshot: CatalogSnapshot, table_id: ObjectId, digest: str) -> bool:

@@ -7,6 +7,7 @@ import uuid
 from datetime import timedelta
 from pathlib import Path
 
+import lance
 import pytest
 
 from lance_core.format.naming import manifest_name
@@ -17,9 +18,14 @@ from tests.directory.tables import Ground, rows
 T = ["g", "t"]
 
 
-@pytest.fixture
-def table(ground: Ground) -> Ground:
-    ground.make_table(*T)
+@pytest.fixture(params=["a place of its own", "a place further down"])
+def table(ground: Ground, request: pytest.FixtureRequest) -> Ground:
+    """A table of two versions, which the catalog made or which was registered."""
+    if request.param == "a place of its own":
+        ground.make_table(*T)
+    else:
+        lance.write_dataset(rows(0, 3), str(ground.root / "lake" / "mine"))
+        ground.call("register_table", id=T, location="lake/mine")
     ground.write(T, rows(3, 4))
     ground.catalog.sweep()
     return ground
@@ -38,8 +44,6 @@ def manifest(ground: Ground, version: int) -> Path:
 
 
 def stranger(ground: Ground, tmp_path: Path) -> Path:
-    import lance
-
     made = lance.write_dataset(rows(5, 6), str(tmp_path / "other"))
     assert made.version == 1
     return tmp_path / "other/_versions" / manifest_name(1)
