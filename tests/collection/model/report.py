@@ -9,7 +9,17 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.collection.model import collecting, expiring, registering, reusing, succeeding, undropping
+from tests.collection.model import (
+    adopting,
+    cloning,
+    collecting,
+    expiring,
+    rebasing,
+    registering,
+    reusing,
+    succeeding,
+    undropping,
+)
 from tests.collection.model.search import Result, explore
 
 NOTE = Path(__file__).parents[3] / "docs/design/019-proof-of-collection.md"
@@ -44,6 +54,9 @@ SCENARIOS = (
     Scenario("branch made again, a crash", reusing, reusing.State()),
     Scenario("job with an intent, two collectors", registering, registering.State()),
     Scenario("tag of an expiring version, two runs, a crash", expiring, expiring.State()),
+    Scenario("adopted commit by path", adopting, adopting.State()),
+    Scenario("clone of an expiring version", cloning, cloning.State()),
+    Scenario("rebase over an expiring version", rebasing, rebasing.State()),
     Scenario("freed versions, a lost answer", succeeding, succeeding.State(lost_answers=1)),
     Scenario(
         "freed versions, a lost answer, a stock clean-up", succeeding, succeeding.State(stock=True, lost_answers=1)
@@ -71,7 +84,7 @@ def states(*, large: bool) -> Iterator[str]:
 
 def removals() -> Iterator[str]:
     """One line of the second table for each rule: what happens without it, by the shortest trace of all scenarios."""
-    for model in (collecting, undropping, reusing, registering, expiring, succeeding):
+    for model in dict.fromkeys(scenario.model for scenario in SCENARIOS):
         for rule in model.RULES:
             results = [s.search(rule) for s in SCENARIOS if s.model is model and not s.large]
             traces = [(problem, len(trace)) for result in results for problem, trace in result.problems.items()]
