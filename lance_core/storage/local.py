@@ -254,7 +254,14 @@ class LocalStore(ObjectStore):
             if error.errno in _VACANT:
                 return []
             raise StorageError(f"{self._base}{prefix}: cannot list it: {error}") from error
-        return [name for name in names if next(self._walk(f"{below}{name}/", None), None) is not None]
+        return [name for name in names if self._may_hold_objects(f"{below}{name}/")]
+
+    def _may_hold_objects(self, below: str) -> bool:
+        """Whether there is an object below a directory, or the directory cannot be listed."""
+        try:
+            return next(self._walk(below, None), None) is not None
+        except StorageError:
+            return True
 
     def sync(self, paths: Iterable[str]) -> None:
         if self._durability is None:

@@ -89,4 +89,4 @@ def check_registered_location(location: str) -> None:
     if any(part in {"", "."} or "\\" in part or not part.isprintable() for part in parts):
         raise InvalidInputError(f"{place}: {expected}, found an empty component, '.' or a character of no path")
     if parts[0] in RESERVED:
-        raise InvalidInputError(f"{place} belongs to the catalog itself")
+        raise InvalidInputError(f"{place} belongs to the catalog itself, or to the file system")

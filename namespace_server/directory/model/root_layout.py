@@ -31,8 +31,11 @@ SEEN_LOCATIONS: Final = f"{COLLECTION}/locations"
 KEPT_VERSIONS: Final = f"{COLLECTION}/kept"
 NEWEST_VERSION_NOTE: Final = f"{STAGING}/newest.json"
 MAINTENANCE_CLAIMS: Final = f"{STAGING}/maintenance"
-RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING})
-"""First components of keys that no table may have as its location."""
+RESERVED: Final = frozenset({MANIFEST_TABLE, STAGING, "lost+found"})
+"""First components of keys that no table may have as its location.
+
+The root of a catalog may be that of a file system, whose directory `lost+found` only its administrator lists.
+"""
 
 
 def staged_manifest_key(batch_uuid: str, attempt: str, operation_index: int, version: int) -> str:

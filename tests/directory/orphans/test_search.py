@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import itertools
 import os
 import time
@@ -11,6 +12,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -20,6 +22,7 @@ from lance_namespace.errors import TableNotFoundError
 
 from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.compaction.scratch import Scratch
+from lance_core.errors import StorageError
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.storage.local import LocalStore
 from lance_core.storage.opening import open_store
@@ -430,6 +433,28 @@ def test_names_that_others_use_through_base_paths_are_needed(two: Ground, place:
     assert clone
     assert not clone & listed
     assert [name for name in listed if name.startswith("data/")]
+
+
+@pytest.mark.parametrize("name", ["lost+found", "secret"])
+def test_a_directory_that_cannot_be_listed_stops_all_unless_it_is_of_the_file_system(
+    two: Ground, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The root may be that of a file system, and nothing of a catalog is in its `lost+found`."""
+    (two.root / name).mkdir()
+    scan = os.scandir
+
+    def refuse(path: str) -> Any:
+        if path.rstrip("/").endswith(name):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert name in two.catalog.store.directories("")
+    if name == "secret":
+        with pytest.raises(StorageError, match=r"secret.*Permission denied"):
+            look(two.catalog.store)
+    else:
+        assert look(two.catalog.store).unexplained == ()
 
 
 def test_detached_versions_tags_and_branches_need_their_files(two: Ground) -> None:
