@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import uuid
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from lance_namespace.errors import (
@@ -29,6 +29,8 @@ from namespace_server.rest.header_names import CATALOG_VERSION
 _log = logging.getLogger(__name__)
 
 Header = tuple[bytes, bytes]
+
+CLOSING: Final[Header] = (b"connection", b"close")
 
 SHOWN_METHOD = 16
 _SHOWN_PATH = 400
@@ -191,5 +193,5 @@ def render_error(
     elif isinstance(answered, UnauthenticatedError):
         headers.append((b"www-authenticate", b"Bearer"))
     elif isinstance(answered, BodyTooLarge | RequestTimeout):
-        headers.append((b"connection", b"close"))  # the rest of the body is not worth reading
+        headers.append(CLOSING)  # the rest of the body is not worth reading
     return status_of(answered), headers, body

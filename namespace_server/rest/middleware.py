@@ -14,9 +14,10 @@ from lance_namespace.errors import InvalidInputError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from namespace_server.rest.access_log import LoggedRequest
-from namespace_server.rest.errors import SHOWN_METHOD, HeadTooLarge, OriginRefused, render_error
+from namespace_server.rest.errors import CLOSING, SHOWN_METHOD, HeadTooLarge, OriginRefused, render_error
 from namespace_server.rest.header_names import CATALOG_VERSION
 from namespace_server.rest.request.headers import Headers
+from namespace_server.rest.request.unread_body import BodyProgress
 from namespace_server.rest.service import CatalogService
 
 REQUEST_ID = b"x-request-id"
@@ -86,18 +87,21 @@ class ErrorHandler:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request. An exception after the answer has begun is raised: the connection is then closed."""
+        body = BodyProgress(receive, scope["header_map"])
         try:
-            await self._app(scope, receive, send)
+            await self._app(scope, body.receive, send)
         except Exception as error:
             if "response_start" not in scope:
-                status, headers, body = render_error(
+                status, headers, text = render_error(
                     error,
                     self._service.version_for(scope),
                     method=scope["method"],
                     path=scope["raw_path"].decode("latin-1"),
                 )
+                if CLOSING not in headers and not await body.end():
+                    headers.append(CLOSING)
                 await send({"type": "http.response.start", "status": status, "headers": headers})
-                await send({"type": "http.response.body", "body": body})
+                await send({"type": "http.response.body", "body": text})
             else:
                 raise
 
