@@ -14,7 +14,7 @@ written since, as long as nothing goes: before a file is found that may go, all 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
@@ -45,12 +45,14 @@ class UnnamedFile:
     """A file that no manifest names, or the manifest of an expired version.
 
     Attributes:
-        meta: Key, size and date; the files of a compaction clone have the date of its youngest file.
+        meta: Key, size and date.
         kind: Its kind.
         location: The key of the root of its table.
         name: The name by which a manifest would need it; empty for manifests, compaction clones and references.
         staged_in: The key of an old staged manifest that names it, if there is one.
         removed: Whether it belongs to a table that is gone as a whole.
+        with_others: The date of the youngest of the files that are needed together, if there are others: those of one
+            name, such as blobs and their data file, or those of a compaction clone.
     """
 
     meta: ObjectMeta
@@ -59,6 +61,12 @@ class UnnamedFile:
     name: str = ""
     staged_in: str | None = None
     removed: bool = False
+    with_others: datetime | None = None
+
+    @property
+    def judged_by(self) -> datetime:
+        """The date by which it is old or young: a writer may commit it together with the youngest."""
+        return self.with_others or self.meta.last_modified
 
 
 class KnownFiles(NamedTuple):
@@ -165,13 +173,13 @@ class FileSurvey:
         for name, found in self._unnamed.items():
             if name not in self._needed_anywhere:
                 staged_in = self._staged_names.get(name)
-                yield from found if staged_in is None else (replace(file, staged_in=staged_in) for file in found)
+                files = found if staged_in is None else [replace(file, staged_in=staged_in) for file in found]
+                yield from _together(files)
         yield from self._unpublished.values()
         yield from self._expired.values()
         yield from self._removed
-        for files in self._scratch.values():
-            date = _youngest(file.meta for file in files.values())
-            yield from (replace(file, meta=file.meta._replace(last_modified=date)) for file in files.values())
+        for clone in self._scratch.values():
+            yield from _together(list(clone.values()))
 
     def survey_table(self, location: str, known: KnownFiles | None = None) -> None:
         """List the files of the table at the key `location`. Raises `StorageError`.
@@ -392,6 +400,14 @@ def _may_have_bases(data: bytes) -> bool:
         return False
     except UnsupportedFeature:
         return True
+
+
+def _together(files: Sequence[UnnamedFile]) -> Iterable[UnnamedFile]:
+    """Files that are needed together, with the date of the youngest."""
+    if len(files) == 1:
+        return files
+    date = _youngest(file.meta for file in files)
+    return (replace(file, with_others=date) for file in files)
 
 
 def _youngest(metas: Iterable[ObjectMeta]) -> datetime:

@@ -366,8 +366,8 @@ def _totals(removals: Iterable[Removal]) -> dict[str, Total]:
 
 
 def _rest_of(found: OrphanReport, problem: Mapping[str, str], terms: _Terms, fenced: CatalogSnapshot) -> dict[str, Any]:
-    young = [orphan for orphan in found.young if orphan.written >= terms.horizon]
-    held = [orphan for orphan in found.young if orphan.written < terms.horizon]
+    young = [orphan for orphan in found.young if orphan.judged_by >= terms.horizon]
+    held = [orphan for orphan in found.young if orphan.judged_by < terms.horizon]
     return {
         "too_young": Total(len(young), sum(orphan.size for orphan in young)),
         "held": by_location(held),

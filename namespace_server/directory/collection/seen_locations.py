@@ -157,7 +157,7 @@ def seen_after(
     due |= dict.fromkeys(found.not_judged, 0) | dict.fromkeys(waiting, 0)
     for orphan in found.young:
         location = orphan.path.partition("/")[0]
-        due[location] = min(due.get(location, NEVER), int(orphan.written.timestamp()))
+        due[location] = min(due.get(location, NEVER), int(orphan.judged_by.timestamp()))
     seconds = int(now.timestamp())
     looked = {
         location: SeenLocation(

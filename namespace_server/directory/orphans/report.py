@@ -30,6 +30,7 @@ class Orphan:
         kind: What it is, in words.
         table: The id of its table, joined by '$'; None for a staged manifest whose table is not known.
         reason: Why nothing needs it, in words.
+        judged_by: The date by which it is old or young, that of the youngest file which is needed together with it.
     """
 
     path: str
@@ -38,6 +39,7 @@ class Orphan:
     kind: str
     table: str | None
     reason: str
+    judged_by: datetime
 
 
 @dataclass(frozen=True, slots=True)

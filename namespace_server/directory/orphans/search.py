@@ -188,7 +188,7 @@ class Search:
         )
 
     def _is_old(self, file: UnnamedFile) -> bool:
-        return file.removed or file.meta.last_modified < self._survey.cutoff_at(file.location)
+        return file.removed or file.judged_by < self._survey.cutoff_at(file.location)
 
 
 def _published(snapshot: CatalogSnapshot) -> dict[str, str]:
@@ -276,4 +276,4 @@ def _orphan(file: UnnamedFile, table_id: ObjectId | None) -> Orphan:
     else:
         reason = UNNAMED if file.staged_in is None else NAMED_BY_UNPUBLISHED
     table = None if table_id is None else join(table_id)
-    return Orphan(meta.path, meta.size, meta.last_modified, file.kind.value, table, reason)
+    return Orphan(meta.path, meta.size, meta.last_modified, file.kind.value, table, reason, file.judged_by)

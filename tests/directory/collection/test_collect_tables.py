@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
+import uuid
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +33,7 @@ from namespace_server.directory.collection.sweep import Budget
 from namespace_server.directory.model.errors import CatalogBusy
 from namespace_server.directory.model.root_layout import COLLECTION
 from namespace_server.directory.namespace import DirectoryNamespace
+from namespace_server.directory.orphans.report import INTERRUPTED, UNNAMED
 from tests.directory.collection.collecting import collect, forget_history, let_pass
 from tests.directory.orphans.test_search import leave_fragment
 from tests.directory.tables import QUIET, Ground, rows
@@ -102,6 +106,23 @@ def test_files_that_dead_writers_did_not_name_go_once_they_are_old(two: Ground) 
     collect(two)
     assert not [path for path in left if path.exists()]
     assert two.ids(T) == [0, 1, 2, 3]
+
+
+def test_files_that_are_needed_together_are_old_together(two: Ground) -> None:
+    """Blobs are written before their data file, and a compaction writes its clone for minutes."""
+    table, clone = two.root / two.location(T), f"_staging/{uuid.uuid4()}/{uuid.uuid4()}"
+    blobs, copies = [table / "data/abc/1.blob", table / "data/abc.lance"], [two.root / clone / name for name in "abc"]
+    for number, path in enumerate((*blobs, *copies)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (time.time() - 86_400 * (number < 1) - number,) * 2)
+    let_pass(two, timedelta(days=6, hours=12))
+    assert collect(two).total.files == 0
+    let_pass(two, timedelta(days=1))
+    report = collect(two)
+    assert (report.removed[UNNAMED].files, report.removed[INTERRUPTED].files) == (2, 3)
+    assert not report.kept
+    assert not any(path.exists() for path in (*blobs, *copies))
 
 
 def test_a_deleted_version_goes_when_no_kept_catalog_version_has_it(two: Ground) -> None:
