@@ -3,6 +3,7 @@
 examination   looks at the catalog, then at one table after another; findings are looked at twice
 catalog       the versions of `__manifest`, its rows, pins, tombstones, and what lies in `_staging/`
 tables        the versions of one table against its rows
+kept          versions that only pins and dropped tables keep
 files         the files that a version names
 repairs       what the server itself would do: promote, put back, adopt, remove rows of versions that are gone
 findings      findings, their severity, and the report

@@ -98,11 +98,16 @@ def _check_history(store: ObjectStore, files: Mapping[int, ObjectMeta], snapshot
 
 
 def _check_row_files(store: ObjectStore, version: int, file: ManifestFile) -> Iterator[Finding]:
-    names = {f"{MANIFEST_TABLE}/data/{each.path}" for fragment in file.manifest.fragments for each in fragment.files}
     try:
-        store.require(sorted(names))
+        _require_row_files(store, file)
     except NotFound as error:
         yield Finding("catalog-version-unreadable", f"{_VERSIONS}/{version}", f"a file of its rows is missing: {error}")
+
+
+def _require_row_files(store: ObjectStore, file: ManifestFile) -> None:
+    """Raise `NotFound` unless the files of a catalog version's rows are there."""
+    names = {f"{MANIFEST_TABLE}/data/{each.path}" for fragment in file.manifest.fragments for each in fragment.files}
+    store.require(sorted(names))
 
 
 def _check_steps(store: ObjectStore, snapshot: CatalogSnapshot, files: Mapping[int, ObjectMeta]) -> Iterator[Finding]:
@@ -174,7 +179,7 @@ def check_kept(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Findin
         if key not in copies:
             return f"version {version} is below {oldest}, the oldest that is kept, and has no copy"
         try:
-            parse_manifest_file(store.get(key), expected_version=version)
+            _require_row_files(store, parse_manifest_file(store.get(key), expected_version=version))
         except LanceCoreError as error:
             return str(error)
         return None

@@ -17,6 +17,7 @@ from lance_core.errors import LanceCoreError, StorageError
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.doctor.catalog import check_kept, check_locations, check_staging, check_versions
 from namespace_server.directory.doctor.findings import ExaminationReport, Finding
+from namespace_server.directory.doctor.kept import check_kept_tables
 from namespace_server.directory.doctor.tables import TableExamination
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.errors import table_not_found
@@ -33,8 +34,9 @@ class Examination:
     """Examines the root of a catalog.
 
     Requests: one for each kept catalog version and its row files; of each table one listing for each thousand of its
-    files, two for its references, and one for each of its versions. Memory: the rows of the catalog, and the names of
-    the files of one table.
+    files, two for its references, and one for each of its versions; for each dropped table and each pin those of a
+    catalog version, and of the versions that the newest one does not have. Memory: the rows of two catalog versions,
+    and the names of the files of one table.
 
     Attributes:
         store: The root.
@@ -64,6 +66,7 @@ class Examination:
         for number, table_id in enumerate(chosen):
             findings += self._examine_table(table_id, snapshot)
             self.progress("examine", number + 1, len(chosen))
+        findings += self._examine_kept(snapshot, chosen)
         return ExaminationReport(self.store.uri, snapshot.version, len(chosen), self._versions, tuple(findings))
 
     def _chosen(self, snapshot: CatalogSnapshot) -> list[ObjectId]:
@@ -89,6 +92,21 @@ class Examination:
             for check in (check_kept, check_locations, check_staging):
                 found += check(self.store, snapshot)
         return snapshot, found
+
+    def _examine_kept(self, snapshot: CatalogSnapshot, chosen: Collection[ObjectId]) -> list[Finding]:
+        """What dropped tables and pins keep: of all tables, or of the locations of those that were chosen."""
+        tables = (snapshot.table(table_id) for table_id in chosen)
+        chosen_only = bool(self.tables) or self.sample is not None
+        locations = {table.location for table in tables if table is not None} if chosen_only else None
+
+        def look(newest: CatalogSnapshot) -> list[Finding]:
+            return list(check_kept_tables(self.store, newest, heads=self.heads, locations=locations))
+
+        found = look(snapshot)
+        if not found:
+            return found
+        self.sleep(_PAUSE)
+        return _in_both(found, look(ManifestTable(self.store).refresh_by_listing()))
 
     def _examine_table(self, table_id: ObjectId, snapshot: CatalogSnapshot) -> list[Finding]:
         found, versions = self._look_at_table(table_id, snapshot)

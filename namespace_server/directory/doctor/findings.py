@@ -55,6 +55,13 @@ KINDS: Final = {
     ),
     "pin-without-version": _Kind(Severity.DAMAGE, "restore the copy from a backup, or remove the pin"),
     "tombstone-without-version": _Kind(Severity.WARNING, "the tables that it names cannot come back"),
+    "dropped-table-lost": _Kind(
+        Severity.DAMAGE,
+        "restore the file from a backup; without it the table comes back with a version that is not whole",
+    ),
+    "kept-version-lost": _Kind(
+        Severity.WARNING, "restore the file from a backup: a pin or a dropped table keeps a version that is not whole"
+    ),
     "tombstone-of-table": _Kind(
         Severity.DAMAGE, "keep a copy of the location before a collection runs: it is taken for that of a dropped table"
     ),

@@ -223,6 +223,42 @@ def kept_copies_are_cut(place: Place) -> None:
         cut(path)
 
 
+@damage("pin-without-version", "tombstone-without-version")
+def rows_of_kept_copies_are_missing(place: Place) -> None:
+    for path in (place.root / KEPT_VERSIONS).iterdir():
+        manifest = parse_manifest_file(path.read_bytes()).manifest
+        (place.root / "__manifest/data" / manifest.fragments[0].files[0].path).unlink()
+
+
+def of_dropped(place: Place) -> Path:
+    [dropped] = [record for record in place.ground.catalog.snapshot().records() if record.state == "dropped"]
+    return place.root / dropped.participants[0].location
+
+
+@damage("dropped-table-lost")
+def manifest_of_a_dropped_table_is_missing(place: Place) -> None:
+    shutil.rmtree(of_dropped(place) / "_versions")
+
+
+@damage("dropped-table-lost")
+def manifest_of_a_dropped_table_is_cut(place: Place) -> None:
+    for path in (of_dropped(place) / "_versions").iterdir():
+        cut(path)
+
+
+@damage("dropped-table-lost")
+def data_file_of_a_dropped_table_is_cut(place: Place) -> None:
+    [path] = (of_dropped(place) / "data").iterdir()
+    cut(path)
+
+
+@damage("kept-version-lost")
+def pinned_version_is_missing(place: Place) -> None:
+    place.ground.call("pin_catalog_version", name="q")
+    place.ground.call("batch_delete_table_versions", id=U, ranges=[{"start_version": 1, "end_version": 2}])
+    place.version(U, 1).unlink(missing_ok=True)
+
+
 @damage("tombstone-of-table")
 def table_is_at_the_location_of_a_dropped_one(place: Place) -> None:
     def plan(now: CatalogSnapshot) -> Changes:

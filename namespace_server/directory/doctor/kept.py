@@ -1,0 +1,115 @@
+"""Versions of tables that the newest catalog version does not have: of dropped tables, and of pinned catalog versions.
+
+Of what other earlier versions of the catalog name a client's own clean-up may remove the files at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from lance_core.errors import LanceCoreError, ReferenceNotFound
+from lance_core.format.manifest import parse_manifest_file
+from lance_core.storage.port import ObjectStore
+from namespace_server.directory.committing.manifest_reader import is_row
+from namespace_server.directory.doctor.files import StoredFiles
+from namespace_server.directory.doctor.findings import Finding
+from namespace_server.directory.manifest_table.table import ManifestTable
+from namespace_server.directory.model.entries import DROPPED, Participant, VersionEntry, place_of
+from namespace_server.directory.model.errors import CatalogDamaged
+from namespace_server.directory.model.object_ids import join
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+
+
+class _Kept(NamedTuple):
+    """A row that the newest catalog version does not have. `keeper` says what keeps it."""
+
+    row: VersionEntry
+    keeper: str
+    is_dropped_head: bool
+
+
+def check_kept_tables(
+    store: ObjectStore, snapshot: CatalogSnapshot, *, heads: bool = False, locations: Collection[str] | None = None
+) -> Iterator[Finding]:
+    """The findings on what dropped tables and pins keep. Raises `StorageError`.
+
+    Requests: those of a catalog version for each that something keeps; for each location one for each thousand files;
+    one for each version. With `heads`, only the newest versions of dropped tables are looked at; with `locations`, only
+    these.
+    """
+    found: dict[str, dict[tuple[str | None, int], _Kept]] = {}
+    for kept in _kept_rows(store, snapshot, heads=heads):
+        if locations is None or kept.row.location in locations:
+            found.setdefault(kept.row.location, {}).setdefault((kept.row.branch, kept.row.version), kept)
+    for location, rows in found.items():
+        files = StoredFiles(store, location)
+        for kept in rows.values():
+            yield from _check(store, snapshot, files, kept)
+
+
+def _kept_rows(store: ObjectStore, snapshot: CatalogSnapshot, *, heads: bool) -> Iterator[_Kept]:
+    """Rows that tombstones and pins keep, those of tombstones first; each catalog version is read once."""
+    dropped: dict[int, list[Participant]] = {}
+    for record in snapshot.records():
+        if record.state == DROPPED:
+            dropped.setdefault(record.catalog_version, []).extend(record.participants)
+    pinned = {} if heads else {pin.version: pin.name for pin in snapshot.pins()}
+    table = ManifestTable(store)
+    table.refresh_by_listing()
+    for version in sorted((dropped.keys() | pinned.keys()) - {0}):
+        try:
+            before = table.kept(version)
+        except (ReferenceNotFound, CatalogDamaged):
+            continue  # a finding of its own
+        for party in dropped.get(version, ()):
+            keeper = f"dropped table {join(party.table_id)}"
+            for rows in _chains(before, party.location):
+                yield from (_Kept(row, keeper, row is rows[-1]) for row in (rows[-1:] if heads else rows))
+        for table_id in before.all_tables() if version in pinned else ():
+            entry = before.table(table_id)
+            for rows in () if entry is None else _chains(before, entry.location):
+                yield from (
+                    _Kept(row, f"pin {pinned[version]}", False) for row in rows if not _is_current(snapshot, row)
+                )
+
+
+def _chains(snapshot: CatalogSnapshot, location: str) -> Iterator[Sequence[VersionEntry]]:
+    table_id = snapshot.table_at(location)
+    if table_id is not None:
+        for branch in (None, *snapshot.branches(table_id)):
+            yield list(snapshot.versions(table_id, branch))
+
+
+def _is_current(snapshot: CatalogSnapshot, row: VersionEntry) -> bool:
+    table_id = snapshot.table_at(row.location)
+    current = None if table_id is None else snapshot.version_entry(table_id, row.branch, row.version)
+    return current is not None and current.identity == row.identity
+
+
+def _check(store: ObjectStore, snapshot: CatalogSnapshot, files: StoredFiles, kept: _Kept) -> Iterator[Finding]:
+    row, code = kept.row, "dropped-table-lost" if kept.is_dropped_head else "kept-version-lost"
+
+    def finding(place: str, text: str) -> Finding:
+        return Finding(code, place, f"{kept.keeper}: {text}", join(row.table_id))
+
+    data = _read(store, snapshot, row)
+    if data is None:
+        yield finding(row.canonical_path, f"expected the manifest of version {row.version}, did not find it")
+        return
+    try:
+        file = parse_manifest_file(data, expected_version=row.version)
+    except LanceCoreError as error:
+        yield finding(row.canonical_path, str(error))
+        return
+    for each in files.check(row, file, is_head=True):
+        if each.code in {"file-missing", "file-size"}:
+            yield finding(each.place, each.text)
+
+
+def _read(store: ObjectStore, snapshot: CatalogSnapshot, row: VersionEntry) -> bytes | None:
+    for path in (row.canonical_path, row.staged_path or snapshot.open_path(place_of(row))):
+        data = None if path is None else store.find(path)
+        if data is not None and is_row(row, data):
+            return data
+    return None
