@@ -29,6 +29,7 @@ from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.operations import AssertTableVersion, Batch, KeepAnswer, TableOperation, chains_of
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.freshness import unnamed
 from namespace_server.directory.planning.plan_builder import Findings, Plan
 from namespace_server.directory.planning.planner import plan_batch, require_managed
 from namespace_server.directory.planning.planning_context import Basis, MustFollowGroup, PlannedVersion
@@ -84,7 +85,9 @@ class AttemptContext:
         planned = self._planned.get(cache_key(entry))
         return planned or self._manifests.load(entry)
 
-    def is_adoptable(self, path: str, base: str, file: ManifestFile, below: ManifestFile | None) -> bool:
+    def is_adoptable(
+        self, path: str, base: str, file: ManifestFile, below: ManifestFile | None, kept: Iterable[VersionEntry]
+    ) -> bool:
         """See `PlanningContext.is_adoptable`."""
         grace = self._snapshot.collector.grace
         location = base.removesuffix(f"/{BRANCHES_DIRECTORY}/{file.branch}") if file.branch else base
@@ -93,18 +96,20 @@ class AttemptContext:
         if found is None:
             logger.error("version %d at %s is not adopted: files that it names are missing", file.version, base)
             return False
-        oldest = min((each.written for each in found), default=horizon)
-        if oldest >= horizon:
+        old = {key: each.written for key, each in found.items() if each.written < horizon}
+        if not old:
             return True
         [manifest] = self._store.require([path])
-        if manifest.written - oldest <= grace:  # each collection since then has read the manifest
+        slow = {key for key, written in old.items() if manifest.written - written > grace}
+        left = unnamed(self, base, slow, kept)
+        if not left:  # of the others, each collection since then has read the manifest
             return True
         logger.error(
             "version %d at %s is not adopted: it names a file that was written %d s before it, and what nothing names "
             "for %d s may be removed",
             file.version,
             base,
-            manifest.written - oldest,
+            manifest.written - min(old[key] for key in left),
             grace,
         )
         return False

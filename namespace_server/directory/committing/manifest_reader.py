@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from lance_core.errors import NotFound
@@ -105,8 +105,8 @@ def is_whole(store: ObjectStore, base: str, file: ManifestFile) -> bool:
 
 def find_files(
     store: ObjectStore, base: str, file: ManifestFile, below: ManifestFile | None = None
-) -> Sequence[SizeAndDate] | None:
-    """Sizes and dates of these files, without those that the manifest `below` names too; None if one is not there.
+) -> Mapping[str, SizeAndDate] | None:
+    """Sizes and dates of these files, by key, without those that the manifest `below` names; None if one is not there.
 
     Raises `StorageError`, `CorruptFile`.
     """
@@ -115,7 +115,7 @@ def find_files(
         known = set(_own_files(base, below))
         paths = [path for path in paths if path not in known]
     try:
-        return store.require(paths)
+        return dict(zip(paths, store.require(paths), strict=True))
     except NotFound:
         return None
 

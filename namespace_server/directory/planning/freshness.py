@@ -22,8 +22,9 @@ from namespace_server.directory.model.operations import CommitTransaction, Creat
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.chains import chain_name
 from namespace_server.directory.planning.plan_builder import AddedFiles, Finding, PlanBuilder, StagedManifest
+from namespace_server.directory.planning.planning_context import PlanningContext
 
-_MOST_VERSIONS: Final = 64
+MOST_VERSIONS: Final = 64
 """Versions that are looked through, from the head down, for an old file that a transaction names again."""
 
 
@@ -55,7 +56,7 @@ def require_fresh(
         return
     base = branch_base(table.location, operation.branch)
     rows = builder.view(operation.id).versions(operation.id, operation.branch, descending=True)
-    left = _unnamed(builder, base, old.keys(), islice(rows, _MOST_VERSIONS))
+    left = unnamed(builder.context, base, old.keys(), islice(rows, MOST_VERSIONS))
     if left:
         key, horizon = min(left), builder.base.collector.horizon
         raise InvalidInputError(
@@ -64,20 +65,20 @@ def require_fresh(
         )
 
 
-def _unnamed(builder: PlanBuilder, base: str, keys: Collection[str], rows: Iterable[VersionEntry]) -> set[str]:
+def unnamed(context: PlanningContext, base: str, keys: Collection[str], rows: Iterable[VersionEntry]) -> set[str]:
     """Those of the keys, of files below `base`, that none of the rows names."""
     left = {key: file_name(key.removeprefix(f"{base}/")) for key in keys}
-    for names in _names(builder, rows):
+    for names in _names(context, rows):
         left = {key: name for key, name in left.items() if name is None or name not in names}
         if not left:
             break
     return set(left)
 
 
-def _names(builder: PlanBuilder, rows: Iterable[VersionEntry]) -> Iterator[frozenset[str]]:
+def _names(context: PlanningContext, rows: Iterable[VersionEntry]) -> Iterator[frozenset[str]]:
     for row in rows:
         try:
-            yield frozenset(names_used(builder.context.manifest(row)))
+            yield frozenset(names_used(context.manifest(row)))
         except LanceCoreError:  # a version that cannot be read keeps nothing alive
             continue
 

@@ -57,11 +57,13 @@ class PlanningContext(Protocol):
     def manifest(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row, from the cache or from storage (M4)."""
 
-    def is_adoptable(self, path: str, base: str, file: ManifestFile, below: ManifestFile | None) -> bool:
+    def is_adoptable(
+        self, path: str, base: str, file: ManifestFile, below: ManifestFile | None, kept: Iterable[VersionEntry]
+    ) -> bool:
         """Whether the data and deletion files below `base` that `file` names, and `below` does not, are there and stay.
 
         `path` is the key of the manifest. A file may be in the plan of a collection if it was written longer before its
-        manifest than such a plan waits (G2, G5).
+        manifest than such a plan waits (G2, G5), unless one of `kept`, rows of the snapshot, names it.
         """
 
     def root_path(self, entry: VersionEntry) -> str:

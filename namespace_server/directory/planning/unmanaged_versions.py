@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
 from lance_core.transaction.lineage import lineage_break
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.freshness import MOST_VERSIONS
 from namespace_server.directory.planning.planning_context import PlanningContext
 
 
@@ -41,11 +43,23 @@ def adopt_found(
         row = found_entry(table, branch, file, e_tag, scheme)
         if row.sha256 in removed:
             break
-        if not context.is_adoptable(row.canonical_path, row.base, file, below):
+        kept = _naming(snapshot, table, branch, file)
+        if not context.is_adoptable(row.canonical_path, row.base, file, below, kept):
             break
         adopted.append(row)
         below = file
     return adopted
+
+
+def _naming(
+    snapshot: CatalogSnapshot, table: TableEntry, branch: str | None, file: ManifestFile
+) -> Iterator[VersionEntry]:
+    """Rows that may name old files which a version names: of the version that it restores, and the newest ones (G2)."""
+    if file.transaction is not None and file.transaction.HasField("restore"):
+        restored = snapshot.version_entry(table.id, branch, file.transaction.restore.version)
+        if restored is not None:
+            yield restored
+    yield from islice(snapshot.versions(table.id, branch, descending=True), MOST_VERSIONS)
 
 
 def removed_files(

@@ -185,3 +185,23 @@ def test_a_slow_commit_by_path_is_not_the_end_of_its_table(ground: Ground) -> No
         ground.catalog.sweep()
     ground.write(T, rows(8, 9))  # by stock pylance
     assert ground.ids(T) == [0, 1, 2, 7, 8]
+
+
+@pytest.mark.parametrize(("changes", "is_kept"), [(1, True), (70, True), (1, False)])
+def test_a_version_that_is_restored_by_path_is_adopted_while_it_has_a_row(
+    ground: Ground, changes: int, is_kept: bool
+) -> None:
+    """No other version names its files, which are old."""
+    for first in range(changes):
+        ground.write(T, rows(10 + first, 12 + first), "overwrite")
+    if not is_kept:
+        ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 2}])
+    for path in (ground.root / ground.location(T)).rglob("*.*"):
+        age(path)
+    fence(ground)
+    ground.open(T, 1).restore()
+    ground.read("list_table_versions", id=T)
+    assert ground.head(T) == 1 + changes + is_kept
+    if is_kept:
+        ground.write(T, rows(8, 9))  # by stock pylance
+        assert ground.ids(T) == [0, 1, 2, 8]
