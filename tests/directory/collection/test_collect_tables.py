@@ -35,6 +35,7 @@ from namespace_server.directory.model.root_layout import COLLECTION
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.directory.orphans.report import INTERRUPTED, UNNAMED
 from tests.directory.collection.collecting import collect, forget_history, let_pass
+from tests.directory.collection.test_collect_history import flips
 from tests.directory.orphans.test_search import leave_fragment
 from tests.directory.tables import QUIET, Ground, rows
 from tests.emulators import Emulator
@@ -144,6 +145,34 @@ def test_a_deleted_version_goes_when_no_kept_catalog_version_has_it(two: Ground)
     assert sum(of_tables(collect(two)).values()) == 1 + 1 + 4
     assert two.ids(T) == [0, 1, 2, 3]
     assert list_orphans(two.root).orphans == ()
+
+
+def test_manifests_go_before_what_they_name(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In plans of any size. The fence of the run is the one that leaves the rows of the versions behind."""
+    delete_versions(two, 1, 5)
+    leave_fragment(two, T)
+    flips(two, 120)
+    let_pass(two)
+    monkeypatch.setattr(stored_plan, "_ENTRIES", 9)
+    store = FaultStore(LocalStore(two.root, "none"))
+    collect(two.again(store))
+    assert two.canonical(T) == [5]
+    going = [each.path for each in store.writes if each.verb == "delete" and not each.path.startswith(COLLECTION)]
+    manifests = [path.endswith(".manifest") for path in going]
+    assert 10 < sum(manifests) < len(manifests)
+    assert manifests == sorted(manifests, reverse=True)
+
+
+def test_a_commit_by_path_during_the_pause_keeps_its_files(two: Ground) -> None:
+    place = str(two.root / two.location(T))
+    fragments = write_fragments(rows(70, 71), place, mode="append")
+    let_pass(two)
+
+    def commit(_seconds: float) -> None:
+        lance.LanceDataset.commit(place, lance.LanceOperation.Append(fragments), 5)
+
+    assert Collector(two.catalog, settle=timedelta(0), sleep=commit).collect().total.files == 0
+    assert two.ids(T) == [0, 1, 2, 3, 70]
 
 
 def test_a_version_that_a_tag_names_stays_with_its_files(two: Ground) -> None:
@@ -262,8 +291,10 @@ def test_a_registered_table_that_was_dropped_is_purged_and_a_dataset_inside_its_
     assert lance.dataset(str(two.root / "lake" / "beside")).to_table() == rows(5, 6)
     assert not list(place.glob("_versions/*"))
     shutil.rmtree(inside)
+    lance.write_dataset(rows(5, 6), str(inside))  # names no file of the table
+    own = files_of(two, "lake/mine/copies")
     assert collect(two).purged == ("lake/mine",)
-    assert files_of(two, "lake/mine") == set()
+    assert files_of(two, "lake/mine") == own
 
 
 def test_a_deregistered_table_is_never_touched(two: Ground) -> None:
@@ -507,6 +538,8 @@ def test_the_plans_of_earlier_runs_go_when_they_are_done(two: Ground) -> None:
     unfinished = unfinished_plans(two.store)
     let_pass(two, timedelta(days=2))
     assert collect(two).total.files == 3
+    let_pass(two, timedelta(hours=1))
+    collect(two)
     assert files_of(two, COLLECTION) >= set(unfinished)
     let_pass(two, timedelta(days=2))
     collect(two)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,10 +11,14 @@ import pytest
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.collection.clock import store_time
 from namespace_server.directory.collection.errors import CollectionStopped
+from namespace_server.directory.collection.fence import plan_fence
 from namespace_server.directory.collection.settings import CollectionSettings
+from namespace_server.directory.model.collector_rows import CollectorEntry
+from namespace_server.directory.model.entries import changes_of
 from namespace_server.durations import format_duration, parse_duration
-from tests.directory.collection.collecting import collect
+from tests.directory.collection.collecting import collect, forget_history
 from tests.directory.tables import Ground
+from tests.storage.faults import FaultStore
 
 HOUR = timedelta(hours=1)
 RUN = "00000000-0000-4000-8000-000000000001"
@@ -49,11 +54,19 @@ def test_settings_come_back_from_their_texts() -> None:
 def test_settings_stay_in_the_catalog(ground: Ground) -> None:
     collect(ground, {"gc.dropped.window": "30d"})
     collect(ground.again(), {"gc.catalog.count": "500"})
+    assert collect(ground.again(), {"gc.dropped.window": "40d"}).settings["gc.dropped.window"] == "40d"
     report = collect(ground.again())
-    assert report.settings["gc.dropped.window"] == "30d"
+    assert report.settings["gc.dropped.window"] == "40d"
     assert report.settings["gc.catalog.count"] == "500"
     with pytest.raises(ValueError, match=r"gc\.catalog\.age"):
         collect(ground, {"gc.catalog.age": "1m"})
+
+
+def test_a_setting_of_a_later_release_stays_and_is_not_read(ground: Ground) -> None:
+    entry = CollectorEntry(settings={"gc.later": "2d", "gc.catalog.count": "500"})
+    ground.catalog.committer.commit_changes(lambda _: changes_of([entry]))
+    assert collect(ground).settings["gc.catalog.count"] == "500"
+    assert ground.catalog.snapshot().collector.settings == entry.settings
 
 
 def test_the_time_of_a_run_is_that_of_the_store(tmp_path: Path) -> None:
@@ -63,8 +76,22 @@ def test_the_time_of_a_run_is_that_of_the_store(tmp_path: Path) -> None:
     assert found.microsecond == 0
     with pytest.raises(CollectionStopped, match="less than an hour between them"):
         store_time(store, RUN, now, now + 2 * HOUR)
+    with pytest.raises(CollectionStopped, match="less than an hour between them"):
+        store_time(store, RUN, now, now - 2 * HOUR)
     with pytest.raises(CollectionStopped, match="its clock went back"):
         store_time(store, RUN, now + 2 * HOUR)
+
+
+def test_a_store_that_is_half_an_hour_behind_decides_all_the_same(tmp_path: Path) -> None:
+    store, now = FaultStore(LocalStore(tmp_path, "none")), datetime.now(UTC)
+    behind = now - HOUR / 2
+
+    def date_back(verb: str, path: str) -> None:
+        if verb == "head":
+            os.utime(tmp_path / path, (behind.timestamp(), behind.timestamp()))
+
+    store.before(date_back)
+    assert store_time(store, RUN, behind - HOUR, now) == behind.replace(microsecond=0)
 
 
 def test_the_horizon_never_goes_back(ground: Ground) -> None:
@@ -72,3 +99,20 @@ def test_the_horizon_never_goes_back(ground: Ground) -> None:
     before = ground.catalog.snapshot().collector
     collect(ground, {"gc.uncommitted.grace": "9d"})
     assert ground.catalog.snapshot().collector.horizon == before.horizon
+
+
+def test_the_oldest_kept_version_neither_goes_back_nor_beyond_the_newest(ground: Ground) -> None:
+    """A run that was held wants another one than the runs since have set."""
+    forget_history(ground)
+    snapshot = ground.catalog.snapshot()
+    assert snapshot.collector.oldest == snapshot.version > 1
+    for wanted in (1, snapshot.version + 1):
+        changes = plan_fence(snapshot, horizon=1, oldest=wanted, run=RUN, now_ms=2_000, settings={})
+        assert snapshot.apply(changes).collector.oldest == snapshot.version
+
+
+def test_the_least_grace_time_of_all_fences_is_remembered(ground: Ground) -> None:
+    """A version that was committed by path is adopted by it (G5)."""
+    for days, least in ((9, 9), (2, 2), (9, 2)):
+        collect(ground, {"gc.uncommitted.grace": f"{days}d"})
+        assert ground.catalog.snapshot().collector.grace == least * 86_400

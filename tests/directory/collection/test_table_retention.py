@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.tables.tags import Tags
 from namespace_server.directory.collection.history import copy_versions, list_catalog_versions, needed_versions
 from namespace_server.directory.collection.report import CollectionReport
+from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.model.entries import Changes, VersionEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.collection.collecting import collect, forget_history, let_pass
@@ -84,6 +85,12 @@ def test_by_age(two: Ground) -> None:
     assert two.again().ids(U) == list(range(8))
 
 
+def test_the_clock_of_the_store_says_how_old_a_version_is(two: Ground) -> None:
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
+    collector = Collector(two.catalog, settle=timedelta(0), clock=lambda *_: later)
+    assert collector.collect(TWO_DAYS).expired == 10
+
+
 def test_by_count(two: Ground) -> None:
     assert collect(two, {"gc.tables.count": "2"}).expired == 0  # within the hour
     days_pass(two, 0.1)
@@ -112,8 +119,6 @@ def test_the_files_follow_with_the_history_of_the_catalog(two: Ground) -> None:
 
 
 def test_a_dry_run_tells_and_removes_nothing(two: Ground) -> None:
-    from namespace_server.directory.collection.run import Collector
-
     days_pass(two, 3)
     report = Collector(two.again().catalog).estimate(TWO_DAYS)
     assert report.expired == 10
@@ -265,6 +270,7 @@ def test_a_version_that_is_tagged_meanwhile_stays(two: Ground, moment: str) -> N
     store.before(tag)
     collect(two.again(store), TWO_DAYS)
     assert tags.list()
+    assert versions(two, T) == [3, 6]
     forget_history(two)
     let_pass(two)
     collect(two)

@@ -166,6 +166,20 @@ def test_a_file_of_a_failed_write_is_found_within_the_interval(three: Ground) ->
     assert not (three.root / lost).exists()
 
 
+def test_a_run_at_some_tables_notes_nothing_of_the_others(three: Ground) -> None:
+    leave_fragment(three, T)
+    three.batch(three.transaction(T, rows(3, 4)))
+    Collector(three.catalog, settle=timedelta(0)).collect(tables=[("g", "t2")])
+    assert collect_on(three, 1).too_young.files == 1
+
+
+def test_a_table_that_is_asked_for_is_looked_at(three: Ground) -> None:
+    leave_fragment(three, T)
+    collector = Collector(three.catalog, settle=timedelta(0))
+    assert collector.collect(everywhere=False).too_young.files == 0
+    assert collector.collect(everywhere=False, tables=[("g", "t1")]).too_young.files == 1
+
+
 def test_everywhere_is_everywhere(three: Ground) -> None:
     leave_fragment(three, T)
     assert collect_on(three, 3).too_young.files == 0
