@@ -31,7 +31,7 @@ from namespace_server.directory.namespace import DirectoryNamespace
 
 CHANGES = 200_000
 CONTROL = 16_000
-"""Changes of the catalog that nobody collects."""
+"""Changes of the catalog that are not collected."""
 PERIOD = 2_000
 HOURS = timedelta(hours=6)
 SWEPT = 100

@@ -202,7 +202,7 @@ class _Run:
         if not plan.manifests:
             return set(), kept
         going = {garbage.path for garbage in plan.manifests}
-        recent = self._look_again(plan, going)
+        recent = self._take_later_census(plan, going)
         pinned = pins(recent, self._branch, plan.needs)
         planned, here = dict(census.versions[self._branch]), dict(recent.versions[self._branch])
         removed: dict[int, tuple[ObjectMeta, bytes]] = {}
@@ -215,7 +215,7 @@ class _Run:
                 self._store.delete(meta.path)
                 removed[version] = meta, data
         self._store.sync([here[max(here)].path])  # syncs the directory: removed manifests must not reappear
-        after = self._look_again(plan)
+        after = self._take_later_census(plan)
         pinned = pins(after, self._branch, plan.needs)
         for version in sorted(removed.keys() & pinned.keys()):
             meta, data = removed.pop(version)
@@ -230,7 +230,7 @@ class _Run:
             return []
         if gone:
             self._sleep(self._settle.total_seconds())
-        after = self._look_again(plan)
+        after = self._take_later_census(plan)
         prefix = f"{self._location}/" if self._location else ""
         base = branch_base("", self._branch)
         root = f"{base}/" if base else ""
@@ -245,7 +245,7 @@ class _Run:
         self._store.map(lambda garbage: self._store.delete(garbage.path), going)
         return going
 
-    def _look_again(self, plan: GarbageCollectionPlan, going: Collection[str] = ()) -> Census:
+    def _take_later_census(self, plan: GarbageCollectionPlan, going: Collection[str] = ()) -> Census:
         """Take another census, and add the needs of new manifests, except those `going`, to the plan."""
 
         def look() -> Census:

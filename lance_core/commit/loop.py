@@ -68,7 +68,7 @@ def commit_transaction(
     that its target is empty is not part of the claim, so the target must be reserved by the caller (`Branches.create`
     reserves the name of a branch). A deep clone copies the files first and is always a table of its own.
 
-    Files of failed attempts are left to garbage collection (rule G4).
+    Files of failed attempts are left to garbage collection.
 
     Args:
         store: The store that holds the table.

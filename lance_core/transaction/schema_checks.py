@@ -1,6 +1,6 @@
 """Schemas that a transaction gives a table, and metadata of their fields: readers must be able to decode them.
 
-What a field of the table has already is not judged again, so that a table with an odd field can still be changed.
+What a field of the table has already is not judged again, so that a table with an unusual field can still be changed.
 """
 
 from __future__ import annotations

@@ -90,8 +90,8 @@ class TableSelection:
         ]
 
 
-class _Look(NamedTuple):
-    """A table as it was looked at: its head, and what is worth work."""
+class _Candidate(NamedTuple):
+    """A table, its head when it was read, and what of it is worth work."""
 
     table_id: ObjectId
     head: VersionEntry
@@ -157,10 +157,12 @@ class Maintenance:
         def is_over() -> bool:
             return self.stopped() or (end is not None and time.monotonic() >= end)
 
-        return self._go(selection or TableSelection(), is_over, lambda look: self._work(look, is_over, forced=forced))
+        return self._go(
+            selection or TableSelection(), is_over, lambda candidate: self._work(candidate, is_over, forced=forced)
+        )
 
     def _go(
-        self, selection: TableSelection, is_over: Callable[[], bool], work: Callable[[_Look], TableOutcome]
+        self, selection: TableSelection, is_over: Callable[[], bool], work: Callable[[_Candidate], TableOutcome]
     ) -> MaintenanceReport:
         snapshot = self.table.refresh_by_listing()
         if not snapshot.managed:
@@ -191,7 +193,7 @@ class Maintenance:
         at = next((number for number, table_id in enumerate(tables) if table_id >= self._first), 0)
         return tables[at:] + tables[:at]
 
-    def _look(self, snapshot: CatalogSnapshot, table_id: ObjectId) -> _Look | TableOutcome | None:
+    def _look(self, snapshot: CatalogSnapshot, table_id: ObjectId) -> _Candidate | TableOutcome | None:
         """A table at the snapshot; None if it has no version. The outcome, if it cannot be looked at."""
         head = snapshot.head(table_id)
         if head is None:
@@ -199,7 +201,7 @@ class Maintenance:
         try:
             policy = policy_of(snapshot, table_id, self.defaults)
             file = self._manifest(head)
-            return _Look(table_id, head, policy, plan_fragments(file, policy), plan_indices(file, policy))
+            return _Candidate(table_id, head, policy, plan_fragments(file, policy), plan_indices(file, policy))
         except (WrongPolicy, LanceCoreError) as error:
             return TableOutcome(join(table_id), TableStatus.FAILED, head.version, reason=str(error))
 
@@ -207,16 +209,16 @@ class Maintenance:
         data = ManifestReader(self.store).read(entry)
         return parse_manifest_file(data, expected_version=entry.version, lazily=True)
 
-    def _planned(self, look: _Look) -> TableOutcome:
-        return _outcome(look, TableStatus.PLANNED)
+    def _planned(self, candidate: _Candidate) -> TableOutcome:
+        return _outcome(candidate, TableStatus.PLANNED)
 
-    def _work(self, first: _Look, is_over: Callable[[], bool], *, forced: bool) -> TableOutcome:
+    def _work(self, first: _Candidate, is_over: Callable[[], bool], *, forced: bool) -> TableOutcome:
         """Compact a table, then extend its indices."""
         outcome = _outcome(first, TableStatus.DONE)
         try:
-            look = self._compact_all(first, outcome, is_over, forced=forced)
-            if look is not None and look.indices is not None and not is_over():
-                self._optimize_indices(look, look.indices, outcome, forced=forced)
+            candidate = self._compact_all(first, outcome, is_over, forced=forced)
+            if candidate is not None and candidate.indices is not None and not is_over():
+                self._optimize_indices(candidate, candidate.indices, outcome, forced=forced)
         except (ConcurrentModificationError, TableNotFoundError, TableVersionNotFoundError) as error:
             outcome.status, outcome.reason = TableStatus.GIVEN_UP, str(error)
         except (LanceNamespaceError, LanceCoreError) as error:
@@ -224,35 +226,35 @@ class Maintenance:
         return outcome
 
     def _compact_all(
-        self, first: _Look, outcome: TableOutcome, is_over: Callable[[], bool], *, forced: bool
-    ) -> _Look | None:
+        self, first: _Candidate, outcome: TableOutcome, is_over: Callable[[], bool], *, forced: bool
+    ) -> _Candidate | None:
         """Commit one bounded Rewrite after another, until nothing is worth it. The table after that."""
-        reserved, look = _Reserved(), first
-        while look.plan is not None and not is_over():
-            if not forced and self._is_left(look, _DISTURBED, outcome):
+        reserved, candidate = _Reserved(), first
+        while candidate.plan is not None and not is_over():
+            if not forced and self._is_left(candidate, _DISTURBED, outcome):
                 break
-            if look.plan.reserved > reserved.count:
-                reserved = self._reserve(look)
-            if not self._compact(look, look.plan, reserved, outcome):
+            if candidate.plan.reserved > reserved.count:
+                reserved = self._reserve(candidate)
+            if not self._compact(candidate, candidate.plan, reserved, outcome):
                 break
-            found = self._look(self.table.refresh(), look.table_id)
-            if not isinstance(found, _Look):
+            found = self._look(self.table.refresh(), candidate.table_id)
+            if not isinstance(found, _Candidate):
                 return None
-            look = found
-        return look
+            candidate = found
+        return candidate
 
-    def _is_left(self, look: _Look, disturbed: frozenset[str | None], outcome: TableOutcome) -> bool:
-        version = self._disturbed(look, disturbed)
+    def _is_left(self, candidate: _Candidate, disturbed: frozenset[str | None], outcome: TableOutcome) -> bool:
+        version = self._disturbed(candidate, disturbed)
         if version is None:
             return False
         outcome.status = TableStatus.BUSY
-        outcome.reason = f"version {version} was committed less than {look.policy.quiet_seconds} s ago"
+        outcome.reason = f"version {version} was committed less than {candidate.policy.quiet_seconds} s ago"
         return True
 
-    def _disturbed(self, look: _Look, disturbed: frozenset[str | None]) -> int | None:
+    def _disturbed(self, candidate: _Candidate, disturbed: frozenset[str | None]) -> int | None:
         """A version of the last seconds whose writer, if it goes on so, would have to give way to the work."""
-        since = (self.now() - look.policy.quiet_seconds) * 1000
-        versions: Iterator[VersionEntry] = self.table.refresh().versions(look.table_id, descending=True)
+        since = (self.now() - candidate.policy.quiet_seconds) * 1000
+        versions: Iterator[VersionEntry] = self.table.refresh().versions(candidate.table_id, descending=True)
         recent = takewhile(lambda entry: entry.timestamp_ms > since, versions)
         for entry in islice(recent, _LOOKED_BACK):
             try:
@@ -262,26 +264,26 @@ class Maintenance:
                 continue
         return None
 
-    def _reserve(self, look: _Look) -> _Reserved:
+    def _reserve(self, candidate: _Candidate) -> _Reserved:
         """Reserve fragment ids in a commit of its own: a Rewrite of indexed fragments names the ids of new ones."""
-        assert look.plan is not None
-        count = look.plan.reserved
-        request: ReserveFragmentIds = {**_request(look.table_id), "count": count}
+        assert candidate.plan is not None
+        count = candidate.plan.reserved
+        request: ReserveFragmentIds = {**_request(candidate.table_id), "count": count}
         answer = self._change("reserve_fragments", request)
-        entry = self.table.refresh().version_entry(look.table_id, None, _number(answer, "version"))
+        entry = self.table.refresh().version_entry(candidate.table_id, None, _number(answer, "version"))
         if entry is None:
-            raise table_not_found(look.table_id)
+            raise table_not_found(candidate.table_id)
         return _Reserved(self._manifest(entry).outline.max_fragment_id - count + 1, count)
 
-    def _compact(self, look: _Look, plan: FragmentPlan, reserved: _Reserved, outcome: TableOutcome) -> bool:
+    def _compact(self, candidate: _Candidate, plan: FragmentPlan, reserved: _Reserved, outcome: TableOutcome) -> bool:
         """Commit one Rewrite. Whether there was something to rewrite."""
         options = CompactionOptions(
             target_rows_per_fragment=plan.target_rows,
-            materialize_deletions_threshold=look.policy.deleted_share,
-            max_source_bytes=look.policy.rewrite_bytes,
+            materialize_deletions_threshold=candidate.policy.deleted_share,
+            max_source_bytes=candidate.policy.rewrite_bytes,
         )
         request: CompactTable = {
-            **_request(look.table_id),
+            **_request(candidate.table_id),
             "options": options,
             "reserved": {"first": reserved.first, "count": reserved.count},
         }
@@ -299,12 +301,12 @@ class Maintenance:
             reserved.count -= added
         return True
 
-    def _optimize_indices(self, look: _Look, plan: IndexPlan, outcome: TableOutcome, *, forced: bool) -> None:
+    def _optimize_indices(self, candidate: _Candidate, plan: IndexPlan, outcome: TableOutcome, *, forced: bool) -> None:
         """Commit one segment in place of those of each index that is worth it."""
         outcome.indices, outcome.unindexed_rows = plan.names, plan.rows
-        if not forced and self._is_left(look, _DISTURBED_BY_INDEX, outcome):
+        if not forced and self._is_left(candidate, _DISTURBED_BY_INDEX, outcome):
             return
-        request: OptimizeIndices = {**_request(look.table_id, _INDICES), "names": list(plan.names)}
+        request: OptimizeIndices = {**_request(candidate.table_id, _INDICES), "names": list(plan.names)}
         answer = self._change("optimize_indices", request)
         outcome.version = _number(answer, "version")
         outcome.added_segments = _number(answer, "added_segments")
@@ -327,10 +329,10 @@ def _number(answer: Answer, field: str) -> int:
     return value
 
 
-def _outcome(look: _Look, status: TableStatus) -> TableOutcome:
-    outcome = TableOutcome(join(look.table_id), status, look.head.version)
-    if look.plan is not None:
-        outcome.small, outcome.deleted, outcome.size = look.plan.small, look.plan.deleted, look.plan.size
-    if look.indices is not None:
-        outcome.indices, outcome.unindexed_rows = look.indices.names, look.indices.rows
+def _outcome(candidate: _Candidate, status: TableStatus) -> TableOutcome:
+    outcome = TableOutcome(join(candidate.table_id), status, candidate.head.version)
+    if candidate.plan is not None:
+        outcome.small, outcome.deleted, outcome.size = candidate.plan.small, candidate.plan.deleted, candidate.plan.size
+    if candidate.indices is not None:
+        outcome.indices, outcome.unindexed_rows = candidate.indices.names, candidate.indices.rows
     return outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar, cast, get_origin, get_type_hints
+from typing import Final, TypeVar, cast, get_origin, get_type_hints
 
 from lance_namespace.errors import InvalidInputError
 from pydantic import TypeAdapter
@@ -47,7 +47,7 @@ class QueryModel:
         self._adapter: TypeAdapter[QueryParameters] = TypeAdapter(query)
         self._repeated = tuple(name for name, kind in get_type_hints(query).items() if get_origin(kind) is list)
 
-    def parse(self, query_string: bytes) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+    def parse(self, query_string: bytes) -> tuple[Mapping[str, str], Mapping[str, object]]:
         """All parameters as text, and those of the model with their types; see `parse_query`."""
         return parse_query(query_string, self._adapter, self._repeated)
 

@@ -147,7 +147,7 @@ class GraphTables:
     def plan_checks(self, level: Level) -> tuple[list[AnyCheck], list[str]]:
         """The checks of the write, and the names of the existing tables that were written or are read by them.
 
-        All calls must be settled.
+        All calls must be applied.
         """
         loses_nodes = [name for name, write in self.writes.items() if _loses_rows(write)]
         whole = level == "full" and any(isinstance(self.writes[name].declared, Node) for name in loses_nodes)

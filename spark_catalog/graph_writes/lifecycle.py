@@ -162,7 +162,7 @@ class GraphWriteLifecycle:
         """
         with self._lock:
             self._require_jobs()
-        checks, _ = self._settle_and_check()
+        checks, _ = self._apply_and_check()
         tables = {
             name: PreviewedTable(
                 name,
@@ -216,7 +216,7 @@ class GraphWriteLifecycle:
         def run() -> tuple[Staged, ...]:
             if ready is not None:
                 return job(replace(ready, filled=filled))
-            write.settle(before)
+            write.apply(before)
             if added:
                 self._add_columns(write, added)
             return job(replace(write.head_target(schema), filled=filled))
@@ -244,14 +244,14 @@ class GraphWriteLifecycle:
 
     # -- leaving the block
 
-    def _settle_and_check(self) -> tuple[tuple[str, ...], list[str]]:
+    def _apply_and_check(self) -> tuple[tuple[str, ...], list[str]]:
         """Wait for all jobs and check the graph.
 
         Returns the checks that passed, and the names of the existing tables that were written or read.
         """
         await_jobs(self._tables.writes.values())
         for write in self._tables.writes.values():
-            write.settle()
+            write.apply()
         self._milliseconds["stage"] = (time.perf_counter() - self._started) * 1000
         with self._timed("check"):
             checks, read = self._tables.plan_checks(self._check)
@@ -260,7 +260,7 @@ class GraphWriteLifecycle:
 
     def _finish(self) -> None:
         try:
-            _, read = self._settle_and_check()
+            _, read = self._apply_and_check()
             for name in read:
                 self._transaction.mark_read(self._tables.id(name))
         except BaseException as error:

@@ -120,7 +120,7 @@ class TableCalls:
 
     @property
     def row_count(self) -> int:
-        """Number of rows after all calls that are settled."""
+        """Number of rows after all calls that are applied."""
         head = self.changes.head
         return 0 if head is None else rows_of(head.manifest.fragments)
 
@@ -144,7 +144,7 @@ class TableCalls:
             base = replace(base, committed_ms=None, manifest=serialized_manifest(head))
         return replace(self.target, schema=schema, version=base)
 
-    def settle(self, count: int | None = None) -> None:
+    def apply(self, count: int | None = None) -> None:
         """Apply the first `count` calls, or all of them, to the table. Waits for their jobs; raises as they do."""
         calls = self.calls[:count]
         for call in calls:

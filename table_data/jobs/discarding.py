@@ -22,8 +22,8 @@ _log = logging.getLogger(__name__)
 def remove_staged_files(changes: TableChanges, operations: Iterable[BatchOperation]) -> None:
     """Delete the files that these transactions would have added to the table, and their transaction files.
 
-    Only for transactions that are not committed and will not be, and that nobody else has. What cannot be deleted is
-    left to garbage collection; so are the transaction files of attempts that were rebased.
+    Only for transactions that are not committed and will not be, and that no other process has. What cannot be deleted
+    is left to garbage collection; so are the transaction files of attempts that were rebased.
     """
     transactions = [operation.transaction for operation in operations if isinstance(operation, TransactionCommit)]
     place = branch_base("", changes.state.branch)

@@ -1,4 +1,4 @@
-"""What is to be done with one table, and what came of it. Values that go between processes."""
+"""A job on one table, and its result. Values that go between processes."""
 
 from __future__ import annotations
 

@@ -185,7 +185,9 @@ def _check_manifests(store: LocalStore, snapshot: CatalogSnapshot, stored: list[
             continue
         loaded = snapshot.version_entry(entry.table_id, entry.branch, entry.version)
         assert loaded is not None
-        assert entry.staged_path is None or loaded.matches_staged_path(entry.staged_path), f"N5: {row.object_id}"
+        assert entry.staged_path is None or loaded.matches_staged_path(entry.staged_path), (
+            f"N5: {row.object_id} has another staged path"
+        )
         names = [path for path in (entry.canonical_path, entry.staged_path) if path is not None]
         assert any(_is(store, path, entry) for path in names), (
             f"6: {row.object_id} of catalog version {snapshot.version} is at none of {names}"

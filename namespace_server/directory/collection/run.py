@@ -35,6 +35,7 @@ from namespace_server.directory.collection.purges import (
     purges_held,
     purging_locations,
 )
+from namespace_server.directory.collection.quarantine import find_quarantined
 from namespace_server.directory.collection.report import CollectionReport, by_location
 from namespace_server.directory.collection.returning_versions import put_back_named
 from namespace_server.directory.collection.seen_locations import (
@@ -44,7 +45,6 @@ from namespace_server.directory.collection.seen_locations import (
     seen_after,
     write_seen,
 )
-from namespace_server.directory.collection.set_aside import find_set_aside
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import Removal, list_runs, store_plans
 from namespace_server.directory.collection.sweep import Budget, Sweep
@@ -176,9 +176,9 @@ class Collector:
             search.look_again()
             found = search.report()
         put_back_named(self._store, fenced, self._table.kept, self._commit)
-        aside = find_set_aside(self._store, fenced, terms.horizon, now)
+        quarantined = find_quarantined(self._store, fenced, terms.horizon, now)
         self._progress("plan")
-        plans = store_plans(self._store, run, [*history, *removals_of(found), *aside])
+        plans = store_plans(self._store, run, [*history, *removals_of(found), *quarantined])
         complete = sweep.carry_out(plans) and complete
         self._store.map(self._store.delete, runs.finished_before(now - _PLANS_KEPT))
         self._progress("close")
@@ -226,7 +226,7 @@ class Collector:
         search = self._search(fenced, terms.horizon, self._expired(fenced, terms.horizon), choice, tables)
         search.look()
         found = search.report()
-        aside = find_set_aside(self._store, fenced, terms.horizon, now)
+        quarantined = find_quarantined(self._store, fenced, terms.horizon, now)
         return CollectionReport(
             root=self._store.uri,
             run="",
@@ -234,7 +234,7 @@ class Collector:
             horizon=terms.horizon,
             oldest=fenced.collector.oldest,
             settings=settings.as_texts(),
-            removed=_totals([*history, *removals_of(found), *aside]),
+            removed=_totals([*history, *removals_of(found), *quarantined]),
             kept=(),
             refused={},
             purged=tuple(sorted(purging_locations(fenced))),

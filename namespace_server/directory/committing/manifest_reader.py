@@ -86,7 +86,7 @@ def has_row(entry: VersionEntry, newest: CatalogSnapshot) -> bool:
     """Whether the newest catalog version has this very row, or does not have the table.
 
     The rows of a deleted branch are gone, and others may have its name and numbers. A removed table's location is not
-    used again, and its files may be read at earlier catalog versions (N1, G2).
+    used again, and its files may be read at earlier catalog versions (N1).
     """
     table_id = newest.table_at(entry.location)
     if table_id is None:

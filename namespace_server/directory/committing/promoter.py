@@ -299,7 +299,7 @@ class Promoter:
         """Promote the versions of open records, make them durable, then remove the staged names (S1, M2).
 
         Returns the records that may be closed. A version without a row is left out, and its staged name stays: of a
-        dropped table it may be the only name, and older catalog versions refer to it (G2). Then its record stays open
+        dropped table it may be the only name, and older catalog versions refer to it. Then its record stays open
         until the table comes back, or is purged (G13).
         """
         published = [(record, open_versions(record, snapshot)) for record in records]
@@ -336,7 +336,7 @@ class Promoter:
         return False
 
     def _clears(self, record: RecordEntry, rows: Sequence[VersionEntry]) -> bool:
-        """Clear up behind one record; False, and a log entry, when that fails, for the other records go on."""
+        """Clean up after one record. False, with a log entry, if that fails: the other records go on."""
         try:
             self._clear(rows)
         except LanceCoreError as error:

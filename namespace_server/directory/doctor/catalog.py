@@ -212,7 +212,7 @@ def check_locations(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[F
 
 
 def check_staging(store: ObjectStore, snapshot: CatalogSnapshot) -> Iterator[Finding]:
-    """What was set aside is no row's manifest (G22), and plans of collections can be read (G27)."""
+    """No quarantined file is a row's manifest (G22), and plans of collections can be read (G27)."""
     for meta in store.list(QUARANTINE):
         former = meta.path.removeprefix(f"{QUARANTINE}/").partition("/")[2]
         base, marker, _ = former.rpartition("/_versions/")

@@ -87,7 +87,7 @@ KINDS: Final = {
         Severity.WARNING, "run with --repair, or let a server run: the manifest gets its name", repairable=True
     ),
     "open-work": _Kind(Severity.NOTE, "a server finishes it within seconds", repairable=True),
-    "foreign-file": _Kind(
+    "taken-name": _Kind(
         Severity.WARNING, "run with --repair, or let a server run: the file is quarantined", repairable=True
     ),
     "unmanaged-version": _Kind(

@@ -21,7 +21,7 @@ from namespace_server.directory.model.entries import VersionEntry
 from namespace_server.directory.model.object_ids import parse_id
 from namespace_server.directory.namespace import DirectoryNamespace
 
-_PROMOTED: Final = frozenset({"not-promoted", "foreign-file"})
+_PROMOTED: Final = frozenset({"not-promoted", "taken-name"})
 _log = logging.getLogger(__name__)
 
 

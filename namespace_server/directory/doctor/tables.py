@@ -105,7 +105,7 @@ class TableExamination:
             what = "nothing" if canonical is None else "another file"
             code, text = "head-lost" if is_head else "version-lost", f"expected version {row.version}, found {what}"
         elif canonical is not None:
-            code, text = "foreign-file", f"expected the manifest of version {row.version}, found another file"
+            code, text = "taken-name", f"expected the manifest of version {row.version}, found another file"
         else:
             code = "open-work" if place_of(row) in self._snapshot.state.open_places else "not-promoted"
             text = f"version {row.version} has its staged name only"

@@ -215,7 +215,7 @@ class ManifestTable:
         return FlipCommitted(snapshot)
 
     def discard(self, flip: Flip) -> None:
-        """Remove the files of a flip that is known to be lost; a file that cannot be removed is left (G4)."""
+        """Remove the files of a flip that is known to be lost; a file that cannot be removed is left."""
         for path, _ in flip.files:
             try:
                 self._store.delete(path)

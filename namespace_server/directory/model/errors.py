@@ -119,7 +119,7 @@ class BatchConflict(ConcurrentModificationError):
 
 
 class CommitOutcomeUnknown(ServiceUnavailableError):
-    """The store never said whether the flip landed (F1). Repeating the same batch is safe; nothing was cleaned up."""
+    """The store did not say whether the flip was written (F1). Nothing was cleaned up; the batch may be repeated."""
 
     def __init__(self, batch_uuid: str, reason: str) -> None:
         super().__init__(f"batch {batch_uuid}: the outcome of its commit is unknown ({reason}); repeat it unchanged")

@@ -81,5 +81,5 @@ class Overlay:
         return self._whole
 
     def of(self, table_id: ObjectId) -> CatalogSnapshot:
-        """A snapshot that is right about one table: `base` itself while nothing concerns the table."""
+        """The snapshot with the changes of one table: `base` itself while nothing concerns the table."""
         return self.base if self.tables is not None and table_id not in self.tables else self.whole

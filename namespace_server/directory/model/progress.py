@@ -14,4 +14,4 @@ class Progress(Protocol):
 
 
 def untold(phase: str, done: int = 0, of: int = 0, unit: str = "tables") -> None:
-    """Nobody waits: a `Progress` that does nothing."""
+    """A `Progress` that does nothing."""

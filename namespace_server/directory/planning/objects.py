@@ -96,7 +96,7 @@ def _drop_below(builder: PlanBuilder, namespace_id: ObjectId, *, purge: bool) ->
         for name in work.child_namespaces(parent):
             parents.append((*parent, name))
             removed.append(join((*parent, name)))
-    builder.settle(tables)
+    builder.require_in_catalog(tables)
     builder.put_tombstones(tables, DROPPED, purge=purge)
     builder.change(removes=removed)
 
@@ -158,7 +158,7 @@ def remove_table(builder: PlanBuilder, operation: DeregisterTable | DropTable) -
         builder.require_promoted(builder.rows_of(operation.id))
         _remove(builder, table, DEREGISTERED)
     else:
-        builder.settle([table])
+        builder.require_in_catalog([table])
         _remove(builder, table, DROPPED, purge=operation.purge)
     return with_properties({"id": list(operation.id), "location": table.location}, table.properties)
 

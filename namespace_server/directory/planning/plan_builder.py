@@ -307,7 +307,7 @@ class PlanBuilder:
             raise InvalidInputError("a batch cannot remove a version or table that it publishes itself")
         self.context.promote(waiting, self.batch)
 
-    def settle(self, tables: Sequence[TableEntry]) -> None:
+    def require_in_catalog(self, tables: Sequence[TableEntry]) -> None:
         """Have the catalog version before this batch hold all of these tables, which it drops (G13).
 
         Versions that are not promoted are promoted; what cannot be is dropped with its table all the same. Raises

@@ -292,8 +292,7 @@ def _require_version(context: ReadContext, table: TableEntry, branch: str | None
         return entry
     if version is None and branch is not None:
         raise TableBranchNotFoundError(f"table {join(table.id)}: branch {branch!r} does not exist")
-    shown = "any version" if version is None else f"version {version}"
-    raise TableVersionNotFoundError(f"table {join(table.id)}: {shown} does not exist")
+    raise TableVersionNotFoundError(f"table {join(table.id)}: {table_versions.missing(version)}")
 
 
 def _details(context: ReadContext, entry: VersionEntry) -> Body:

@@ -32,10 +32,15 @@ def describe_table_version(context: ReadContext, request: Request) -> Body:
     branch, version = request_fields.branch(request), request_fields.integer(request, "version")
     entry = find(context, table, branch, version)
     if entry is None:
-        shown = "any version" if version is None else f"version {version}"
+        found = missing(version)
         place = f"table {join(table.id)}" if branch is None else f"branch {branch} of table {join(table.id)}"
-        raise TableVersionNotFoundError(f"{place}: {shown} does not exist")
+        raise TableVersionNotFoundError(f"{place}: {found}")
     return {"version": _finished(context, [entry])[0]}
+
+
+def missing(version: int | None) -> str:
+    """What an error says about a version that is not there; None is any."""
+    return "it has no version" if version is None else f"version {version} does not exist"
 
 
 def list_table_versions(context: ReadContext, request: Request) -> Body:
@@ -101,7 +106,7 @@ def _existing(
     head = snapshot.head(table.id, branch)
     if head is None or context.is_deleted(head):
         return []
-    if _is_removed_head(context, head):  # what is left below it would be taken for the head (G5)
+    if _is_removed_head(context, head):  # what is left below it would be taken for the head (M5)
         raise TableVersionNotFoundError(
             f"version {head.version} of table {join(table.id)}, the newest one at this catalog version, was removed by "
             "a cleanup"
@@ -131,7 +136,7 @@ def _existing(
 
 
 def _is_removed_head(context: ReadContext, head: VersionEntry) -> bool:
-    """Whether a client's cleanup removed what was the head at an earlier catalog version, and is not any more (G5)."""
+    """Whether a client's cleanup removed what was the head at an earlier catalog version, and is not any more (M5)."""
     if not context.pinned:
         return False
     if not context.is_promoted(head):  # by this process; another one may have promoted it before the cleanup

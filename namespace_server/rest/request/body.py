@@ -66,7 +66,7 @@ class BodyReader:
         Raises:
             BodyTooLarge: it is longer than `limit` bytes.
             RequestTimeout: it did not end within `limits.body_timeout` seconds.
-            ServiceUnavailableError: larger bodies fill the memory that is set aside for them.
+            ServiceUnavailableError: larger bodies fill the memory that is reserved for them.
             ClientDisconnected: the client closed the connection before the end.
         """
         declared = declared_length(headers)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import orjson
 from lance_namespace.errors import InvalidInputError
 from pydantic import TypeAdapter
 
+from namespace_server.rest.models import QueryParameters
 from namespace_server.rest.request.body import JsonObject, decode_object
 from namespace_server.rest.request.headers import SHORT_QUERY, read_query, read_repeated
 from namespace_server.rest.request.limits import RequestLimits
@@ -43,8 +43,8 @@ def spellings(route: list[str]) -> tuple[list[str], list[str]]:
 
 
 def parse_query(
-    query_string: bytes, model: TypeAdapter[Any], repeated: tuple[str, ...] = ()
-) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+    query_string: bytes, model: TypeAdapter[QueryParameters], repeated: tuple[str, ...] = ()
+) -> tuple[Mapping[str, str], Mapping[str, object]]:
     """All query parameters as text, and those of `model` that are given, with their types.
 
     Those in `repeated` are lists of all their values.
@@ -57,8 +57,8 @@ def parse_query(
 
 
 def _parse(
-    query_string: bytes, model: TypeAdapter[Any], repeated: tuple[str, ...]
-) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+    query_string: bytes, model: TypeAdapter[QueryParameters], repeated: tuple[str, ...]
+) -> tuple[Mapping[str, str], Mapping[str, object]]:
     query = read_query(query_string)
     lists = {name: read_repeated(query_string, name) for name in repeated if name in query}
     return query, model.validate_python(query | lists)
@@ -67,5 +67,5 @@ def _parse(
 _parse_short = lru_cache(512)(_parse)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return orjson.dumps(value).decode()[:400]

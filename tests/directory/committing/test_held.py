@@ -347,7 +347,7 @@ def test_a_version_that_is_promoted_between_two_looks_keeps_its_row(two_tables: 
     assert two_tables.catalog.snapshot().version_entry(tuple(PERSON), None, head) is not None
 
 
-def test_a_version_that_a_repair_has_set_aside_keeps_its_row(two_tables: Ground) -> None:
+def test_a_version_that_a_repair_has_quarantined_keeps_its_row(two_tables: Ground) -> None:
     head = two_tables.head(PERSON)
     path = two_tables.root / two_tables.location(PERSON) / "_versions" / f"{2**64 - 1 - head}.manifest"
     two_tables.write(PERSON, rows(5, 6))

@@ -198,7 +198,7 @@ def test_an_unmanaged_version_whose_files_are_there_is_adopted(branch: Ground) -
     assert branch.read("list_table_versions", id=TABLE)["versions"][-1]["version"] == 3
 
 
-def test_a_manifest_that_was_set_aside_is_not_put_back_into_a_new_branch(branch: Ground) -> None:
+def test_a_quarantined_manifest_is_not_put_back_into_a_new_branch(branch: Ground) -> None:
     branch.batch(append(branch, 100, 101))
     branch.catalog.sweep()
     path = branch.root / branch.location(TABLE) / "tree/dev/_versions" / manifest_name(2)

@@ -355,8 +355,8 @@ def head_has_its_staged_name_only(place: Place) -> None:
     _with_staged_name(place).unlink()
 
 
-@damage("foreign-file")
-def head_has_its_staged_name_and_a_foreign_file(place: Place) -> None:
+@damage("taken-name")
+def head_has_its_staged_name_and_another_file_has_its_own(place: Place) -> None:
     shutil.copy(place.version(T, 3), _with_staged_name(place))
 
 

@@ -177,7 +177,9 @@ def test_version_rows_of_old_releases_are_attributed_by_the_table_that_holds_the
     metadata = '{"manifest_path":"data/cat/1_a$t/_versions/18446744073709551614.manifest","manifest_size":9}'
     entry = decode_version("a$t$00000000000000000001", metadata, {("a", "t"): "1_a$t"})
     assert entry == VersionEntry(("a", "t"), None, 1, "1_a$t", 9, "", "", 0)
-    assert decode_version("a$t$00000000000000000001", metadata, {("a", "t"): "2_a$t"}) is None  # N1
+    assert (
+        decode_version("a$t$00000000000000000001", metadata, {("a", "t"): "2_a$t"}) is None
+    )  # its table lies elsewhere (N1)
     assert decode_version("a$t$00000000000000000001", metadata, {}) is None
 
 

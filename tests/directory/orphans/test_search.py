@@ -142,7 +142,7 @@ def test_a_row_that_is_not_promoted_needs_its_files(two: Ground) -> None:
     assert report.not_judged == {}
 
 
-def test_a_manifest_that_was_set_aside_needs_its_files(two: Ground) -> None:
+def test_a_quarantined_manifest_needs_its_files(two: Ground) -> None:
     two.unmanaged_append(T, rows(10, 11))
     key = f"{two.location(T)}/_versions/{2**64 - 1 - 4}.manifest"
     aside = two.root / "_staging" / "foreign" / "00000000-0000-4000-8000-000000000001" / key
@@ -158,7 +158,7 @@ def test_a_manifest_that_was_set_aside_needs_its_files(two: Ground) -> None:
 
 
 @pytest.mark.parametrize("is_put_back", [True, False])
-def test_a_manifest_that_is_set_aside_or_put_back_meanwhile_needs_its_files(two: Ground, is_put_back: bool) -> None:
+def test_a_manifest_that_is_quarantined_or_put_back_meanwhile_needs_its_files(two: Ground, is_put_back: bool) -> None:
     """It moves at each request of the search in turn."""
     two.unmanaged_append(T, rows(10, 11))
     key = two.root / two.location(T) / "_versions" / f"{2**64 - 1 - 4}.manifest"

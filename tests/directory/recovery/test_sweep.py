@@ -64,7 +64,7 @@ def take_name(ground: Ground, table: list[str], value: int) -> None:
     ground.unmanaged_append(table, rows(value + 1, value + 2))
 
 
-def test_a_file_set_aside_that_cannot_be_read_keeps_no_other_one_waiting(two: Ground) -> None:
+def test_a_quarantined_file_that_cannot_be_read_keeps_no_other_one_waiting(two: Ground) -> None:
     take_name(two, PERSON, 10)
     take_name(two, KNOWS, 20)
     sweeper, store = other(two)

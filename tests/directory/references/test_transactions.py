@@ -188,10 +188,10 @@ class TestOfABatch:
 
     def test_records_that_are_no_batches(self, ground: Ground) -> None:
         """A tombstone is none; a report of a quarantined commit has failed."""
-        aside = RecordEntry(str(uuid.uuid4()), "foreign", message="set aside", timestamp_ms=5)
-        ground.catalog.committer.commit_changes(lambda _: changes_of([aside]))
-        assert describe(ground, aside.batch_uuid)["status"] == "Failed"
-        assert properties(ground, aside.batch_uuid)["message"] == "set aside"
+        quarantined = RecordEntry(str(uuid.uuid4()), "foreign", message="quarantined", timestamp_ms=5)
+        ground.catalog.committer.commit_changes(lambda _: changes_of([quarantined]))
+        assert describe(ground, quarantined.batch_uuid)["status"] == "Failed"
+        assert properties(ground, quarantined.batch_uuid)["message"] == "quarantined"
         ground.call("drop_table", id=T)
         [tombstone] = [record for record in ground.catalog.snapshot().records() if record.state == "dropped"]
         with pytest.raises(TransactionNotFoundError):

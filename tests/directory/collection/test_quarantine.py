@@ -11,7 +11,7 @@ import lance
 import pytest
 
 from lance_core.format.naming import manifest_name
-from namespace_server.directory.collection.set_aside import SET_ASIDE
+from namespace_server.directory.collection.quarantine import QUARANTINED
 from tests.directory.collection.collecting import collect, let_pass
 from tests.directory.tables import Ground, rows
 
@@ -31,7 +31,7 @@ def table(ground: Ground, request: pytest.FixtureRequest) -> Ground:
     return ground
 
 
-def set_aside(ground: Ground, source: Path, version: int = 7) -> Path:
+def quarantined(ground: Ground, source: Path, version: int = 7) -> Path:
     """A copy of a file in quarantine, of which a name says that it is a version."""
     there = ground.root / f"_staging/foreign/{uuid.uuid4()}/{ground.location(T)}/_versions/{manifest_name(version)}"
     there.parent.mkdir(parents=True)
@@ -50,28 +50,28 @@ def stranger(ground: Ground, tmp_path: Path) -> Path:
 
 
 def test_it_goes_after_thirty_days(table: Ground, tmp_path: Path) -> None:
-    left = set_aside(table, stranger(table, tmp_path))
+    left = quarantined(table, stranger(table, tmp_path))
     let_pass(table, timedelta(days=29))
-    assert SET_ASIDE not in collect(table).removed
+    assert QUARANTINED not in collect(table).removed
     let_pass(table, timedelta(days=2))
-    assert collect(table).removed[SET_ASIDE].files == 1
+    assert collect(table).removed[QUARANTINED].files == 1
     assert not left.exists()
 
 
 def test_the_manifest_of_a_version_stays_whatever_its_name_says(table: Ground) -> None:
     """A process died before it put the file back; here even its row's name is taken."""
-    left = set_aside(table, manifest(table, 1))
+    left = quarantined(table, manifest(table, 1))
     let_pass(table, timedelta(days=90))
-    assert SET_ASIDE not in collect(table).removed
+    assert QUARANTINED not in collect(table).removed
     assert left.exists()
 
 
 def test_that_of_a_dropped_table_stays_while_it_can_come_back(table: Ground, tmp_path: Path) -> None:
-    left = set_aside(table, stranger(table, tmp_path))
+    left = quarantined(table, stranger(table, tmp_path))
     table.call("drop_table", id=T)
     let_pass(table, timedelta(days=40))
-    assert SET_ASIDE not in collect(table, {"gc.dropped.window": "50d"}).removed
+    assert QUARANTINED not in collect(table, {"gc.dropped.window": "50d"}).removed
     assert left.exists()
     let_pass(table, timedelta(days=20))
     collect(table)
-    assert collect(table).removed[SET_ASIDE].files == 1
+    assert collect(table).removed[QUARANTINED].files == 1

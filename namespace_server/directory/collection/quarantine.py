@@ -1,4 +1,4 @@
-"""Files that were set aside because another writer had taken a name, and that nobody needs any more (rule G22)."""
+"""Quarantined files, which another writer had put under a name of the catalog, and which nothing needs (rule G22)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from namespace_server.directory.model.object_ids import ObjectId
 from namespace_server.directory.model.root_layout import QUARANTINE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
-SET_ASIDE: Final = "set aside, and of no version"
+QUARANTINED: Final = "quarantined, and of no version"
 _KEPT: Final = timedelta(days=30)
 
 
-def find_set_aside(
+def find_quarantined(
     store: ObjectStore, snapshot: CatalogSnapshot, horizon: datetime, now: datetime
 ) -> Iterator[Removal]:
     """The files in quarantine that go: 30 days old, and of no row, by their bytes, whatever their names say.
@@ -35,7 +35,7 @@ def find_set_aside(
             continue
         data = store.find(meta.path)
         if data is not None and not (table_id and _is_of_a_row(snapshot, table_id, sha256(data).hexdigest())):
-            yield Removal(meta.path, meta.size, meta.last_modified, SET_ASIDE)
+            yield Removal(meta.path, meta.size, meta.last_modified, QUARANTINED)
 
 
 def _owner(snapshot: CatalogSnapshot, former: str) -> tuple[RecordEntry | None, ObjectId | None]:
