@@ -234,6 +234,14 @@ class LocalStore(ObjectStore):
         check_prefix(prefix)
         return self._walk(f"{prefix}/" if prefix else "", None, unfinished=True)
 
+    def remove_empty_directories(self, prefix: str, before: datetime) -> None:
+        check_prefix(prefix)
+        found = [(directory, os.stat(directory).st_mtime) for directory, _, _ in os.walk(self._base + prefix)]
+        for directory, changed in reversed(found):
+            if changed < before.timestamp() and len(directory) > len(self._root):
+                with suppress(OSError):  # it is not empty
+                    os.rmdir(directory)
+
     def names(self, prefix: str) -> Sequence[str]:
         check_prefix(prefix)
         try:

@@ -228,6 +228,13 @@ class ObjectStore(ABC):
         check_prefix(prefix)
         return iter(())
 
+    def remove_empty_directories(self, prefix: str, before: datetime) -> None:  # noqa: ARG002
+        """Remove the directories at and below `prefix` that are empty, and were last changed before `before`.
+
+        Writers make directories in which nothing is left. A service has none. What cannot be removed stays.
+        """
+        check_prefix(prefix)
+
     def first(self, prefix: str) -> ObjectMeta | None:
         """The first object below the directory `prefix`, in the order of `list`; None if there is none.
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from namespace_server.maintenance.report import MaintenanceReport, TableStatus
+from tests.directory.collection.collecting import collect, days_pass, forget_history, let_pass
 from tests.directory.invariants import check_always, check_quiet
 from tests.directory.tables import Ground
 from tests.maintenance.tables import T, maintenance, meet
@@ -177,6 +178,25 @@ def test_values_that_were_replaced_in_place_are_not_found(ground: Ground, kind: 
     ground.catalog.sweep()
     assert found(ground.open(T), kind, 9000) == [3]
     assert 3 not in found(ground.open(T), kind, 3)
+
+
+def test_a_collection_removes_the_segments_that_were_replaced(ground: Ground) -> None:
+    kinds = ("BTREE", "FTS", "IVF_PQ")
+    make_table(ground, *kinds)
+    optimize(ground)
+    ground.catalog.sweep()
+    directory = ground.root / ground.location(T) / "_indices"
+    head = {str(segment.uuid) for index in ground.open(T).describe_indices() for segment in index.segments}
+    assert {path.name for path in directory.iterdir()} > head
+    days_pass(ground, 30)
+    collect(ground.again(), {"gc.tables.count": "1"})
+    forget_history(ground)
+    let_pass(ground)
+    for _ in range(2):
+        collect(ground.again())
+    assert {path.name for path in directory.iterdir()} == head
+    for kind in kinds:
+        check_found(ground.open(T), kind)
 
 
 def test_a_table_is_compacted_first(ground: Ground) -> None:

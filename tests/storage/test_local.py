@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,25 @@ def test_temporary_files_of_dead_writers_are_found_and_removed(store: LocalStore
     store.delete(found.path)
     assert list(store.unfinished("")) == []
     assert keys(store, "") == ["t/_versions/1.manifest"]
+
+
+def test_empty_directories_that_are_old_are_removed(store: LocalStore, tmp_path: Path) -> None:
+    store.put("t/data/1.lance", b"1")
+    for directory in ("t/old/empty", "t/young/empty", "t/data/sub"):
+        (tmp_path / directory).mkdir(parents=True)
+    for directory in ("t", "t/old", "t/old/empty", "t/data", "t/data/sub", "t/young"):
+        os.utime(tmp_path / directory, (1, 1))
+    store.remove_empty_directories("t", datetime.fromtimestamp(2, UTC))
+    assert {str(path.relative_to(tmp_path)) for path in (tmp_path / "t").rglob("*")} == {
+        "t/data",
+        "t/data/1.lance",
+        "t/young",
+        "t/young/empty",
+    }
+    store.remove_empty_directories("none", datetime.now(UTC))
+    store.delete("t/data/1.lance")
+    store.remove_empty_directories("t", datetime.max.replace(tzinfo=UTC))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("call", ["put", "put_if_absent"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
@@ -70,6 +71,9 @@ class WrappedStore(ObjectStore):
 
     def unfinished(self, prefix: str) -> Iterator[ObjectMeta]:
         return self.inner.unfinished(prefix)
+
+    def remove_empty_directories(self, prefix: str, before: datetime) -> None:
+        self.inner.remove_empty_directories(prefix, before)
 
     def first(self, prefix: str) -> ObjectMeta | None:
         return self._call("list", prefix, lambda: self.inner.first(prefix))

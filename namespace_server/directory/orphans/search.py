@@ -159,6 +159,13 @@ class Search:
                 survey.add_published(path, location)
         survey.read_staging("", role_at_root)
 
+    def remove_empty_directories(self) -> None:
+        """Remove directories that hold nothing since the cutoff, and all those of tables that are gone as a whole."""
+        for location in self._places.judged:
+            self._store.remove_empty_directories(location, self._survey.cutoff_at(location))
+        for location in self._purging:
+            self._store.remove_empty_directories(location, datetime.max.replace(tzinfo=UTC))
+
     def report(self) -> OrphanReport:
         """What was found. Reads the manifests of heads, and of versions committed meanwhile, that were not read yet."""
         newest, places, cutoff = self._newest, self._places, self._cutoff

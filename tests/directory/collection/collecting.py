@@ -11,7 +11,7 @@ from datetime import timedelta
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.model.collector_rows import IntentEntry
-from namespace_server.directory.model.entries import TOMBSTONES, Changes, changes_of
+from namespace_server.directory.model.entries import TOMBSTONES, Changes, VersionEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.tables import Ground
 
@@ -19,7 +19,7 @@ WEEK = timedelta(days=7, hours=1)
 
 
 def let_pass(ground: Ground, duration: timedelta = WEEK) -> None:
-    """Make everything below the root older by `duration`: files by their dates, tombstones by their time.
+    """Make everything below the root older by `duration`: files and directories by date, tombstones by their time.
 
     Intents began earlier by as much, and were renewed.
     """
@@ -32,9 +32,8 @@ def let_pass(ground: Ground, duration: timedelta = WEEK) -> None:
 
     ground.catalog.committer.commit_changes(age)
     for path in ground.root.rglob("*"):
-        if path.is_file():
-            written = path.stat().st_mtime - seconds
-            os.utime(path, (written, written))
+        written = path.stat().st_mtime - seconds
+        os.utime(path, (written, written))
 
 
 def _older(intent: IntentEntry, seconds: int) -> IntentEntry:
@@ -54,6 +53,25 @@ def forget_history(ground: Ground) -> None:
         return changes_of([replace(snapshot.collector, oldest=snapshot.version + 1, timestamp_ms=_now_ms())])
 
     ground.catalog.committer.commit_changes(plan)
+
+
+def days_pass(ground: Ground, days: float) -> None:
+    """Files and rows of versions become older."""
+    ground.catalog.sweep()
+    let_pass(ground, timedelta(days=days))
+    date_rows_back(ground, days)
+
+
+def date_rows_back(ground: Ground, days: float) -> None:
+    def age(snapshot: CatalogSnapshot) -> Changes:
+        found: list[VersionEntry] = []
+        for table_id in snapshot.all_tables():
+            for branch in (None, *snapshot.branches(table_id)):
+                found += snapshot.versions(table_id, branch)
+        passed = int(days * 86_400_000)
+        return changes_of([replace(row, timestamp_ms=row.timestamp_ms - passed) for row in found])
+
+    ground.catalog.committer.commit_changes(age)
 
 
 def _now_ms() -> int:

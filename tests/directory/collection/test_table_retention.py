@@ -17,9 +17,9 @@ from lance_core.tables.tags import Tags
 from namespace_server.directory.collection.history import copy_versions, list_catalog_versions, needed_versions
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
-from namespace_server.directory.model.entries import Changes, VersionEntry, changes_of
+from namespace_server.directory.model.entries import Changes, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from tests.directory.collection.collecting import collect, forget_history, let_pass
+from tests.directory.collection.collecting import collect, date_rows_back, days_pass, forget_history, let_pass
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Crashed, Fault, FaultStore
 
@@ -40,25 +40,6 @@ def two(ground: Ground) -> Ground:
 
 def versions(ground: Ground, table: list[str], branch: str | None = None) -> list[int]:
     return [row.version for row in ground.again().catalog.snapshot().versions(tuple(table), branch)]
-
-
-def days_pass(ground: Ground, days: float) -> None:
-    """Files and rows of versions become older."""
-    ground.catalog.sweep()
-    let_pass(ground, timedelta(days=days))
-    date_rows_back(ground, days)
-
-
-def date_rows_back(ground: Ground, days: float) -> None:
-    def age(snapshot: CatalogSnapshot) -> Changes:
-        found: list[VersionEntry] = []
-        for table_id in snapshot.all_tables():
-            for branch in (None, *snapshot.branches(table_id)):
-                found += snapshot.versions(table_id, branch)
-        passed = int(days * 86_400_000)
-        return changes_of([replace(row, timestamp_ms=row.timestamp_ms - passed) for row in found])
-
-    ground.catalog.committer.commit_changes(age)
 
 
 def whole(ground: Ground, table: list[str], *kept: int) -> None:
