@@ -236,7 +236,10 @@ class LocalStore(ObjectStore):
 
     def remove_empty_directories(self, prefix: str, before: datetime) -> None:
         check_prefix(prefix)
-        found = [(directory, os.stat(directory).st_mtime) for directory, _, _ in os.walk(self._base + prefix)]
+        found: list[tuple[str, float]] = []
+        for directory, _, _ in os.walk(self._base + prefix):
+            with suppress(OSError):
+                found.append((directory, os.stat(directory).st_mtime))
         for directory, changed in reversed(found):
             if changed < before.timestamp() and len(directory) > len(self._root):
                 with suppress(OSError):  # it is not empty
