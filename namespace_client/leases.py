@@ -41,7 +41,7 @@ READING: Final = timedelta(hours=1)
 EVERY: Final = timedelta(minutes=10)
 """How often a lease is renewed."""
 _AGAIN: Final = timedelta(minutes=1)
-_PATIENCE: Final = 10.0
+_LOCK_TIMEOUT: Final = 10.0
 _MANY: Final = 1_000
 
 
@@ -118,7 +118,7 @@ class Lease:
     def stop(self) -> None:
         """Renew it no more. Waits for a renewal that is on its way, for ten seconds at most."""
         self._over = True
-        if self._lock.acquire(timeout=_PATIENCE):
+        if self._lock.acquire(timeout=_LOCK_TIMEOUT):
             self._lock.release()
 
     def end(self) -> None:

@@ -86,7 +86,7 @@ class CatalogPin:
         pinned_at: When it was pinned.
         until: When the pin may end; None if it stays until it is removed.
         reason: Text that was given with it.
-        principal: Who pinned it, None if the server knows no principals.
+        principal: The principal that pinned it, None if the server knows no principals.
     """
 
     name: str
@@ -121,7 +121,7 @@ class CatalogIntent:
         until: When a collection may end it.
         registered_at: When it was registered.
         reason: Text that was given with it.
-        principal: Who registered it, None if the server knows no principals.
+        principal: The principal that registered it, None if the server knows no principals.
     """
 
     id: str
@@ -165,7 +165,7 @@ class DroppedTable:
         dropped_at: When it was dropped.
         catalog_version: Catalog version before the drop.
         version: Newest version of the table, None if it was only declared.
-        principal: Who dropped it, None if the server knows no principals.
+        principal: The principal that dropped it, None if the server knows no principals.
     """
 
     id: TableId

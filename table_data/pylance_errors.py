@@ -145,7 +145,7 @@ def _out_of_memory(what: str) -> OutOfMemory:
 
 
 def plain_text(error: BaseException) -> str:
-    """What an error says, for one who sees neither this machine nor the sources."""
+    """What an error says, without paths of this machine and places in sources."""
     return _plain(str(error)) or type(error).__name__
 
 

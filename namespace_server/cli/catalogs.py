@@ -91,7 +91,7 @@ def migrate(
     ] = "head",
 ) -> None:
     """Give a database the schema of a manifest store, or move it to another revision, up or down. All or nothing."""
-    from namespace_server.store.schema import migrate as move  # SQL is loaded by those who use it
+    from namespace_server.store.schema import migrate as move  # SQLAlchemy is loaded only where it is used
 
     with refusing():
         before, after = move(manifest_store, revision)

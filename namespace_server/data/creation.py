@@ -39,7 +39,7 @@ class TableCreation(Generic[Rows]):
     ) -> Answer:
         """CreateTableRequest, with rows.
 
-        A table that does not exist is declared in the batch that commits its first version: of all who create one
+        A table that does not exist is declared in the batch that commits its first version: of several creations of one
         name, one succeeds. With mode `overwrite` an existing table gets a new version with these rows and this schema;
         its history stays, and its properties are replaced.
 

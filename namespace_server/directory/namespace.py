@@ -32,8 +32,8 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
 
     * `root` (required): a path or URI; `storage.*`: options of its object store, by Lance's names;
     * `durability`: `fsync` (default) or `none`: whether a local commit survives a power loss;
-    * `manifest_store`: URL of a database that decides who commits a version, for a store that cannot decide it: of the
-      catalog and of every table. All processes on one root must name the same;
+    * `manifest_store`: URL of a database that decides which commit gets a version, for a store that cannot decide it:
+      of the catalog and of every table. All processes on one root must name the same;
     * `sweep_interval_seconds` (2): how often unfinished promotions are looked for; 0 switches it off;
     * `commit_tries` (20), `group_limit` (64): see `CatalogOptions`;
     * `stage_max_age_seconds` (3 days), `record_retention_seconds` (1 day);

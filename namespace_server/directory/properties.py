@@ -46,7 +46,7 @@ def open_catalog(properties: Mapping[str, str]) -> tuple[StoredCatalog, Manifest
     check_root(store)
     if not url:
         return StoredCatalog(store, options, vendor), None
-    from namespace_server.store.manifests import open_manifest_store  # SQL is loaded by those who use it
+    from namespace_server.store.manifests import open_manifest_store  # SQLAlchemy is loaded only where it is used
 
     manifests = open_manifest_store(url)
     return StoredCatalog(ExternalManifestHandler(manifests).over(store), options, vendor), manifests

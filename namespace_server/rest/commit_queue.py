@@ -28,7 +28,7 @@ T = TypeVar("T")
 _Waiting = tuple[Call[object], "asyncio.Future[object]"]
 _Results = Sequence[object | LanceNamespaceError]
 
-_PATIENCE = 0.002
+_GROUP_WAIT = 0.002
 """Seconds for which a group waits for one more call, while clients of the previous group have not called again."""
 _ANSWERING_ITERATIONS = 1
 """Iterations of the event loop until the answers to a group are written. Clean-up before that would contend with them
@@ -62,7 +62,7 @@ class CommitQueue:
         self._idle = workers
         self._accepted = 0
         self._closing = False
-        self._patience: asyncio.TimerHandle | None = None
+        self._wait: asyncio.TimerHandle | None = None
         self._returning = 0
         self._open = False
         self._done = asyncio.Event()
@@ -108,9 +108,9 @@ class CommitQueue:
         """Close the group of the waiting calls when a thread is free for it and no more calls are expected."""
         if not (self._idle and self._waiting):
             return
-        if self._patience is not None and (not self._returning or len(self._waiting) >= self._group):
-            self._patience.cancel()
-            self._patience, self._closing = None, False
+        if self._wait is not None and (not self._returning or len(self._waiting) >= self._group):
+            self._wait.cancel()
+            self._wait, self._closing = None, False
         if not self._closing:
             self._closing = True  # in the next iteration of the loop: this one may have read more requests
             loop.call_soon(self._close_or_wait, loop, 0)
@@ -119,9 +119,9 @@ class CommitQueue:
         """Close the group, or wait for more calls if they are expected and some came since the last look."""
         found = len(self._waiting)
         if self._returning and seen < found < self._group:
-            self._patience = loop.call_later(_PATIENCE, self._close_or_wait, loop, found)
+            self._wait = loop.call_later(_GROUP_WAIT, self._close_or_wait, loop, found)
             return
-        self._closing, self._patience = False, None
+        self._closing, self._wait = False, None
         self._returning = 0
         self._idle -= 1
         group = [self._waiting.popleft() for _ in range(min(found, self._group))]

@@ -333,10 +333,10 @@ async def _until_gone(receive: Receive) -> None:
         pass
 
 
-async def _taken(chunks: AsyncIterator[bytes], connection: asyncio.Timeout, patience: float) -> AsyncIterator[bytes]:
+async def _taken(chunks: AsyncIterator[bytes], connection: asyncio.Timeout, seconds: float) -> AsyncIterator[bytes]:
     """Pieces of rows, each of which has to be taken within so many seconds."""
     loop = asyncio.get_running_loop()
     async for chunk in chunks:
-        connection.reschedule(loop.time() + patience)
+        connection.reschedule(loop.time() + seconds)
         yield chunk
         connection.reschedule(None)

@@ -26,7 +26,7 @@ _FLUSH: Final = 256 << 10
 """Bytes of a request from which on they are written to its file."""
 _BEHIND: Final = 4 << 20
 """Bytes of a request that arrive while others are written."""
-_PATIENCE: Final = 5.0
+_ROOM_TIMEOUT: Final = 5.0
 """Seconds that a worker waits for the client of its answer, where the disk has no room left."""
 
 
@@ -206,7 +206,7 @@ class SpooledAnswer:
         """Keep more bytes. Raises `ThrottlingError` (21) if there is no room, and the client makes none."""
         while not self._put_in_memory(piece) and not await self._put_in_file(piece):
             try:
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(_ROOM_TIMEOUT):
                     await self._change()
             except TimeoutError:
                 raise ThrottlingError("expected a client that reads its answer faster, or room for it") from None
@@ -264,7 +264,7 @@ class SpooledAnswer:
 
 
 async def _in_thread(work: Callable[..., T], *arguments: Any) -> T:
-    """Do work on a file, which stays open until the work is done, also when the one who waits is cancelled."""
+    """Do work on a file, which stays open until the work is done, also when the task that waits for it is cancelled."""
     done = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
         return await asyncio.shield(done)

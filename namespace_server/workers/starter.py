@@ -20,7 +20,7 @@ from namespace_server.workers.protocol import FORK, FORKED
 _COMMAND: Final = (sys.executable, "-P", "-m", "namespace_server.workers.fork_server")
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """The environment in which numpy and pyarrow start no threads when they are loaded."""
-_PATIENCE: Final = 60.0
+_FORK_TIMEOUT: Final = 60.0
 """Seconds in which a process that may have to load pylance first forks a worker, also on a busy machine."""
 
 
@@ -120,7 +120,7 @@ class WorkerStarter:
                     pass_fds=[theirs.fileno()],
                     process_group=0,  # an interrupt from the terminal is for the server
                 )
-            ours.settimeout(_PATIENCE)
+            ours.settimeout(_FORK_TIMEOUT)
             self._control = ours
         return self._control
 

@@ -28,7 +28,7 @@ from lance_core.errors import RetryableTransaction
 from lance_core.storage.opening import open_store
 from lance_core.transaction.operations import Append, encode_transaction
 
-PATIENCE = 800.0
+TIMEOUT = 800.0
 
 
 def commit_rows(
@@ -46,12 +46,12 @@ def commit_rows(
     assert len(fragments) == commits
     version = 1
     commit = Ours(uri, options) if engine == "ours" else Stock(uri, options)
-    all_ready.wait(PATIENCE)
+    all_ready.wait(TIMEOUT)
     made: list[tuple[int, int]] = []
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + TIMEOUT
     for place, fragment in enumerate(fragments):
         while (found := commit(fragment, version)) is None:
-            assert time.monotonic() < until, f"{len(made)} commits in {PATIENCE} s"
+            assert time.monotonic() < until, f"{len(made)} commits in {TIMEOUT} s"
         version = found
         made.append((version, first + place))
     return made

@@ -27,7 +27,7 @@ PART = 10_000
 WIDTH = 1_500
 QUERY = "/v1/table/w$big/query"
 LATE_ERROR = {"k": 0, "filter": f"1000 / (id - {ROWS - 1}) < 5000"}
-PATIENCE = 2.0
+CHUNK_TIMEOUT = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def url(root: str) -> Iterator[str]:
     """A server with one worker for reads, which waits two seconds for its clients."""
-    with over(root, DataLimits(read_workers=1, chunk_timeout=PATIENCE)) as found:
+    with over(root, DataLimits(read_workers=1, chunk_timeout=CHUNK_TIMEOUT)) as found:
         httpx.post(f"{found}/v1/namespace/w/create", json={}).raise_for_status()
         client = lance_namespace.connect("rest", {"uri": found})
         schema = pa.schema({"id": pa.int64(), "payload": pa.binary()})
@@ -129,7 +129,7 @@ def test_a_client_that_goes_away_frees_its_worker(url: str) -> None:
 def test_a_client_that_stops_reading_frees_its_worker(url: str) -> None:
     with send(url, b'{"k": 0}') as connection:
         assert connection.recv(1 << 10).startswith(b"HTTP/1.1 200 OK")
-        time.sleep(PATIENCE)
+        time.sleep(CHUNK_TIMEOUT)
         free_within(url, 15)
 
 

@@ -124,7 +124,7 @@ class _Replay:
         self.writers: dict[tuple[str, int], str] = {}
         self.anomalies: list[Anomaly] = []
         self._planned = {(event.name, effect) for event in events for effect in event.effects}
-        self._deleting = {effect: name for name, effect in self._planned if effect.deed == "delete"}
+        self._deleting = {effect: name for name, effect in self._planned if effect.action == "delete"}
 
     def follow(self, table: str, states: Mapping[int, tuple[Row, ...]]) -> None:
         """All versions of a table."""
@@ -163,9 +163,9 @@ class _Replay:
         if (writer := self.writers.setdefault((effect.table, version), name)) != name:
             self._found("torn", effect.table, version, f"there are changes of {writer} and of {name}")
         if (name, effect) not in self._planned:
-            self._found("revived", effect.table, version, f"{name} has no {effect.deed} of {effect.key}")
+            self._found("revived", effect.table, version, f"{name} has no {effect.action} of {effect.key}")
         elif effect in self.applied[name]:
-            text = f"{name} {effect.deed}s {effect.key} again, as in version {self.applied[name][effect]}"
+            text = f"{name} {effect.action}s {effect.key} again, as in version {self.applied[name][effect]}"
             self._found("doubled", effect.table, version, text)
         else:
             self.applied[name][effect] = version
@@ -215,7 +215,7 @@ def _place(events: Sequence[Event], replay: _Replay, walk: Walk) -> tuple[list[P
 
 
 def _places(there: Mapping[Effect, int]) -> str:
-    return ", ".join(f"{effect.deed} {effect.key} in {effect.table}@{version}" for effect, version in there.items())
+    return ", ".join(f"{effect.action} {effect.key} in {effect.table}@{version}" for effect, version in there.items())
 
 
 def _check_chain(placed: Placed, writers: Mapping[tuple[str, int], str]) -> Iterator[Anomaly]:

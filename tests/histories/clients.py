@@ -29,11 +29,11 @@ from namespace_client import (
 )
 from namespace_client.transaction import MultiTableTransaction
 from tests.data.arrow import ARROW, stream
-from tests.histories.history import NAMESPACE, TABLES, Deed, Effect, Event, Outcome, Recorder, arrow_rows, rows_of
+from tests.histories.history import NAMESPACE, TABLES, Action, Effect, Event, Outcome, Recorder, arrow_rows, rows_of
 from tests.histories.workload import Workload
 
-DEEDS: tuple[Deed, ...] = ("insert", "increment", "delete")
-PATIENCE = 20
+ACTIONS: tuple[Action, ...] = ("insert", "increment", "delete")
+TRIES = 20
 COLLECTED = ("stage again", ": nothing there")
 """In refusals of what a collection may have removed, or has (rule G2)."""
 
@@ -134,7 +134,7 @@ class OwnClient(Client):
     def choose(self, name: str) -> Sequence[Effect]:
         """The effects of the transaction of this name."""
         tables = self.chance.sample(TABLES, self.chance.choice((1, 2, 2, 3)))
-        return self.workload.effects(name, self.chance, tables, DEEDS)
+        return self.workload.effects(name, self.chance, tables, ACTIONS)
 
     def choose_reads(self, event: Event) -> set[str]:
         """The tables that the transaction reads as a whole."""
@@ -151,11 +151,11 @@ class OwnClient(Client):
 
     def _apply(self, event: Event, tx: MultiTableTransaction, effect: Effect) -> None:
         where, table = f"key = '{effect.key}'", effect.table
-        if effect.deed == "delete":
+        if effect.action == "delete":
             tx.delete(table, where)
-        elif effect.deed == "insert" and self.chance.random() < self.appending:
+        elif effect.action == "insert" and self.chance.random() < self.appending:
             tx.append(table, arrow_rows([(effect.key, event.name, 0)]))
-        elif effect.deed == "insert":
+        elif effect.action == "insert":
             tx.merge(table, arrow_rows([(effect.key, event.name, 0)]), on="key")
         elif self.chance.random() < 0.5:
             tx.update(table, {"n": "n + 1", "tx": f"'{event.name}'"}, where=where)
@@ -234,8 +234,8 @@ class HttpClient(Client):
         if kind == "batch":
             self._batch(event)
             return
-        deed: Deed = {"update": "increment", "delete": "delete"}.get(kind, "insert")  # type: ignore[assignment]
-        event.effects = tuple(self.workload.effects(event.name, self.chance, [table], [deed]))
+        action: Action = {"update": "increment", "delete": "delete"}.get(kind, "insert")  # type: ignore[assignment]
+        event.effects = tuple(self.workload.effects(event.name, self.chance, [table], [action]))
         if not event.effects:
             event.outcome = "rejected"
             return
@@ -282,7 +282,7 @@ class HttpClient(Client):
     def _decide(self, event: Event, path: str, body: object, *, key: str | None = None) -> Any:
         """Send a request until there is a verdict, if a key makes that safe; the body of a success."""
         doubtful = False
-        for _ in range(PATIENCE if key is not None else 1):
+        for _ in range(TRIES if key is not None else 1):
             try:
                 answer = self._send(path, body, key)
             except httpx.ConnectError:
@@ -343,20 +343,20 @@ class StockClient(Client):
 
     def act(self, event: Event) -> None:
         table = self.chance.choice(TABLES)
-        deed: Deed = self.chance.choice(DEEDS)
+        action: Action = self.chance.choice(ACTIONS)
         place = {"namespace_client": self.chance.choice(self._namespaces), "table_id": [NAMESPACE, table]}
-        event.effects = tuple(self.workload.effects(event.name, self.chance, [table], [deed]))
+        event.effects = tuple(self.workload.effects(event.name, self.chance, [table], [action]))
         if not event.effects:
             event.outcome = "rejected"
             return
         where = f"key = '{event.effects[0].key}'"
         with StockOutcome(event):
-            if deed == "insert":
+            if action == "insert":
                 rows = arrow_rows([(event.effects[0].key, event.name, 0)])
                 dataset = lance.write_dataset(rows, mode="append", **place)
             else:
                 dataset = lance.dataset(**place)
-                if deed == "delete":
+                if action == "delete":
                     dataset.delete(where)
                 else:
                     dataset.update({"n": "n + 1", "tx": f"'{event.name}'"}, where=where)

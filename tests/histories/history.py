@@ -25,7 +25,7 @@ NAMESPACE = "h"
 TABLES = ("t0", "t1", "t2")
 SCHEMA = pa.schema([("key", pa.string()), ("tx", pa.string()), ("n", pa.int64())])
 
-Deed = Literal["insert", "delete", "increment"]
+Action = Literal["insert", "delete", "increment"]
 Outcome = Literal["committed", "rejected", "unknown"]
 Row = tuple[str, str, int]
 
@@ -35,7 +35,7 @@ class Effect:
     """What a transaction does to one row."""
 
     table: str
-    deed: Deed
+    action: Action
     key: str
 
 

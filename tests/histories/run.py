@@ -54,7 +54,7 @@ EVERY: tuple[type[Client], ...] = (
     Reader,
     Reader,
 )
-PATIENCE = 150
+STEP_TIMEOUT = 150
 """Seconds in which each client has to end its last step: stock clients try for half a minute."""
 
 
@@ -141,7 +141,7 @@ def run_rounds(
     transactions have read before the first one commits.
     """
     with _clients(seed, home, factory, kinds, servers=1, defect=defect) as (_, clients, recorder):
-        meeting = threading.Barrier(len(clients), timeout=PATIENCE)
+        meeting = threading.Barrier(len(clients), timeout=STEP_TIMEOUT)
 
         def act(client: Client) -> None:
             client.meeting = meeting.wait
@@ -211,9 +211,9 @@ def _at_one_time(works: Mapping[str, Callable[[], None]], recorder: Recorder, en
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(max(0.0, end - time.monotonic()) + PATIENCE)
+        thread.join(max(0.0, end - time.monotonic()) + STEP_TIMEOUT)
         if thread.is_alive():
-            recorder.fail(f"{thread.name} is still in a step after {PATIENCE} seconds")
+            recorder.fail(f"{thread.name} is still in a step after {STEP_TIMEOUT} seconds")
 
 
 def run_for(seconds: float, each: float) -> bool:

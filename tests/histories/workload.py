@@ -6,7 +6,7 @@ import random
 import threading
 from collections.abc import Iterable
 
-from tests.histories.history import TABLES, Deed, Effect, Event, Row
+from tests.histories.history import TABLES, Action, Effect, Event, Row
 
 COUNTERS = tuple(f"counter{number}" for number in range(5))
 SEEDS = tuple(f"seed{number:02}" for number in range(40))
@@ -21,19 +21,21 @@ class Workload:
         self._deletable = {table: list(SEEDS) for table in TABLES}
         self._lock = threading.Lock()
 
-    def effects(self, name: str, chance: random.Random, tables: Iterable[str], deeds: Iterable[Deed]) -> list[Effect]:
-        """The effects of a transaction: some of `deeds` on each of `tables`."""
+    def effects(
+        self, name: str, chance: random.Random, tables: Iterable[str], actions: Iterable[Action]
+    ) -> list[Effect]:
+        """The effects of a transaction: some of `actions` on each of `tables`."""
         chosen: list[Effect] = []
         for table in tables:
-            few = [deed for deed in deeds if chance.random() < 0.6] or [chance.choice(list(deeds))]
-            keys = ((deed, self._key(f"{name}{table}", chance, table, deed)) for deed in few)
-            chosen += [Effect(table, deed, key) for deed, key in keys if key is not None]
+            few = [action for action in actions if chance.random() < 0.6] or [chance.choice(list(actions))]
+            keys = ((action, self._key(f"{name}{table}", chance, table, action)) for action in few)
+            chosen += [Effect(table, action, key) for action, key in keys if key is not None]
         return chosen
 
-    def _key(self, new: str, chance: random.Random, table: str, deed: Deed) -> str | None:
-        if deed == "insert":
+    def _key(self, new: str, chance: random.Random, table: str, action: Action) -> str | None:
+        if action == "insert":
             return new
-        if deed == "increment":
+        if action == "increment":
             return chance.choice(COUNTERS)
         with self._lock:
             left = self._deletable[table]
@@ -44,5 +46,5 @@ class Workload:
         if event.outcome == "committed" and not event.by_path:
             with self._lock:
                 for effect in event.effects:
-                    if effect.deed == "insert":
+                    if effect.action == "insert":
                         self._deletable[effect.table].append(effect.key)

@@ -31,7 +31,7 @@ from lance_core.storage.local import LocalStore
 from tests.staged_fragments import stage_fragments
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
-PATIENCE = 200
+TRIES = 200
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Writer:
         """Send the batch until there is a verdict: silence and 503 are none, and the key makes repeating safe."""
         status, body = 0, None
         while status in {0, 503}:
-            assert account.repeats <= PATIENCE, body
+            assert account.repeats <= TRIES, body
             status, body = self.ask("/v1/table/batch-commit", {"operations": operations}, key=account.key)
             account.repeats += status in {0, 503}
         account.status = status
@@ -157,7 +157,7 @@ class Writer:
 
     def insist(self, path: str, body: dict[str, Any], key: str | None = None) -> Any:
         """The body of a success, from whichever server gives it."""
-        for _ in range(PATIENCE):
+        for _ in range(TRIES):
             status, answer = self.ask(path, body, key)
             if status not in {0, 503}:
                 assert status == 200, answer

@@ -188,22 +188,22 @@ ON_TOP: dict[str, Callable[[lance.LanceDataset], object]] = {
 }
 
 
-@pytest.mark.parametrize("usurper", ["append", "delete", "update"])
+@pytest.mark.parametrize("unmanaged_commit", ["append", "delete", "update"])
 @pytest.mark.parametrize("name", ON_TOP)
-def test_a_commit_on_an_unmanaged_version_is_refused(tmp_path: Path, usurper: str, name: str) -> None:
-    """Our version 4 and a foreign version 4 grew from version 3; pylance builds version 5 on the foreign one."""
+def test_a_commit_on_an_unmanaged_version_is_refused(tmp_path: Path, unmanaged_commit: str, name: str) -> None:
+    """Our version 4 and an unmanaged version 4 grew from version 3; pylance builds version 5 on the unmanaged one."""
     ours = make_table(tmp_path / "a", (0, 10), (10, 20))
     ours.open().create_scalar_index("id", "BTREE")
     theirs = ours.copy(tmp_path / "b")
     lance.write_dataset(rows(20, 30), ours.uri, mode="append")
-    foreign = theirs.open()
-    match usurper:
+    unmanaged = theirs.open()
+    match unmanaged_commit:
         case "append":
-            lance.write_dataset(rows(30, 40), foreign, mode="append")
+            lance.write_dataset(rows(30, 40), unmanaged, mode="append")
         case "delete":
-            foreign.delete("id = 2")
+            unmanaged.delete("id = 2")
         case "update":
-            foreign.update({"x": "0"}, where="id = 12")
+            unmanaged.update({"x": "0"}, where="id = 12")
     ON_TOP[name](theirs.open())
     proposed = theirs.head()
     assert proposed.version == 5

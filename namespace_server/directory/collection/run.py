@@ -62,7 +62,7 @@ from namespace_server.directory.planning.planner import require_managed
 
 SETTLE: Final = timedelta(seconds=5)
 """Pause between a first look and the last, for commits by path that are under way."""
-_PATIENCE: Final = 60
+_TRIES: Final = 60
 """Tries of a commit, each of which loses some twenty races against other writers before it is given up."""
 _PAUSE: Final = 2.0
 """Seconds between two of them, on average."""
@@ -251,7 +251,7 @@ class Collector:
         """Commit a change of the catalog, and wait while writers win all of its tries: they never wait for a run."""
         retrying = Retrying(
             retry=retry_if_exception_type(CatalogBusy),
-            stop=stop_after_attempt(_PATIENCE),
+            stop=stop_after_attempt(_TRIES),
             wait=wait_random(0, 2 * _PAUSE),
             sleep=self._sleep,
             reraise=True,

@@ -34,7 +34,7 @@ KINDS: Final = {
         "one: keep a copy of the root, then remove the damaged manifest",
     ),
     "catalog-went-back": _Kind(
-        Severity.DAMAGE, "restore the missing files of `__manifest/_versions` from a backup before anybody commits"
+        Severity.DAMAGE, "restore the missing files of `__manifest/_versions` from a backup before the next commit"
     ),
     "catalog-gap": _Kind(
         Severity.DAMAGE, "restore the missing files of `__manifest/_versions` from a backup, or read other versions"

@@ -1,4 +1,4 @@
-"""How far long work is, for those who wait for it."""
+"""How far long work is."""
 
 from __future__ import annotations
 

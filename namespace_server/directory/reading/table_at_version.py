@@ -1,4 +1,4 @@
-"""Where the rows of a table are: for those who read or change them."""
+"""Where the rows of a table are, for reads and changes of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change of references is made with: the catalog, its limits, and who makes it, with which message.
+"""What a change of references is made with: the catalog, its limits, the principal and the message.
 
 A change that raises `StorageError` has done nothing; where it may have done something it raises `OutcomeUnknown`.
 """

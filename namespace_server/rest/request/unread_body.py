@@ -37,7 +37,7 @@ class BodyProgress:
         return message
 
     async def end(self) -> bool:
-        """Read a short body to its end, within a second; False if it has not ended then. Nobody else receives now."""
+        """Read a short body to its end, within a second; False if it has not ended then. No other task receives now."""
         declared = declared_length(self._headers)
         if declared == 0 or (declared is None and b"transfer-encoding" not in self._headers):
             return True

@@ -24,7 +24,7 @@ from tests.server.servers import ServerProcess
 SPARK_HOME = Path(pyspark.__file__).parent
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Less to compile for processes of Java that run for a minute."""
-_PATIENCE = 90.0
+_TIMEOUT = 90.0
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,11 @@ def spark_process(log: Path, expected: str, *command: str, **variables: str) -> 
         yield _found(process, log, expected)
     finally:
         process.terminate()
-        process.wait(_PATIENCE)
+        process.wait(_TIMEOUT)
 
 
 def _found(process: subprocess.Popen[bytes], log: Path, expected: str) -> str:
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + _TIMEOUT
     while time.monotonic() < end:
         if match := re.search(expected, log.read_text()):
             return match[0]
