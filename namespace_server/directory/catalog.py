@@ -17,7 +17,7 @@ from lance_core.storage.port import Deferred, ObjectStore
 from namespace_server.credentials.vending import Vendor
 from namespace_server.directory.committing.allowed_locations import AllowedLocations
 from namespace_server.directory.committing.committer import CommitLimits, Committer
-from namespace_server.directory.committing.group_planner import PendingBatch
+from namespace_server.directory.committing.group_planner import AttemptContext, PendingBatch
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.committing.promoter import Promoter
@@ -28,9 +28,10 @@ from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import RecordEntry
 from namespace_server.directory.model.errors import CatalogBusy, CommitOutcomeUnknown
 from namespace_server.directory.model.limits import Limits
-from namespace_server.directory.model.object_ids import ChainKey
+from namespace_server.directory.model.object_ids import ChainKey, join
 from namespace_server.directory.model.operations import AssertTableVersion, Batch, chains_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.unmanaged_versions import never_adopted
 from namespace_server.directory.recovery.branch_refs import BranchRefs
 from namespace_server.directory.recovery.branch_removal import BranchRemoval
 from namespace_server.directory.recovery.sweeper import Sweeper
@@ -165,8 +166,9 @@ class StoredCatalog:
 
         A writer opens the head that the answer names and looks at storage for later versions. Where it cannot rebase
         over those it gives up and sends nothing that could adopt them: an append after an overwrite, for ever
-        (invariant 12). One round trip where there is nothing to adopt. What cannot be adopted, because it was not built
-        on the head or because nothing can be written, is not part of the answer.
+        (invariant 12). One round trip where there is nothing to adopt. What is never adopted, because it was not built
+        on the head or its files are gone or may go, is set aside (M6). It is not part of the answer, nor is what cannot
+        be adopted now because nothing can be written.
 
         Raises ServiceUnavailableError (17) if it is not known whether the versions are adopted.
         """
@@ -184,7 +186,24 @@ class StoredCatalog:
         [adoption] = self.commit([Batch(name, (AssertTableVersion(*chain, top),), request_hash=name)])
         if isinstance(adoption.verdict, CommitOutcomeUnknown | CatalogBusy):
             raise adoption.verdict
+        if isinstance(adoption.verdict, LanceNamespaceError):
+            self._set_aside(chain)
         return self.table.current
+
+    def _set_aside(self, chain: ChainKey) -> None:
+        """Quarantine what stands above the promoted head of a chain and is never adopted."""
+        try:
+            snapshot = self.table.current
+            above = versions_above(self.store, snapshot, [chain]).get(chain, [])
+            snapshot = self.table.refresh()
+            table, head = snapshot.table(chain[0]), snapshot.head(*chain)
+            context = AttemptContext(self.store, self.manifests, self.promoter, snapshot)
+            if table is not None and head is not None and context.is_promoted(head):
+                sha256 = never_adopted(snapshot, table, chain[1], above, context)
+                if sha256 is not None:
+                    self.unmanaged_manifests.set_aside(head, sha256)
+        except LanceCoreError as error:
+            logger.warning("what stands above the head of %s stays there for now: %s", join(chain[0]), error)
 
     def commit(self, batches: Sequence[Batch]) -> list[PendingBatch]:
         """Commit batches as a group; see `Committer.commit`. Branches that begin get their ref files (M8)."""

@@ -7,6 +7,7 @@ from itertools import islice
 
 from lance_core.format.manifest import ManifestFile
 from lance_core.format.naming import branch_base
+from lance_core.transaction.features import check_continuable
 from lance_core.transaction.lineage import lineage_break
 from namespace_server.directory.model.entries import TableEntry, VersionEntry
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -60,6 +61,29 @@ def _naming(
         if restored is not None:
             yield restored
     yield from islice(snapshot.versions(table.id, branch, descending=True), MOST_VERSIONS)
+
+
+def never_adopted(
+    snapshot: CatalogSnapshot,
+    table: TableEntry,
+    branch: str | None,
+    found: Sequence[tuple[str, ManifestFile, str | None]],
+    context: PlanningContext,
+) -> str | None:
+    """The SHA-256 of the first file above the head of a chain if it can never be adopted; None if it can be.
+
+    None also for one that goes by itself (`removed_files`), or whose operation is not known, and where there is no
+    head. `found` as in `adopt_found`. Raises `UnsupportedFeature` for a version that only later releases understand.
+    """
+    head = snapshot.head(table.id, branch)
+    above = [each for each in found if head is not None and each[1].version > head.version]
+    if not above or above[0][1].operation is None:
+        return None
+    check_continuable(above[0][1].manifest)
+    if adopt_found(snapshot, table, branch, above, context):
+        return None
+    first = above[0][1].identity.sha256
+    return None if first in {sha256 for _, sha256 in removed_files(snapshot, table, branch, above)} else first
 
 
 def removed_files(

@@ -120,6 +120,26 @@ class UnmanagedManifests:
             raise StorageError(f"{entry.canonical_path} changed while it was repaired")
         self._store.replace(entry.canonical_path, ours, if_match=meta.e_tag)
 
+    def set_aside(self, head: VersionEntry, sha256: str) -> None:
+        """Quarantine what stands above a head, from the top down, if the lowest file has this SHA-256.
+
+        That file is never adopted (P5). While it stands there, stock writers build on it, and none of their versions
+        can be committed. Storage is read first, the newest catalog version after it. Raises `StorageError`.
+        """
+        above = [
+            (found, self._store.get(found.path))
+            for found in sorted(list_versions(self._store, head.base), key=lambda found: found.version)
+            if found.version > head.version
+        ]
+        snapshot = self._table.refresh()
+        table_id = snapshot.table_at(head.location)
+        row = None if table_id is None else snapshot.head(table_id, head.branch)
+        if row is None or row.identity != head.identity or not above:
+            return
+        if hashlib.sha256(above[0][1]).hexdigest() == sha256:
+            for found, data in reversed(above):
+                self._move(found, data)
+
     def quarantined_paths(self) -> frozenset[str]:
         """The former keys of the files that are in quarantine now."""
         return frozenset(item.path for item in self._list_quarantined())
@@ -299,7 +319,8 @@ def _removed_with_branch(item: QuarantinedFile, data: bytes, snapshot: CatalogSn
 
 def _log(item: QuarantinedFile) -> None:
     logger.error(
-        "unmanaged commit at %s is moved to quarantine, %s: its name, or that of the file below it, is a row's",
+        "unmanaged commit at %s is moved to quarantine, %s: its name, or that of a file below it, is a row's, or it "
+        "is not built on the head, or its files are gone or may go",
         item.path,
         item.kept_at,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -205,3 +206,39 @@ def test_a_version_that_is_restored_by_path_is_adopted_while_it_has_a_row(
     if is_kept:
         ground.write(T, rows(8, 9))  # by stock pylance
         assert ground.ids(T) == [0, 1, 2, 8]
+
+
+@pytest.mark.parametrize("kind", ["too slow", "files gone", "restores a deleted version", "not built on the head"])
+def test_a_commit_by_path_that_is_never_adopted_does_not_stop_stock_writers(ground: Ground, kind: str) -> None:
+    table = ground.root / ground.location(T)
+    other = shutil.copytree(table, ground.root.parent / "other")
+    ground.write(T, rows(3, 5), "overwrite")
+    if kind == "not built on the head":
+        for first in (5, 6):
+            lance.write_dataset(rows(first, first + 1), str(other), mode="append")
+        shutil.copytree(other / "data", table / "data", dirs_exist_ok=True)
+        shutil.copyfile(other / "_versions" / manifest_name(3), table / "_versions" / manifest_name(3))
+    elif kind == "restores a deleted version":
+        ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 2}])
+        for path in table.rglob("*.*"):
+            age(path)
+        ground.open(T, 1).restore()
+    else:
+        before = data_files(ground)
+        ground.unmanaged_append(T, rows(5, 6))
+        ground.unmanaged_append(T, rows(6, 7))
+        for file in data_files(ground) - before:
+            age(file, 9 * 24 * HOUR)
+            if kind == "files gone":
+                file.unlink()
+    fence(ground)
+    ground.write(T, rows(8, 9))  # by stock pylance
+    assert (ground.head(T), ground.ids(T)) == (3, [3, 4, 8])
+    for _ in range(2):
+        ground.catalog.sweep()
+    ground.write(T, rows(9, 10))
+    again = [6] if kind == "not built on the head" else []  # its files are fresh: it is committed again
+    assert ground.ids(T) == sorted([3, 4, 8, 9, *again])
+    left = [path.name for path in (ground.root / "_staging/foreign").rglob("*.manifest")]
+    assert manifest_name(3) in left
+    assert {record.state for record in ground.catalog.snapshot().records()} >= {"foreign"}
