@@ -31,7 +31,7 @@ def find_quarantined(
         if meta.last_modified >= before:
             continue
         tombstone, table_id = _owner(snapshot, meta.path.removeprefix(f"{QUARANTINE}/").partition("/")[2])
-        if table_id is None and tombstone is not None and tombstone.state in {DROPPED, PURGING}:
+        if tombstone is not None and tombstone.state in {DROPPED, PURGING}:
             continue
         data = store.find(meta.path)
         if data is not None and not (table_id and _is_of_a_row(snapshot, table_id, sha256(data).hexdigest())):

@@ -102,4 +102,4 @@ def _returning(snapshot: CatalogSnapshot, rows: Collection[VersionEntry]) -> Ite
 
 def _is_dropped(snapshot: CatalogSnapshot, location: str) -> bool:
     tombstone = snapshot.tombstone_at(location)
-    return snapshot.table_at(location) is None and tombstone is not None and tombstone.state == DROPPED
+    return tombstone is not None and tombstone.state == DROPPED

@@ -23,7 +23,6 @@ from lance_core.storage.port import ObjectStore
 from namespace_server.directory.model.entries import DEREGISTERED, DROPPED, PURGED, VersionEntry
 from namespace_server.directory.model.root_layout import SEEN_LOCATIONS
 from namespace_server.directory.model.snapshot import CatalogSnapshot
-from namespace_server.directory.orphans.places import is_owned
 from namespace_server.directory.orphans.report import OrphanReport
 from namespace_server.directory.orphans.search import Search
 
@@ -139,7 +138,7 @@ def choose_locations(
             continue
         spread = crc32(location.encode()) % (interval // 2 + 1)
         if seconds - entry.looked >= interval - spread:
-            if entry.files == NOT_LISTED or list_known(store, location) != entry.files:
+            if list_known(store, location) != entry.files:
                 continue
             entry = entry._replace(looked=seconds)
         choice.left_out[location] = entry
@@ -177,14 +176,14 @@ def _digests(snapshot: CatalogSnapshot) -> Iterable[tuple[str, bytes]]:
     for table_id in snapshot.all_tables():
         table = snapshot.table(table_id)
         if table is not None:
-            digest = blake2b(b"owned" if is_owned(table.location) else b"other", digest_size=16)
+            digest = blake2b(digest_size=16)
             for branch in (None, *snapshot.branches(table_id)):
                 for row in snapshot.versions(table_id, branch):
                     digest.update(_identity(row))
             yield table.location, digest.digest()
     for record in snapshot.records():
         if record.state in {DROPPED, PURGED, DEREGISTERED}:
-            digest = blake2b(f"{record.state} {record.batch_uuid}".encode(), digest_size=16)
+            digest = blake2b(record.batch_uuid.encode(), digest_size=16)
             yield from ((party.location, digest.digest()) for party in record.participants)
 
 

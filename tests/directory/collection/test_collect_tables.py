@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -18,7 +19,7 @@ from lance_namespace import CreateNamespaceRequest
 from lance_namespace.errors import TableNotFoundError
 
 from lance_core.commit.handlers import ExternalManifestHandler
-from lance_core.errors import StorageError
+from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.storage.opening import open_store
@@ -26,9 +27,10 @@ from lance_core.storage.port import ObjectStore
 from lance_core.tables.tags import Tags
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.collection import stored_plan
+from namespace_server.directory.collection.expired_versions import place_of_manifest, references_of
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
-from namespace_server.directory.collection.stored_plan import unfinished_plans
+from namespace_server.directory.collection.stored_plan import Removal, Swept, read_plan, remove_all, unfinished_plans
 from namespace_server.directory.collection.sweep import Budget
 from namespace_server.directory.model.errors import CatalogBusy
 from namespace_server.directory.model.root_layout import COLLECTION
@@ -44,6 +46,7 @@ from tests.storage.faults import Crashed, Fault, FaultStore
 from tests.storage.manifests import MemoryManifestStore
 
 T, U = ["g", "t"], ["g", "u"]
+NOW = datetime(2026, 7, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -180,9 +183,46 @@ def test_a_version_that_a_tag_names_stays_with_its_files(two: Ground) -> None:
     two.open(T, 3).tags.create("kept", 3)  # by stock pylance, after the row went
     let_pass(two)
     forget_history(two)
-    collect(two)
+    assert collect(two).kept == ()  # it was not in the plan
     assert two.canonical(T) == [3, 5]
     assert two.open(T, 3).count_rows() == 9
+
+
+def test_a_young_manifest_without_a_row_stays_with_its_old_files(two: Ground) -> None:
+    let_pass(two)
+    two.write(T, rows(20, 21))
+    two.write(T, rows(30, 31), "overwrite")
+    two.catalog.sweep()
+    delete_versions(two, 1, 7)
+    forget_history(two)
+    collect(two)
+    assert two.canonical(T) == [6, 7]
+    assert two.open(T, 6).to_table()["id"].to_pylist() == [0, 1, 2, 3, 20]
+
+
+@pytest.mark.parametrize(
+    ("key", "place"),
+    [
+        (f"a/_versions/{manifest_name(2)}", (None, 2)),
+        (f"a/tree/b/_versions/{manifest_name(2)}", ("b", 2)),
+        (f"a/tree/b/c/_versions/{manifest_name(2)}", ("b/c", 2)),
+        (f"a/copies/_versions/{manifest_name(2)}", None),
+        ("a/_versions/d9223372036854775809.manifest", None),
+        ("a/data/x.lance", None),
+    ],
+)
+def test_a_manifest_is_of_a_branch_by_its_key(key: str, place: tuple[str | None, int] | None) -> None:
+    assert place_of_manifest("a", key) == place
+
+
+def test_tags_and_branches_may_name_the_main_branch(two: Ground) -> None:
+    location = two.location(T)
+    two.open(T).create_branch("b", 4)
+    two.open(T, 3).tags.create("kept", 3)
+    for path in (two.root / location / "_refs").rglob("*.json"):
+        content = json.loads(path.read_text())
+        path.write_text(json.dumps({**content, ("branch" if "tags" in str(path) else "parentBranch"): "main"}))
+    assert references_of(two.store, location) == {(None, 3), (None, 4)}
 
 
 @pytest.mark.parametrize("moment", ["plan-0", f"_versions/{manifest_name(3)}"])
@@ -260,7 +300,28 @@ def test_a_dropped_table_is_purged_after_its_window(two: Ground) -> None:
     tombstone = two.catalog.snapshot().tombstone_at(location)
     assert tombstone is not None
     assert tombstone.state == "purged"
+    assert abs(tombstone.timestamp_ms / 1_000 - time.time()) < 60  # from now on it keeps the location taken for 30 days
     assert contents(two.root, U) == other
+
+
+def test_a_table_that_is_dropped_to_be_purged_goes_with_the_next_run(two: Ground) -> None:
+    location = two.location(T)
+    two.call("drop_table", id=T, purge=True)
+    two.call("drop_table", id=U)
+    assert collect(two).purged == (location,)
+
+
+def test_a_purge_of_several_tables_ends_when_all_their_files_are_gone(two: Ground) -> None:
+    locations = two.location(T), two.location(U)
+    two.open(T).shallow_clone(str(two.root / "clone"), 5)
+    two.call("drop_namespace", id=["g"], behavior="Cascade")
+    let_pass(two)
+    assert collect(two).purged == (locations[1],)
+    tombstone = two.catalog.snapshot().tombstone_at(locations[1])
+    assert tombstone is not None
+    assert ({party.location for party in tombstone.participants}, tombstone.state) == (set(locations), "purging")
+    shutil.rmtree(two.root / "clone")
+    assert collect(two).purged == tuple(sorted(locations))
 
 
 def test_files_of_a_dropped_table_that_a_clone_names_stay(two: Ground) -> None:
@@ -353,6 +414,64 @@ def test_a_file_that_was_replaced_since_it_was_planned_stays(two: Ground) -> Non
     report = collect(two)
     assert (report.total.files, len(report.kept)) == (0, 1)
     assert lost.exists()
+
+
+@pytest.mark.parametrize("change", ["size", "date"])
+def test_another_object_than_was_planned_is_kept(two: Ground, change: str) -> None:
+    lost = two.root / leave_fragment(two, T)
+    planned = Removal(str(lost.relative_to(two.root)), *two.store.head(str(lost.relative_to(two.root)))[1:2], NOW, "")
+    written = NOW.timestamp() + 2 * (change == "date")
+    lost.write_bytes(lost.read_bytes() + b"x" * (change == "size"))
+    os.utime(lost, (written, written))
+    swept = Swept()
+    remove_all(two.store, [planned], swept)
+    assert (swept.kept, lost.exists()) == ([planned.path], True)
+
+
+def planned_manifest(ground: Ground, version: int) -> Removal:
+    meta = ground.store.head(f"{ground.location(T)}/_versions/{manifest_name(version)}")
+    return Removal(meta.path, meta.size, meta.last_modified, "")
+
+
+def test_a_name_that_may_come_back_is_not_removed_after_it_was_vacant(two: Ground) -> None:
+    planned = planned_manifest(two, 1)
+    (two.root / planned.path).unlink()
+    store = FaultStore(two.store)
+    remove_all(store, [planned], Swept(), names_come_back=True)
+    assert store.writes == []
+
+
+def test_a_manifest_that_is_replaced_during_its_removal_is_kept(two: Ground) -> None:
+    planned, path = planned_manifest(two, 1), two.root / planned_manifest(two, 1).path
+    store = FaultStore(two.store)
+
+    def replace(verb: str, key: str) -> None:
+        if verb == "rename_if_absent" and key.endswith(planned.path):
+            go_on()
+            path.unlink()
+            path.write_bytes(b"another")
+
+    go_on = store.before(replace)
+    swept = Swept()
+    remove_all(store, [planned], swept, names_come_back=True)
+    assert (swept.kept, swept.refused, path.read_bytes()) == ([planned.path], {}, b"another")
+
+
+def test_a_removal_of_unknown_outcome_ends_the_run(two: Ground) -> None:
+    """The store did not refuse it."""
+    lost = leave_fragment(two, T)
+    let_pass(two)
+    store = FaultStore(LocalStore(two.root, "none"))
+    store.fail(Fault.LOST_REQUEST, when=lambda write: (write.verb, write.path) == ("delete", lost))
+    with pytest.raises(OutcomeUnknown):
+        collect(two.again(store))
+    assert collect(two).total.files == 1
+
+
+def test_a_plan_of_another_format_is_not_carried_out(two: Ground) -> None:
+    two.store.put("_staging/gc/x/plan-0", b'{"format": 2, "removals": []}')
+    with pytest.raises(CorruptFile, match="expected format 1, found 2"):
+        read_plan(two.store, "_staging/gc/x/plan-0")
 
 
 def test_what_the_store_refuses_to_remove_stays_and_the_rest_goes(two: Ground) -> None:
@@ -542,7 +661,11 @@ def test_the_plans_of_earlier_runs_go_when_they_are_done(two: Ground) -> None:
     collect(two)
     assert files_of(two, COLLECTION) >= set(unfinished)
     let_pass(two, timedelta(days=2))
-    collect(two)
+    store = FaultStore(LocalStore(two.root, "none"))
+    collect(two.again(store))
+    gone = [each.path for each in store.writes if each.verb == "delete"]
+    for plan in unfinished:  # one without its note would be carried out again
+        assert gone.index(plan) < gone.index(plan.replace("/plan-", "/done-"))
     assert not files_of(two, COLLECTION) & set(unfinished)
     assert len({path.split("/")[2] for path in files_of(two, COLLECTION)} - {"locations", "kept", "periods"}) == 1
     assert not any((two.root / key).exists() for key in lost)

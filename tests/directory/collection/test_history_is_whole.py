@@ -145,6 +145,16 @@ def test_files_of_a_slow_writer_are_kept_with_its_version(ground: Ground) -> Non
     check_whole(ground.root, before)
 
 
+def test_a_version_from_the_future_makes_no_row_file_old(ground: Ground) -> None:
+    """The clock of the store was wrong when the oldest kept version was written."""
+    flips(ground, 3)
+    later = time.time() + 30 * 86_400
+    os.utime(ground.root / "__manifest/_versions" / manifest_name(1), (later, later))
+    staged = write_fragments(stock_row("slow"), open_manifest(ground.root).uri, mode="append")[0].files[0].path
+    collect(ground)
+    assert (ground.root / "__manifest/data" / staged).exists()
+
+
 def test_a_copy_that_a_later_run_made_is_not_removed_by_an_earlier_one(ground: Ground) -> None:
     """The earlier run is held after its fence. It does not know of the pin for which the later one made a copy."""
     flips(ground, 130)

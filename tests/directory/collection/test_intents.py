@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import lance
 import pytest
 from lance_namespace.errors import InvalidInputError, TableNotFoundError, TableVersionNotFoundError
 
@@ -363,16 +364,19 @@ def test_a_new_table_is_named_by_its_location(filled: Ground) -> None:
     assert made.ids(["g", "new"]) == [0, 1]
 
 
-def test_a_commit_by_path_is_adopted_while_an_intent_keeps_its_files(filled: Ground) -> None:
+@pytest.mark.parametrize("branch", [None, "b"])
+def test_a_commit_by_path_is_adopted_while_an_intent_keeps_its_files(filled: Ground, branch: str | None) -> None:
+    filled.call("create_table_branch", id=T, name="b", from_version=1)
+    filled.catalog.sweep()
     register(filled)
-    before = data_files(filled)
-    filled.unmanaged_append(T, rows(3, 5))
-    [file] = data_files(filled) - before
+    before = set(filled.root.rglob("*.lance"))
+    lance.write_dataset(rows(3, 5), filled.open(T).checkout_version((branch, None)), mode="append")
+    [file] = set(filled.root.rglob("*.lance")) - before
     age(file, 20 * 24 * HOUR)
     change_intent(filled, chains=tuple(each._replace(since=1) for each in the_chains(filled)))
     fence(filled)
-    filled.read("list_table_versions", id=T)
-    assert filled.head(T) == 2
+    filled.read("list_table_versions", id=T, branch=branch)
+    assert filled.head(T, branch) == 2
 
 
 def test_what_is_asked_is_checked(filled: Ground) -> None:

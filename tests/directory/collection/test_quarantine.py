@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 
 from lance_core.format.naming import manifest_name
 from namespace_server.directory.collection.quarantine import QUARANTINED
+from namespace_server.directory.model.entries import Changes, changes_of
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.collection.collecting import collect, let_pass
 from tests.directory.tables import Ground, rows
 
@@ -58,9 +61,39 @@ def test_it_goes_after_thirty_days(table: Ground, tmp_path: Path) -> None:
     assert not left.exists()
 
 
+def test_it_stays_for_the_grace_time(table: Ground, tmp_path: Path) -> None:
+    quarantined(table, stranger(table, tmp_path))
+    let_pass(table, timedelta(days=40))
+    assert QUARANTINED not in collect(table, {"gc.uncommitted.grace": "50d"}).removed
+
+
 def test_the_manifest_of_a_version_stays_whatever_its_name_says(table: Ground) -> None:
     """A process died before it put the file back; here even its row's name is taken."""
     left = quarantined(table, manifest(table, 1))
+    let_pass(table, timedelta(days=90))
+    assert QUARANTINED not in collect(table).removed
+    assert left.exists()
+
+
+def test_the_manifest_of_a_version_of_a_branch_stays(table: Ground) -> None:
+    table.call("create_table_branch", id=T, name="b", from_version=1)
+    table.catalog.sweep()
+    left = quarantined(table, table.root / table.location(T) / "tree/b/_versions" / manifest_name(1))
+    let_pass(table, timedelta(days=90))
+    assert QUARANTINED not in collect(table).removed
+    assert left.exists()
+
+
+def test_where_a_row_does_not_say_what_its_manifest_is_all_stay(table: Ground, tmp_path: Path) -> None:
+    """A release before rows had hashes wrote it."""
+    left = quarantined(table, stranger(table, tmp_path))
+
+    def forget(snapshot: CatalogSnapshot) -> Changes:
+        row = snapshot.version_entry(tuple(T), None, 1)
+        assert row is not None
+        return changes_of([replace(row, sha256="")])
+
+    table.catalog.committer.commit_changes(forget)
     let_pass(table, timedelta(days=90))
     assert QUARANTINED not in collect(table).removed
     assert left.exists()

@@ -12,18 +12,22 @@ import lance
 import pytest
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
+from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.tables.tags import Tags
 from namespace_server.directory.collection.history import copy_versions, list_catalog_versions, needed_versions
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
-from namespace_server.directory.model.entries import Changes, changes_of
+from namespace_server.directory.collection.settings import CollectionSettings
+from namespace_server.directory.collection.table_retention import Kept, kept_of
+from namespace_server.directory.model.entries import Changes, Participant, RecordEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.collection.collecting import collect, date_rows_back, days_pass, forget_history, let_pass
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Crashed, Fault, FaultStore
 
 T, U = ["g", "t"], ["g", "u"]
+JOB = "0a0b0c0d-0000-4000-8000-000000000001"
 TWO_DAYS = {"gc.tables.age": "2d"}
 
 
@@ -124,6 +128,14 @@ def test_the_nearest_property_counts(two: Ground) -> None:
     assert versions(two, U) == [6, 7]
 
 
+def test_a_namespace_counts_before_the_one_above_it(ground: Ground) -> None:
+    for number, path in enumerate((["a"], ["a", "b"]), 2):
+        ground.call("create_namespace", id=path, properties={"gc.tables.count": str(number)})
+    ground.call("declare_table", id=["a", "b", "t"])
+    kept = kept_of(ground.catalog.snapshot(), ("a", "b", "t"), CollectionSettings())
+    assert kept == Kept(timedelta(hours=1), 3)
+
+
 @pytest.mark.parametrize(
     ("properties", "said"),
     [
@@ -172,6 +184,22 @@ def test_what_a_tag_names_or_a_branch_began_from_stays(two: Ground) -> None:
     collect(two)
     whole(two, T, 2, 4, 6)
     assert two.open(T).checkout_version(("b", None)).to_table().num_rows == 6
+
+
+def test_what_a_branch_began_from_that_the_catalog_does_not_know_stays(two: Ground) -> None:
+    two.open(T).create_branch("b", 4)  # by stock pylance
+    days_pass(two, 3)
+    collect(two, TWO_DAYS)
+    assert versions(two, T) == [4, 6]
+
+
+def test_a_table_with_an_unreadable_reference_keeps_all_and_no_other_table_does(two: Ground) -> None:
+    tag = two.root / two.location(T) / "_refs/tags/x.json"
+    tag.parent.mkdir(parents=True)
+    tag.write_text("{")
+    days_pass(two, 3)
+    assert "versions of g$t" in collect(two, TWO_DAYS).not_judged[two.location(T)]
+    assert (versions(two, T), versions(two, U)) == ([1, 2, 3, 4, 5, 6], [6])
 
 
 def test_branches_have_versions_of_their_own(two: Ground) -> None:
@@ -226,6 +254,24 @@ def test_the_store_dates_versions_not_the_rows(two: Ground) -> None:
     date_rows_back(two, 3)
     assert collect(two, TWO_DAYS).expired == 0
     assert versions(two, T) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_version_is_as_old_as_the_one_that_superseded_it(two: Ground) -> None:
+    """By the store; the rows say three days for both."""
+    days_pass(two, 2.5)
+    two.write(T, rows(8, 9))
+    two.catalog.sweep()
+    date_rows_back(two, 3)
+    collect(two, TWO_DAYS)
+    assert versions(two, T) == [6, 7]
+
+
+def test_a_version_stays_of_which_the_store_does_not_say_when_it_was_superseded(two: Ground) -> None:
+    """Another program removed the manifest after it."""
+    days_pass(two, 3)
+    (two.root / two.location(T) / "_versions" / manifest_name(4)).unlink()
+    collect(two, TWO_DAYS)
+    assert versions(two, T) == [3, 6]
 
 
 @pytest.mark.parametrize("moment", ["look", "flip", "swept"])
@@ -320,6 +366,37 @@ def test_what_nothing_names_stays_away(tagged: Ground) -> None:
     assert versions(tagged, T) == versions(tagged, U) == [6]
 
 
+@pytest.mark.parametrize("again", [None, 2, 4])
+def test_no_row_comes_back_to_a_branch_that_was_deleted(two: Ground, again: int | None) -> None:
+    """It may have been made again, at an earlier version or with other versions of the same numbers."""
+
+    def make(version: int, appends: int = 1) -> None:
+        two.call("create_table_branch", id=T, name="b", from_version=version)
+        for _ in range(appends):
+            lance.write_dataset(rows(50, 51), two.open(T).checkout_version(("b", None)), mode="append")
+        two.read("list_table_versions", id=T, branch="b")
+        two.catalog.sweep()
+
+    make(4)
+    before = two.catalog.snapshot()
+    party = Participant(tuple(T), "b", 5, two.location(T), None)
+    two.namespace.change("delete_table_branch", {"id": T, "name": "b"})
+    two.catalog.sweep()
+    if again is not None:
+        make(again, again // 2)
+    expiring = RecordEntry(JOB, "expiring", participants=(party,), catalog_version=before.version)
+    two.catalog.committer.commit_changes(lambda _: changes_of([expiring]))
+    expected = [row.identity for row in two.catalog.snapshot().versions(tuple(T), "b")]
+    tag = two.root / two.location(T) / "_refs/tags/x.json"
+    tag.parent.mkdir(parents=True)
+    tag.write_text("{")  # so that all rows come back
+    collect(two)
+    after = two.again().catalog.snapshot()
+    assert after.record(JOB) is None
+    assert [row.identity for row in after.versions(tuple(T), "b")] == expected
+    assert list(after.branches(tuple(T))) == ([] if again is None else ["b"])
+
+
 def test_a_run_dies_while_rows_come_back(tagged: Ground, tmp_path: Path) -> None:
     for number in range(4):
         for fault in (Fault.CRASH_BEFORE, Fault.CRASH_AFTER):
@@ -335,11 +412,12 @@ def test_a_run_dies_while_rows_come_back(tagged: Ground, tmp_path: Path) -> None
 def test_what_a_job_reads_stays(two: Ground) -> None:
     two.call(
         "register_intent",
-        intent_id="0a0b0c0d-0000-4000-8000-000000000001",
+        intent_id=JOB,
         tables=[{"id": T, "read_version": 4}],
         seconds=3_600,
     )
     days_pass(two, 3)
+    assert Collector(two.again().catalog).estimate(TWO_DAYS).expired == 3 + 5
     collect(two, TWO_DAYS)
     assert (versions(two, T), versions(two, U)) == ([4, 5, 6], [6])
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 
+from lance_core.cleanup.survey import list_known
+from lance_core.errors import StorageError
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import Cost, CountingStore
@@ -20,6 +25,7 @@ from namespace_server.directory.orphans.report import EXPIRED, UNNAMED
 from tests.directory.collection.collecting import forget_history
 from tests.directory.orphans.test_search import leave_fragment
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import FaultStore
 
 DAY = timedelta(days=1)
 
@@ -92,8 +98,9 @@ def test_a_run_looks_at_the_tables_that_changed(counted: Callable[[str], Ground]
     assert requests_of(ground, 0.5).requests - quiet <= 2 * (5 + 1) + 6  # six more for `__manifest`
 
 
-def test_a_changed_table_costs_its_new_versions(counted: Callable[[str], Ground]) -> None:
-    """Manifests that an earlier run has read are not read again while nothing goes."""
+@pytest.mark.parametrize("day", [0.25, 7.5])
+def test_a_changed_table_costs_its_new_versions(counted: Callable[[str], Ground], day: float) -> None:
+    """Manifests that an earlier run has read are not read again while nothing goes. A hint is no change."""
     costs = []
     for first in (1, 15):
         ground = counted(str(first))
@@ -101,13 +108,31 @@ def test_a_changed_table_costs_its_new_versions(counted: Callable[[str], Ground]
         for number in range(first):
             ground.batch(ground.transaction(table, rows(number, number + 1)))
         ground.catalog.sweep()
+        hint = ground.root / ground.location(table) / "_versions/latest_version_hint.json"
+        hint.write_text("{}")
         requests_of(ground, 0)
         for number in range(5):
             ground.batch(ground.transaction(table, rows(number, number + 1)))
         ground.catalog.sweep()
-        costs.append(requests_of(ground, 0.25).by_verb)
+        hint.write_text("{}")
+        costs.append(requests_of(ground, day).by_verb)
     assert costs[0]["list"] == costs[1]["list"]
     assert costs[1]["get"] <= costs[0]["get"] + 2  # of `__manifest`
+
+
+@pytest.mark.parametrize("change", ["bytes", "size", "date", "name"])
+def test_files_are_known_by_all_that_a_listing_tells(three: Ground, change: str) -> None:
+    location = three.location(T)
+    before = list_known(three.store, location)
+    path = min((three.root / location / "data").iterdir())
+    data, written = path.read_bytes(), path.stat().st_mtime_ns
+    if change == "name":
+        path.rename(path.with_stem("0" + path.stem))
+    else:
+        path.unlink()
+        path.write_bytes({"bytes": data[::-1], "size": data + b"x"}.get(change, data))
+        os.utime(path, ns=(written, written - 1_000 * (change == "date")))
+    assert list_known(three.store, location).digest != before.digest
 
 
 def test_a_file_that_came_back_is_of_the_version_that_names_it(three: Ground) -> None:
@@ -196,6 +221,68 @@ def test_a_deleted_version_goes_when_the_history_passes(three: Ground) -> None:
     assert three.canonical(T) == [2, 3]
 
 
+def test_a_clone_that_changes_keeps_the_files_of_its_source(three: Ground) -> None:
+    """Its earlier manifests are read again, although it was looked at before: they name files of another table."""
+    clone, location = ["g", "c"], "0a0b0c0d_g$c"
+    three.call("declare_table", id=clone, location=f"{three.store.uri}/{location}")
+    three.open(T).shallow_clone(str(three.root / location), 1)
+    three.read("list_table_versions", id=clone)
+    three.write(T, rows(9, 10), "overwrite")
+    three.catalog.sweep()
+    collect_on(three, 0.1)
+    three.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 4}])
+    three.write(clone, rows(20, 21), "overwrite")
+    three.catalog.sweep()
+    forget_history(three)
+    assert collect_on(three, 7.4).removed[EXPIRED].files == 3
+    assert three.open(clone, 1).to_table()["id"].to_pylist() == [0]
+
+
+def test_what_could_not_be_removed_is_found_again(three: Ground) -> None:
+    lost = leave_fragment(three, T)
+    store = FaultStore(LocalStore(three.root, "none"))
+
+    def refuse(verb: str, path: str) -> None:
+        if verb == "delete" and path == lost:
+            raise StorageError("no")
+
+    store.before(refuse)
+    assert list(collect_on(three.again(store), 7.1).refused) == [lost]
+    assert collect_on(three, 7.2).total.files == 1
+
+
+def test_a_location_that_was_not_judged_is_looked_at_again(three: Ground) -> None:
+    location = three.location(T)
+    manifest = three.root / location / "_versions" / manifest_name(1)
+    manifest.write_bytes(manifest.read_bytes()[:-9])
+    for _ in range(2):
+        assert list(collect_on(three, 7.1).not_judged) == [location]
+
+
+def test_a_run_looks_where_a_branch_changed(three: Ground) -> None:
+    """Also if it was made again under its name, at the same version."""
+    for day in (1, 2):
+        three.call("create_table_branch", id=T, name="b", from_version=2)
+        three.catalog.sweep()
+        leave_fragment(three, T)
+        assert collect_on(three, day).too_young.files == day
+        three.namespace.change("delete_table_branch", {"id": T, "name": "b"})
+        three.catalog.sweep()
+
+
+def test_a_run_does_not_look_at_tables_that_were_dropped_before_the_last_one(
+    counted: Callable[[str], Ground],
+) -> None:
+    costs = []
+    for number in (2, 8):
+        ground = counted(str(number))
+        for table in fill(ground, number):
+            ground.call("drop_table", id=table)
+        requests_of(ground, 0)
+        costs.append(requests_of(ground, 0.25).requests)
+    assert max(costs) <= 30
+
+
 def test_the_source_of_a_clone_keeps_its_files(three: Ground) -> None:
     """The clone does not change, and its manifest is read by each run."""
     three.open(T).shallow_clone(str(three.root / "clone"), 2)
@@ -219,6 +306,15 @@ def test_a_table_that_is_dropped_goes(three: Ground) -> None:
     assert report.purged == (location,)
     assert location not in {path.partition("/")[0] for path in map(str, three.root.iterdir())}
     assert collect_on(three, 7.2).total.files == 0
+
+
+def test_what_another_release_noted_is_not_read(ground: Ground) -> None:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, pa.schema([pa.field("location", pa.string())])) as writer:
+        writer.write(pa.record_batch({"location": ["a"]}))
+    body = sink.getvalue().to_pybytes()
+    ground.store.put(SEEN_LOCATIONS, sha256(body).digest() + body)
+    assert read_seen(ground.store) == {}
 
 
 @pytest.mark.parametrize("damage", [b"", b"damaged", None])

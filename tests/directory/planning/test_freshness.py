@@ -109,6 +109,26 @@ def test_in_a_bucket_the_date_is_found_beside_staging(ground: Ground) -> None:
     assert ground.ids(T) == [0, 1, 2, 3, 4]
 
 
+def test_in_a_bucket_the_date_of_a_manifest_counts_too(ground: Ground) -> None:
+    """A process was held for long after it had looked at all files."""
+    operation, files = staged(ground, lambda: ground.stage(T, rows(3, 5)))
+    for file in files:
+        age(file, -3 * HOUR)
+    store = FaultStore(LocalStore(ground.root, "none"))
+    store.local = False
+    fences: list[str] = []
+
+    def meanwhile(verb: str, path: str) -> None:
+        if verb == "put" and path.startswith("__manifest/data/") and not fences:
+            fences.append(path)
+            fence(ground, ahead=2 * HOUR)
+
+    store.before(meanwhile)
+    with pytest.raises(InvalidInputError, match=r"the file .*/_versions/.* was written at"):
+        ground.again(store).batch(operation)
+    assert fences
+
+
 CHANGES: dict[str, Callable[[lance.LanceDataset], object]] = {
     "append": lambda table: lance.write_dataset(rows(9, 10), table, mode="append"),
     "overwrite": lambda table: lance.write_dataset(rows(9, 10), table, mode="overwrite"),

@@ -301,6 +301,102 @@ class TestRaces:
             )
         assert {name: entry["version"] for name, entry in tags(ground).items()} == ({"v": 1} if moved else {})
 
+    def test_a_table_that_is_dropped_between_look_and_tag_is_told(
+        self, ground: Ground, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found, other = tag_module._find_target, ground.again()
+
+        def then_drop(*given: Any) -> Any:
+            target = found(*given)
+            other.call("drop_table", id=T)
+            other.make_table(*T)
+            return target
+
+        monkeypatch.setattr(tag_module, "_find_target", then_drop)
+        with pytest.raises(TableNotFoundError):
+            tag(ground, "v", 1)
+        assert tags(ground) == {}
+
+    def test_the_tags_that_stop_a_deletion_are_those_of_the_table_that_there_is(
+        self, ground: Ground, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The table is dropped and made again after its tags were read."""
+        held, made = ground.again(), []
+        verify = held.catalog.verifier.verify
+
+        def then_make_again(*given: Any) -> Any:
+            found = verify(*given)
+            if not made:
+                made.append(True)
+                ground.call("drop_table", id=T)
+                ground.make_table(*T)
+                ground.write(T, rows(3, 5))
+                tag(ground, "v", 1)
+            return found
+
+        monkeypatch.setattr(held.catalog.verifier, "verify", then_make_again)
+        with pytest.raises(LanceNamespaceError):
+            delete_versions(held, 1, 2)
+        assert made
+        assert ground.catalog.snapshot().version_entry(("g", "t"), None, 1) is not None
+
+    def test_a_branch_that_is_made_again_between_look_and_tag_takes_the_tag_back(
+        self, ground: Ground, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its version has the same number and is another one."""
+        ground.call("create_table_branch", id=T, name="dev", from_version=2)
+        found, other = tag_module._find_target, ground.again()
+
+        def then_make_again(*given: Any) -> Any:
+            target = found(*given)
+            other.namespace.change("delete_table_branch", {"id": T, "name": "dev"})
+            other.call("create_table_branch", id=T, name="dev", from_version=2)
+            return target
+
+        monkeypatch.setattr(tag_module, "_find_target", then_make_again)
+        with pytest.raises(TableVersionNotFoundError, match="was removed meanwhile"):
+            tag(ground, "v", 2, branch="dev")
+        assert tags(ground) == {}
+
+    @pytest.mark.parametrize("moment", ["head", "the last call"])
+    @pytest.mark.parametrize("moved", [False, True])
+    def test_what_a_client_made_of_the_tag_meanwhile_is_not_taken_back(
+        self, ground: Ground, moved: bool, moment: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The version was deleted before the confirmation, and the tag is another one, before a look or after it."""
+        if moved:
+            tag(ground, "v", 1)
+        store = FaultStore(LocalStore(ground.root, "none"))
+        held, found, stock = ground.again(store), tag_module._find_target, ground.open(T)
+        deleted: list[bool] = []
+
+        def then_delete(*given: Any) -> Any:
+            target = found(*given)
+            delete_versions(ground, 2, 3)
+            deleted.append(True)
+            return target
+
+        last = "replace" if moved else "rename_if_absent"
+        is_written: list[bool] = []
+
+        def change_it(verb: str, path: str) -> None:
+            if not path.endswith(tag_path(ground.location(T), "v")) or not deleted:
+                return
+            if is_written and verb == ("head" if moment == "head" else last):
+                go_on()
+                stock.tags.update("v", 3)
+            elif verb in {"put_if_absent", "replace"}:
+                is_written.append(True)
+
+        go_on = store.before(change_it)
+        monkeypatch.setattr(tag_module, "_find_target", then_delete)
+        with pytest.raises(TableVersionNotFoundError, match="was removed meanwhile"):
+            held.namespace.change(
+                "update_table_tag" if moved else "create_table_tag", {"id": T, "tag": "v", "version": 2}
+            )
+        assert change_it not in store._hooks, "it was not held"
+        assert {name: entry["version"] for name, entry in tags(ground).items()} == {"v": 3}
+
     @pytest.mark.parametrize("moment", ["verify", "recheck"])
     @pytest.mark.parametrize("what", ["version", "branch"])
     def test_a_tag_that_comes_while_a_deletion_is_planned_stops_it(
@@ -512,6 +608,13 @@ class TestUnderAKey:
         assert {name: found["version"] for name, found in tags(ground).items()} == {
             name: found["version"] for name, found in expected.items()
         }
+
+    def test_a_late_repetition_of_a_deletion_leaves_the_tag_that_was_made_since(self, ground: Ground) -> None:
+        tag(ground, "one", 1)
+        first = change(ground, "delete_table_tag", "one", 1)
+        tag(ground, "one", 3)
+        assert change(ground, "delete_table_tag", "one", 1) == first
+        assert tags(ground)["one"]["version"] == 3
 
     @pytest.mark.parametrize("operation", ["create_table_tag", "update_table_tag", "delete_table_tag"])
     def test_a_repetition_is_told_the_catalog_version_that_holds_it(self, ground: Ground, operation: str) -> None:
