@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import lance
+from lance.file import LanceFileSession
 from pyroaring import BitMap
 
 from lance_core.format.manifest import ManifestFile
+from lance_core.format.naming import index_directory
 from lance_core.proto import lance_table_pb2 as pb
+from lance_core.storage.local import LocalStore
 from lance_core.transaction.indices import SYSTEM_INDICES, covered_fragments
 from lance_core.transaction.operations import CreateIndex
+from lance_core.versions import find_latest, read_manifest
 from table_data.errors import IndexAlreadyExists, IndexNotFound, InvalidCall
 
 _TEXT = frozenset({"INVERTED", "FTS"})
@@ -37,14 +42,14 @@ def stage_index(
     fragments = [fragment.id for fragment in file.manifest.fragments]
     if not fragments and not empty:
         raise InvalidCall(f"an index over {column!r} of a table without rows: expected some")
-    if not fragments and index_type == "BITMAP":
-        raise InvalidCall(f"a BITMAP index over {column!r} of a table without rows: expected some")
     wanted = name or f"{column}_idx"
     if wanted in SYSTEM_INDICES:
         raise InvalidCall(f"index {wanted!r}: expected a name that Lance does not use itself")
     present = segments_of(file, wanted)
     if present and not replace:
         raise IndexAlreadyExists(f"index {wanted!r} exists; replace=True puts another in its place")
+    if not fragments and index_type == "BITMAP":
+        return CreateIndex((_empty_bitmap(dataset, column, wanted),), tuple(present))
     made = lance.LanceDataset.create_index_uncommitted(
         dataset, column, index_type, name=wanted, replace=True, fragment_ids=fragments, **parameters
     )
@@ -87,6 +92,27 @@ def _kind(index: pb.IndexMetadata) -> str:
 def segments_of(file: ManifestFile, name: str) -> list[pb.IndexMetadata]:
     """The segments of an index, none if there is no index of this name."""
     return [] if file.indices is None else [index for index in file.indices.indices if index.name == name]
+
+
+def _empty_bitmap(dataset: lance.LanceDataset, column: str, name: str) -> pb.IndexMetadata:
+    """A BITMAP index over no rows.
+
+    Pylance builds it only in a call that commits: in an empty table with the same columns, whose index files are taken.
+    """
+    with TemporaryDirectory() as directory:
+        place, store = f"{directory}/copy", LocalStore(directory, "none")
+        copy = lance.write_dataset(
+            dataset.schema.empty_table(), place, data_storage_version=dataset.data_storage_version
+        )
+        copy.create_scalar_index(column, "BITMAP", name=name)
+        [made] = segments_of(read_manifest(store, find_latest(store, "copy")), name)
+        index = index_directory("", made.uuid.uuid)
+        session = LanceFileSession(dataset.uri, dataset.latest_storage_options())
+        for each in made.files:
+            session.upload_file(f"{place}/{index}/{each.path}", f"{index}/{each.path}")
+    made.dataset_version = dataset.version
+    made.fields[:] = [dataset.lance_schema.field(column).id()]
+    return made
 
 
 def _index_message(index: Any) -> pb.IndexMetadata:
