@@ -615,6 +615,24 @@ def test_a_file_system_without_exchange_compares_first(store: LocalStore, monkey
     assert files(Path(store.root)) == ["t", "t/1"]
 
 
+def test_a_file_system_without_exchange_compares_again_before_it_replaces(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(renaming, "_rename", lambda _source, _target, _flag: False)
+    e_tag, write = store.put("t/1", b"old"), store._write
+
+    def then_write(*given: Any) -> Any:
+        monkeypatch.undo()
+        monkeypatch.setattr(renaming, "_rename", lambda _source, _target, _flag: False)
+        store.put("t/1", b"theirs")
+        return write(*given)
+
+    monkeypatch.setattr(store, "_write", then_write)
+    with pytest.raises(PreconditionFailed):
+        store.replace("t/1", b"ours", if_match=e_tag)
+    assert store.get("t/1") == b"theirs"
+
+
 def test_two_processes_replace_one_file_at_once(store: LocalStore) -> None:
     """Of the replacements of one content exactly one succeeds: no line is lost."""
     store.put("lines", b"\n")
@@ -648,8 +666,13 @@ def test_a_replacement_waits_for_another_one_of_the_file(store: LocalStore, monk
     assert store.get("t/1") == b"ours"
 
 
-def test_a_lock_is_on_the_file_that_has_the_name(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_lock_is_on_the_file_that_has_the_name(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, exchange: bool
+) -> None:
     """One that waits for the lock of a file gets it when the file has lost the name."""
+    if not exchange:
+        monkeypatch.setattr(renaming, "_rename", lambda _source, _target, _flag: False)
     e_tag = store.put("t/1", b"old")
     lock = renaming._lock
 

@@ -82,20 +82,16 @@ class Sweep:
     def carry_out(self, plans: Sequence[str]) -> bool:
         """Remove what these plans name, in order; whether all of it is done. Raises `StorageError`.
 
-        With a damaged plan those of its run that follow are given up too: manifests that it names may need their files.
-        All of it is found anew.
+        A damaged plan is given up, and so are those of its run that follow and have files: manifests that it names may
+        need them. All of it is found anew.
         """
-        for _, group in groupby(plans, lambda key: key.rpartition("/")[0]):
-            keys = list(group)
-            for number, key in enumerate(keys):
-                try:
-                    if not self._carry_out(key):
-                        return False
-                except CorruptFile as error:
-                    self.damaged[key] = str(error)
-                    for left in reversed(keys[number:]):
-                        finish_plan(self._store, left)
-                    break
+        for key in plans:
+            try:
+                if not self._carry_out(key):
+                    return False
+            except CorruptFile as error:
+                self.damaged[key] = str(error)
+                finish_plan(self._store, key)
         return True
 
     def _carry_out(self, plan: str) -> bool:

@@ -164,6 +164,57 @@ def test_manifests_go_before_what_they_name(two: Ground, monkeypatch: pytest.Mon
     manifests = [path.endswith(".manifest") for path in going]
     assert 10 < sum(manifests) < len(manifests)
     assert manifests == sorted(manifests, reverse=True)
+    first = next(number for number, each in enumerate(store.writes) if each.verb == "delete" and each.path == going[-1])
+    for head in (f"{two.location(T)}/_versions/{manifest_name(5)}", "__manifest/_versions"):
+        assert any(path.startswith(head) and number <= first for number, path in store.synced if number > 9)
+
+
+def test_a_version_that_is_planned_stays_once_its_references_cannot_be_read(two: Ground) -> None:
+    delete_versions(two, 1, 5)
+    let_pass(two)
+    forget_history(two)
+    Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0))
+    tag = two.root / two.location(T) / "_refs/tags/x.json"
+    tag.parent.mkdir(parents=True)
+    tag.write_text("{")
+    collect(two)
+    assert two.canonical(T) == [1, 2, 3, 4, 5]
+    two.open(T, 3).validate()
+
+
+def test_a_manifest_that_was_replaced_during_the_pause_is_read_again(two: Ground) -> None:
+    """A commit by path was undone, and another one took its number."""
+    place = str(two.root / two.location(T))
+    two.unmanaged_append(T, rows(8, 9))
+    fragments = write_fragments(rows(70, 71), place, mode="append")
+    let_pass(two)
+    leave_fragment(two, U)
+    let_pass(two)
+
+    def commit_again(_seconds: float) -> None:
+        (two.root / two.location(T) / "_versions" / manifest_name(6)).unlink()
+        lance.LanceDataset.commit(place, lance.LanceOperation.Append(fragments), 5)
+
+    Collector(two.catalog, settle=timedelta(0), sleep=commit_again).collect()
+    assert two.ids(T) == [0, 1, 2, 3, 70]
+
+
+def test_two_runs_finish_one_plan(two: Ground) -> None:
+    leave_fragment(two, T)
+    let_pass(two)
+    Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0))
+    [plan] = unfinished_plans(two.store)
+    store, others = FaultStore(LocalStore(two.root, "none")), []
+
+    def meanwhile(verb: str, path: str) -> None:
+        if verb == "put_if_absent" and "/done-" in path and not others:
+            others.append(path)
+            collect(two)
+
+    store.before(meanwhile)
+    assert collect(two.again(store)).complete
+    assert others
+    assert plan not in unfinished_plans(two.store)
 
 
 def test_a_commit_by_path_during_the_pause_keeps_its_files(two: Ground) -> None:
@@ -225,8 +276,13 @@ def test_tags_and_branches_may_name_the_main_branch(two: Ground) -> None:
     assert references_of(two.store, location) == {(None, 3), (None, 4)}
 
 
+@pytest.mark.parametrize("entries", [10_000, 4])
 @pytest.mark.parametrize("moment", ["plan-0", f"_versions/{manifest_name(3)}"])
-def test_a_version_that_is_tagged_after_it_was_planned_stays_whole(two: Ground, moment: str) -> None:
+def test_a_version_that_is_tagged_after_it_was_planned_stays_whole(
+    two: Ground, moment: str, entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files may stand in another plan than its manifest."""
+    monkeypatch.setattr(stored_plan, "_ENTRIES", entries)
     delete_versions(two, 1, 5)
     let_pass(two)
     forget_history(two)
@@ -242,6 +298,8 @@ def test_a_version_that_is_tagged_after_it_was_planned_stays_whole(two: Ground, 
     store.before(tag)
     collect(two.again(store))
     assert two.canonical(T) == [3, 5]
+    was_away = any(each.verb == "rename_if_absent" and manifest_name(3) in each.path for each in store.writes)
+    assert was_away == (moment != "plan-0")
     lance.dataset(str(two.root / location), version=3).validate()
 
 

@@ -18,7 +18,7 @@ from lance_namespace.errors import InvalidInputError, TableNotFoundError, TableV
 
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.collection.run import Collector
-from namespace_server.directory.model.collector_rows import IntentEntry
+from namespace_server.directory.model.collector_rows import IntendedChain, IntentEntry
 from namespace_server.directory.model.entries import Changes, changes_of
 from namespace_server.directory.model.intents import horizon_at, read_versions
 from namespace_server.directory.model.snapshot import CatalogSnapshot
@@ -329,6 +329,25 @@ def test_a_version_that_is_to_be_read_has_to_be_there_when_it_is_registered(fill
         tables = [{"id": T, "read_version": version}]
         with pytest.raises(TableVersionNotFoundError, match=f"has no version {version} to be kept"):
             filled.call("register_intent", intent_id=str(uuid.uuid4()), tables=tables)
+
+
+def test_of_the_versions_that_jobs_read_the_lowest_counts_on_each_branch() -> None:
+    chains = [IntendedChain("a", None, 1, 5), IntendedChain("a", "b", 1, 7), IntendedChain("a", "c", 1)]
+    intents = [
+        IntentEntry(JOB, tuple(chains), 1),
+        IntentEntry(JOB.replace("1", "2"), (IntendedChain("a", None, 1, 3), IntendedChain("a", "b", 1, 9)), 1),
+    ]
+    assert read_versions(CatalogSnapshot().apply(changes_of(intents))) == {("a", None): 3, ("a", "b"): 7}
+
+
+def test_a_version_of_a_branch_is_registered_by_its_branch(filled: Ground) -> None:
+    filled.call("create_table_branch", id=T, name="dev", from_version=1)
+    lance.write_dataset(rows(5, 6), filled.open(T).checkout_version(("dev", None)), mode="append")
+    filled.read("list_table_versions", id=T, branch="dev")
+    branch = {"id": T, "branch": "dev", "read_version": 2}
+    filled.call("register_intent", intent_id=JOB, tables=[branch])
+    with pytest.raises(TableVersionNotFoundError):
+        filled.call("register_intent", intent_id=JOB, tables=[{"id": T, "read_version": 2}])
 
 
 def test_a_table_is_not_purged_while_an_intent_names_it(filled: Ground) -> None:

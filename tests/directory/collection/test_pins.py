@@ -90,6 +90,10 @@ def test_a_dropped_table_that_a_pin_may_name_is_not_purged(filled: Ground) -> No
     assert len(collect(filled).purged) == 1
 
 
+def test_a_pin_without_a_version_is_of_the_one_that_its_flip_makes(filled: Ground) -> None:
+    assert pin(filled) == filled.catalog.snapshot().version
+
+
 def test_a_pin_ends_with_a_fence_after_its_time(filled: Ground) -> None:
     pin(filled, "short", seconds=60)
     pin(filled, "lasting")

@@ -19,7 +19,7 @@ from namespace_server.directory.collection.history import copy_versions, list_ca
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.collection.settings import CollectionSettings
-from namespace_server.directory.collection.table_retention import Kept, kept_of
+from namespace_server.directory.collection.table_retention import Kept, Superseded, find_superseded, kept_of
 from namespace_server.directory.model.entries import Changes, Participant, RecordEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.collection.collecting import collect, date_rows_back, days_pass, forget_history, let_pass
@@ -231,6 +231,51 @@ def test_a_branch_that_is_made_meanwhile_keeps_its_version(two: Ground) -> None:
     assert (versions(two, T), versions(two, U)) == ([1, 2, 3, 4, 5, 6], [6])
     assert collect(two.again()).expired == 4
     assert versions(two, T) == [2, 6]
+
+
+@pytest.mark.parametrize("change", ["none", "the branch is made again", "a job reads it", "only the head"])
+def test_rows_that_were_found_are_compared_with_those_of_the_flip(two: Ground, change: str) -> None:
+    def make() -> None:
+        two.call("create_table_branch", id=T, name="b", from_version=4)
+        for _ in range(3):
+            lance.write_dataset(rows(50, 51), two.open(T).checkout_version(("b", None)), mode="append")
+        two.read("list_table_versions", id=T, branch="b")
+        two.catalog.sweep()
+
+    make()
+    days_pass(two, 3)
+    settings, now = CollectionSettings(tables_age=timedelta(days=2)), datetime.now(UTC)
+    found = find_superseded(two.store, two.catalog.snapshot(), settings, now)
+    assert found.total == 4 + 2 + 5
+    match change:
+        case "the branch is made again":
+            two.namespace.change("delete_table_branch", {"id": T, "name": "b"})
+            two.catalog.sweep()
+            make()
+        case "a job reads it":
+            tables = [{"id": T, "branch": "b", "read_version": 6}, {"id": T, "read_version": 3}]
+            two.call("register_intent", intent_id=JOB, tables=tables, seconds=3_600)
+        case "only the head":
+            head = two.catalog.snapshot().head(tuple(T), None)
+            assert head is not None
+            found = Superseded({tuple(T): ((head,), frozenset({"b"}))})
+    gone = found.expire(two.catalog.committer.commit_changes)
+    expected = {"none": 11, "the branch is made again": 9, "a job reads it": 8, "only the head": 0}[change]
+    records = [each for each in two.catalog.snapshot().records() if each.state == "expiring"]
+    assert (gone.total, len(records)) == (expected, int(expected > 0))
+    assert two.head(T) == 6
+
+
+@pytest.mark.parametrize("lost", ["its catalog version", "its table"])
+def test_a_record_of_rows_that_cannot_come_back_ends(tagged: Ground, lost: str) -> None:
+    if lost == "its table":
+        tagged.call("deregister_table", id=T)
+    else:
+        [record] = [each for each in tagged.again().catalog.snapshot().records() if each.state == "expiring"]
+        forget_history(tagged.again())
+        (tagged.root / "__manifest/_versions" / manifest_name(record.catalog_version)).unlink()
+    collect(tagged.again(), {"gc.tables.age": "off"})
+    assert not [each for each in tagged.again().catalog.snapshot().records() if each.state == "expiring"]
 
 
 def test_a_version_in_an_open_record_stays(two: Ground) -> None:
