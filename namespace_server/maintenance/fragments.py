@@ -93,7 +93,7 @@ def _target_rows(fragments: Sequence[pb.DataFragment], policy: Policy) -> int:
     So the bound does not move with the average size of a row, and fragments that were joined once stay large enough.
     """
     rows, size = sum(fragment.physical_rows for fragment in fragments), sum(map(_size, fragments))
-    if not rows or not size:
+    if not size:
         return policy.target_rows
     fitting = max(1, policy.target_bytes * rows // size)
     return policy.target_rows if fitting >= policy.target_rows else 1 << (fitting.bit_length() - 1)

@@ -100,3 +100,8 @@ def test_wide_rows_make_fragments_of_fewer_rows() -> None:
     narrow = plan_fragments(version([fragment(number, 3, size=3) for number in range(3)]), policy)
     assert narrow is not None
     assert narrow.target_rows == 1000
+
+
+def test_rows_that_are_wider_than_a_file_may_be_are_a_fragment_each() -> None:
+    policy = Policy(target_rows=1000, target_bytes=1000, min_fragments=3)
+    assert plan_fragments(version([fragment(number, 3, size=9_000) for number in range(3)]), policy) is None

@@ -99,6 +99,16 @@ def test_a_job_longer_than_the_grace_time_commits_by_its_intent(filled: Ground, 
             filled.batch(operation)
 
 
+def test_a_batch_may_end_its_intent_before_it_commits(filled: Ground) -> None:
+    """It is one flip."""
+    register(filled)
+    operation, _ = write_files(filled)
+    let_pass(filled)
+    collect(filled)
+    filled.batch(end(), operation)
+    assert (filled.ids(T), the_intent(filled)) == ([0, 1, 2, 3, 4], None)
+
+
 def test_a_run_that_looks_at_changes_finds_what_an_intent_kept(filled: Ground) -> None:
     register(filled)
     _, file = write_files(filled)

@@ -13,14 +13,15 @@ import lance
 import pytest
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
-from lance_core.errors import PreconditionFailed
+from lance_core.errors import OutcomeUnknown, PreconditionFailed
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing import promoter as promoter_module
-from namespace_server.directory.committing.removals import remove_if
+from namespace_server.directory.committing.removals import finish_removals, remove_if
+from namespace_server.directory.model.root_layout import REMOVALS
 from tests.directory.committing.test_held import Run, held_everywhere
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, as_operation, rows
@@ -304,6 +305,32 @@ def test_a_name_that_is_taken_while_its_file_is_away(branch: Ground) -> None:
         branch.again().catalog.sweep()
     assert branch.store.find(path) == data
     assert branch.ids(TABLE) == [0, 1, 2, 3, 10]
+
+
+@pytest.mark.parametrize("expected", [True, False])
+def test_a_removal_that_a_process_left_is_finished(tmp_path: Path, expected: bool) -> None:
+    store = LocalStore(tmp_path, "none")
+    e_tag = store.put("a/b", b"x").strip('"') if expected else "another"
+    store.put("a/c", b"x")
+    store.rename_if_absent("a/b" if expected else "a/c", f"{REMOVALS}/{uuid.uuid4()}/{e_tag}/a/b")
+    finish_removals(store)
+    assert {meta.path for meta in store.list("")} == {"a/c" if expected else "a/b"}
+
+
+def test_a_file_that_is_another_one_is_not_touched(tmp_path: Path) -> None:
+    store = FaultStore(LocalStore(tmp_path, "none"))
+    store.inner.put("a/b", b"x")
+    with pytest.raises(PreconditionFailed):
+        remove_if(store, "a/b", '"another"')
+    assert store.writes == []
+
+
+def test_the_outcome_of_a_removal_is_unknown_if_its_rename_is(tmp_path: Path) -> None:
+    store = FaultStore(LocalStore(tmp_path, "none"))
+    e_tag = store.inner.put("a/b", b"x")
+    store.fail(Fault.LOST_REQUEST, when=lambda write: write.verb == "rename_if_absent")
+    with pytest.raises(OutcomeUnknown):
+        remove_if(store, "a/b", e_tag)
 
 
 def test_a_crash_while_a_file_is_put_back(branch: Ground) -> None:

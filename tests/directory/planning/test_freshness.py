@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections.abc import Callable
@@ -18,6 +19,11 @@ from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
+from namespace_server.directory.model.collector_rows import CollectorEntry, IntendedChain, IntentEntry
+from namespace_server.directory.model.entries import changes_of
+from namespace_server.directory.model.snapshot import CatalogSnapshot
+from namespace_server.directory.planning.freshness import too_old
+from namespace_server.directory.planning.plan_builder import AddedFiles
 from tests.directory.collection.fences import HOUR, WEEK, age, fence
 from tests.directory.tables import Ground, as_operation, rows
 from tests.storage.faults import FaultStore
@@ -57,6 +63,23 @@ def test_a_file_that_was_written_before_the_horizon_is_refused(ground: Ground, k
     age(file, -2 * WEEK)
     ground.batch(operation)
     assert ground.ids(T) == [0, 1, 2, 3, 4]
+
+
+def test_a_file_of_the_second_of_the_horizon_is_fresh(ground: Ground) -> None:
+    operation, [file] = staged(ground, lambda: ground.transaction(T, rows(3, 5)))
+    fence(ground)
+    horizon = ground.catalog.snapshot().collector.horizon
+    os.utime(file, (horizon, horizon))
+    ground.batch(operation)
+
+
+def test_an_intent_keeps_no_file_outside_of_its_table() -> None:
+    """As one that a base path leads to."""
+    dates = {"a/data/x.lance": 5, "a/data/y.lance": 2, "ab/data/z.lance": 5}
+    found = AddedFiles("a", {}, (), True, dates)
+    intent = IntentEntry("00000000-0000-4000-8000-000000000001", (IntendedChain("a", None, 3),), 1)
+    snapshot = CatalogSnapshot().apply(changes_of([CollectorEntry(horizon=9), intent]))
+    assert too_old(found, snapshot).keys() == {"a/data/y.lance", "ab/data/z.lance"}
 
 
 def test_a_manifest_that_was_staged_before_the_horizon_is_refused(ground: Ground) -> None:

@@ -20,7 +20,7 @@ from lance_namespace.errors import (
 
 from lance_core.storage.local import LocalStore
 from namespace_server.directory.model.collector_rows import CollectorEntry
-from namespace_server.directory.model.entries import PURGING, changes_of
+from namespace_server.directory.model.entries import PURGING, TableEntry, changes_of
 from namespace_server.directory.model.errors import CommitOutcomeUnknown
 from tests.directory.collection.collecting import collect, let_pass
 from tests.directory.tables import Ground, rows
@@ -157,6 +157,63 @@ def test_a_table_whose_files_are_being_removed_does_not_come_back(ground: Ground
         ground.again(store).call("undrop_table", id=T)
     assert claimed
     with pytest.raises(TableNotFoundError, match="none of that name was dropped"):
+        ground.call("undrop_table", id=T)
+
+
+def test_what_was_committed_since_another_return_is_not_lost(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An undrop is held, while the table comes back, is written to, and is dropped again."""
+    ground.call("drop_table", id=T)
+    held = ground.again()
+    verify, done = held.catalog.verifier.verify, []
+
+    def then_use(*given: Any) -> Any:
+        found = verify(*given)
+        if not done:
+            done.append(True)
+            ground.call("undrop_table", id=T)
+            ground.write(T, rows(6, 7))
+            ground.call("drop_table", id=T)
+        return found
+
+    monkeypatch.setattr(held.catalog.verifier, "verify", then_use)
+    with pytest.raises(TableNotFoundError, match="it came back already"):
+        held.call("undrop_table", id=T)
+    ground.call("undrop_table", id=T)
+    assert ground.ids(T) == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("what", ["table", "namespace"])
+def test_the_last_drop_is_told_by_the_catalog_and_by_no_clock(ground: Ground, what: str) -> None:
+    """The servers of the first ones had clocks that were ahead."""
+    drop: dict[str, Any] = {"id": T} if what == "table" else {"id": ["g"], "behavior": "Cascade"}
+    for _ in range(4):
+        ground.call(f"drop_{what}", **drop)
+        if what == "namespace":
+            ground.make_namespace("g")
+        ground.make_table(*T)
+    ahead = [replace(each, timestamp_ms=each.timestamp_ms + 86_400_000) for each in ground.catalog.snapshot().records()]
+    ground.catalog.committer.commit_changes(lambda _: changes_of([each for each in ahead if each.state == "dropped"]))
+    ground.call("drop_table", id=T)
+    ground.make_table(*T, count=2)
+    ground.call(f"drop_{what}", **drop)
+    ground.call(f"undrop_{what}", id=drop["id"])
+    assert ground.ids(T) == [0, 1]
+
+
+def test_a_namespace_whose_files_are_being_removed_does_not_come_back(ground: Ground) -> None:
+    ground.call("drop_namespace", id=["g"], behavior="Cascade")
+    [tombstone] = [record for record in ground.catalog.snapshot().records() if record.state == "dropped"]
+    ground.catalog.committer.commit_changes(lambda _: changes_of([replace(tombstone, state=PURGING)]))
+    with pytest.raises(NamespaceNotFoundError, match="or their files are gone"):
+        ground.call("undrop_namespace", id=["g"])
+
+
+def test_a_table_does_not_come_back_where_another_one_lives(ground: Ground) -> None:
+    """A release that knows no tombstones has taken the location."""
+    location = ground.location(T)
+    ground.call("drop_table", id=T)
+    ground.catalog.committer.commit_changes(lambda _: changes_of([TableEntry(tuple(U), location)]))
+    with pytest.raises(InvalidInputError, match=r"belongs to table g\$u"):
         ground.call("undrop_table", id=T)
 
 

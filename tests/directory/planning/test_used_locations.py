@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lance
 import pytest
@@ -18,7 +18,7 @@ from lance_core.data import schema_fields
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
-from namespace_server.directory.model.entries import TOMBSTONES, RecordEntry, changes_of
+from namespace_server.directory.model.entries import TOMBSTONES, Participant, RecordEntry, changes_of
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning import plan_builder
 from tests.directory.invariants import check_quiet, check_same, load_version
@@ -256,6 +256,31 @@ class TestDeregister:
 
         assert tombstones(ground.catalog.snapshot()) == []
         assert ground.ids(["g", "u"]) == [0, 1]
+
+
+class TestTaken:
+    def test_the_location_of_a_table_is_not_that_of_another_one(self, ground: Ground) -> None:
+        declare(ground)
+        ground.call("rename_table", id=T, new_table_name="u")
+        with pytest.raises(InvalidInputError, match=r"belongs to table g\$u"):
+            declare(ground)
+        lance.write_dataset(rows(0, 1), str(ground.root / PLACE))
+        with pytest.raises(InvalidInputError, match=r"belongs to table g\$u"):
+            ground.call("register_table", id=T, location=PLACE)
+
+    @pytest.mark.parametrize("state", ["dropped", "purging", "purged"])
+    def test_a_removed_table_keeps_its_location_and_what_lies_inside(
+        self, ground: Ground, state: Literal["dropped", "purging", "purged"]
+    ) -> None:
+        lance.write_dataset(rows(0, 1), str(ground.root / "lake" / "mine" / "inside"))
+        participants = (Participant(("g", "t"), None, 1, "lake/mine", None),)
+        tombstone = RecordEntry("00000000-0000-4000-8000-000000000001", state, participants=participants)
+        ground.catalog.committer.commit_changes(lambda _: changes_of([tombstone]))
+        with pytest.raises(InvalidInputError, match=f"lies inside 'lake/mine', that of a table which was {state}"):
+            ground.call("register_table", id=T, location="lake/mine/inside")
+        lance.write_dataset(rows(0, 1), str(ground.root / "lake" / "mine"))
+        with pytest.raises(InvalidInputError, match=f"which was {state}"):
+            ground.call("register_table", id=T, location="lake/mine")
 
 
 class TestTogether:
