@@ -12,6 +12,7 @@ from lance_namespace.errors import LanceNamespaceError
 
 from lance_core.errors import StorageError
 from lance_core.storage.local import LocalStore
+from namespace_server.directory.manifest_table.flip import Flip, FlipOutcome, FlipSuperseded
 from namespace_server.directory.model.errors import CommitOutcomeUnknown
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Fault, FaultStore
@@ -81,15 +82,17 @@ def test_a_batch_that_is_rejected_after_it_was_staged(two: Ground) -> None:
     assert two.again().ids(T) == [0, 1, 2]
 
 
-def test_an_attempt_that_is_planned_again(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another server commits when the attempt is planned: it is seen beside staging."""
+@pytest.mark.parametrize("by_path", [False, True])
+def test_an_attempt_that_is_planned_again(two: Ground, monkeypatch: pytest.MonkeyPatch, by_path: bool) -> None:
+    """Another server, or a client by path, commits when the attempt is planned: it is seen beside staging."""
     held = two.again()
     plan, others = held.catalog.committer._planner.plan, [two.transaction(T, rows(3, 6))]
 
     def meet(*given: Any) -> Any:
         planned = plan(*given)
         if others:
-            two.again().batch(others.pop())
+            other = others.pop()
+            two.unmanaged_append(T, rows(3, 6)) if by_path else two.again().batch(other)
         return planned
 
     monkeypatch.setattr(held.catalog.committer._planner, "plan", meet)
@@ -108,6 +111,54 @@ def test_a_flip_that_is_lost(two: Ground) -> None:
     held.again().catalog.sweep()
     check_nothing_left(two)
     assert two.ids(T) == list(range(9))
+
+
+def test_a_flip_that_the_store_refuses(two: Ground) -> None:
+    store = FaultStore(LocalStore(two.root, "none"))
+
+    def refuse(verb: str, path: str) -> None:
+        if verb == "put_if_absent" and path.startswith("__manifest/_versions/"):
+            raise StorageError("permission denied")
+
+    go_on, held = store.before(refuse), two.again(store)
+    with pytest.raises(LanceNamespaceError):
+        held.batch(*(two.transaction(table, rows(6, 9)) for table in (T, U)))
+    go_on()
+    held.catalog.sweep()
+    check_nothing_left(two)
+
+
+def test_what_a_flip_wrote_that_is_superseded_stays(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its slot was free because a clean-up had removed its version; other processes may have followed it (G9)."""
+    held = two.again()
+    table, flips = held.catalog.table, list[Flip]()
+    commit = table.commit
+
+    def supersede_first(flip: Flip) -> FlipOutcome:
+        flips.append(flip)
+        return FlipSuperseded(table.refresh()) if len(flips) == 1 else commit(flip)
+
+    monkeypatch.setattr(table, "commit", supersede_first)
+    held.batch(*(two.transaction(each, rows(6, 9)) for each in (T, U)))
+    held.catalog.sweep()
+    assert all((two.root / path).exists() for path, _ in flips[0].files)
+    assert len(staged(two)) == 2
+
+
+def test_each_is_removed_once_and_transaction_files_stay(two: Ground) -> None:
+    """Another process may be committing the same transaction."""
+    held, store = meeting(two, "_staging/", lambda: two.again().call("drop_table", id=U))
+    before = set(two.root.rglob("*.txn"))
+    with pytest.raises(LanceNamespaceError):
+        held.batch(*(two.transaction(table, rows(3, 6)) for table in (T, U)))
+    written = set(two.root.rglob("*.txn")) - before
+    for _ in range(2):
+        held.catalog.sweep()
+    deleted = [each.path for each in store.writes if each.verb == "delete"]
+    assert deleted
+    assert len(deleted) == len(set(deleted))
+    assert written
+    assert all(path.exists() for path in written)
 
 
 def test_a_full_disk(two: Ground) -> None:

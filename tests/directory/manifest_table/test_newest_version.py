@@ -11,6 +11,7 @@ import lance
 import pytest
 
 from lance_core.errors import ReferenceNotFound, StorageError
+from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import NamingScheme, manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.storage.memory import MemoryStore
@@ -18,6 +19,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.directory.manifest_table.flip import FlipCommitted, FlipSuperseded, FlipUnknown
 from namespace_server.directory.manifest_table.newest_version import STRIDE, NewestVersion, elapsed_clock
+from namespace_server.directory.manifest_table.snapshots import changes_to
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import NamespaceEntry, RecordEntry, changes_of
 from namespace_server.directory.model.root_layout import HIGH_WATER_MARKS, NEWEST_VERSION_NOTE
@@ -445,3 +447,33 @@ def test_a_version_that_is_committed_beside_a_listing_is_not_called_removed(
         ground.catalog.table.refresh_by_listing()
     assert "was removed" not in caplog.text
     assert ground.head(["g", "u"]) == 1
+
+
+def test_a_version_is_not_proved_without_the_one_before_it(ground: Ground) -> None:
+    """Another writer that leaves no marks may have made newer ones, and a clean-up removed all but the newest."""
+    ground.make_namespace("a")
+    newest, version = NewestVersion(ground.store, "__manifest"), ground.catalog.snapshot().version
+    assert newest.is_newest(version, NamingScheme.V2)
+    (ground.root / "__manifest/_versions" / manifest_name(version - 1)).unlink()
+    assert not newest.is_newest(version, NamingScheme.V2)
+
+
+def test_some_marks_are_kept_and_each_is_durable(tmp_path: Path) -> None:
+    store = FaultStore(LocalStore(tmp_path, "none"))
+    for number in range(1, 9):
+        NewestVersion(store, "__manifest").mark(number * STRIDE)
+    assert sorted(map(int, store.names(HIGH_WATER_MARKS))) == [4, 5, 6, 7, 8]
+    assert [path for _, path in store.synced] == [f"{HIGH_WATER_MARKS}/{number}" for number in range(1, 9)]
+
+
+def test_the_changes_of_a_version_are_those_to_the_version_that_it_was_made_from(ground: Ground) -> None:
+    for name in ("a", "b"):
+        ground.make_namespace(name)
+    table = ground.catalog.table
+    version = table.refresh().version
+    [changes] = [changes for _, changes in table.steps(version - 1, version)]
+    assert changes is not None
+    data = ground.store.get(f"__manifest/_versions/{manifest_name(version)}")
+    file = parse_manifest_file(data, expected_version=version)
+    assert changes_to(file, table.at(version - 1)) == changes
+    assert changes_to(file, table.at(version - 2)) is None
