@@ -129,9 +129,10 @@ def test_files_are_known_by_all_that_a_listing_tells(three: Ground, change: str)
     if change == "name":
         path.rename(path.with_stem("0" + path.stem))
     else:
-        path.unlink()
-        path.write_bytes({"bytes": data[::-1], "size": data + b"x"}.get(change, data))
-        os.utime(path, ns=(written, written - 1_000 * (change == "date")))
+        other = three.root / "other"  # while the old file is there, its inode is not used again
+        other.write_bytes({"bytes": data[::-1], "size": data + b"x"}.get(change, data))
+        os.utime(other, ns=(written, written - 1_000 * (change == "date")))
+        other.replace(path)
     assert list_known(three.store, location).digest != before.digest
 
 
