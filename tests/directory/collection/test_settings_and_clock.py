@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from lance_core.storage.local import LocalStore
+from lance_core.versions import find_latest, read_manifest
 from namespace_server.directory.collection.clock import store_time
 from namespace_server.directory.collection.errors import CollectionStopped
 from namespace_server.directory.collection.fence import plan_fence
 from namespace_server.directory.collection.settings import CollectionSettings
+from namespace_server.directory.manifest_table.schema import FENCE, WRITER_FLAGS_KEY
 from namespace_server.directory.model.collector_rows import CollectorEntry
 from namespace_server.directory.model.entries import changes_of
 from namespace_server.durations import format_duration, parse_duration
@@ -92,6 +94,14 @@ def test_a_store_that_is_half_an_hour_behind_decides_all_the_same(tmp_path: Path
 
     store.before(date_back)
     assert store_time(store, RUN, behind - HOUR, now) == behind.replace(microsecond=0)
+
+
+def test_the_first_fence_shuts_out_releases_without_the_rules(ground: Ground) -> None:
+    ground.make_namespace("a")
+    collect(ground)
+    ground.make_namespace("b")
+    newest = read_manifest(ground.store, find_latest(ground.store, "__manifest"))
+    assert int(newest.manifest.table_metadata[WRITER_FLAGS_KEY]) == FENCE | 1 << 33
 
 
 def test_the_horizon_never_goes_back(ground: Ground) -> None:

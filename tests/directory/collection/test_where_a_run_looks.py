@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,9 +15,11 @@ import pytest
 
 from lance_core.cleanup.survey import list_known
 from lance_core.errors import StorageError
+from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import Cost, CountingStore
+from lance_core.versions import find_latest, read_manifest
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.collection.seen_locations import read_seen
@@ -258,6 +261,22 @@ def test_a_location_that_was_not_judged_is_looked_at_again(three: Ground) -> Non
     manifest.write_bytes(manifest.read_bytes()[:-9])
     for _ in range(2):
         assert list(collect_on(three, 7.1).not_judged) == [location]
+
+
+def test_a_manifest_elsewhere_that_may_name_files_of_all_tables_is_read_by_each_run(three: Ground) -> None:
+    """Its table did not change, and is not the catalog's own."""
+    lance.write_dataset(rows(0, 1), str(three.root / "mine"))
+    three.call("register_table", id=["g", "m"], location="mine")
+    found = read_manifest(three.store, find_latest(three.store, "mine"))
+    manifest = copy.deepcopy(found.manifest)
+    manifest.writer_feature_flags |= 1 << 40
+    manifest.base_paths.add(id=1, path="elsewhere")
+    path = three.root / "mine/_versions" / manifest_name(1)
+    path.write_bytes(encode_manifest_file(manifest, found.transaction, found.indices))
+    lost = three.root / leave_fragment(three, T)
+    for day in (7.1, 7.2):
+        assert three.location(T) in collect_on(three, day).not_judged
+    assert lost.exists()
 
 
 def test_a_run_looks_where_a_branch_changed(three: Ground) -> None:

@@ -124,6 +124,20 @@ def test_a_namespace_comes_back_with_all_that_it_held(ground: Ground) -> None:
         ground.call("undrop_namespace", id=["h"])
 
 
+def test_a_namespace_comes_back_without_those_that_were_dropped_beside_it(ground: Ground) -> None:
+    for path in (["o"], ["o", "a"], ["o", "b"]):
+        ground.make_namespace(*path)
+    for path in (["o", "a", "t"], ["o", "b", "u"]):
+        ground.make_table(*path)
+    ground.call("drop_namespace", id=["o"], behavior="Cascade")
+    ground.make_namespace("o")
+    ground.call("undrop_namespace", id=["o", "a"])
+    assert list(ground.catalog.snapshot().child_namespaces(("o",))) == ["a"]
+    assert ground.ids(["o", "a", "t"]) == [0, 1, 2]
+    ground.call("undrop_namespace", id=["o", "b"])
+    assert ground.ids(["o", "b", "u"]) == [0, 1, 2]
+
+
 def test_one_table_of_a_cascade_comes_back(ground: Ground) -> None:
     ground.make_table(*U)
     ground.call("drop_namespace", id=["g"], behavior="Cascade")
