@@ -398,8 +398,6 @@ def _may_have_bases(data: bytes) -> bool:
         return bool(parse_manifest_file(data).manifest.base_paths)
     except CorruptFile:
         return False
-    except UnsupportedFeature:
-        return True
 
 
 def _together(files: Sequence[UnnamedFile]) -> Iterable[UnnamedFile]:

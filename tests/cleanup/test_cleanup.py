@@ -258,16 +258,23 @@ def test_nested_branch_names_do_not_mix_the_files_of_branches(tmp_path: Path) ->
 
 
 def test_files_of_an_interrupted_compaction_are_removed_after_the_grace_time(tmp_path: Path) -> None:
-    table = grow(tmp_path)
+    table = grow(tmp_path, branch=False)
     scratch = table.path / "_staging" / "0b33ad7a-6b52-4d4c-9d6c-9d3d2f2ab8a0" / "1b33ad7a-6b52-4d4c-9d6c-9d3d2f2ab8a0"
     shutil.copytree(table.path / "_versions", scratch / "_versions")
     (scratch / "_indices").mkdir()
     (scratch / "_indices" / "x").write_bytes(b"x")
+    before = set(table.path.rglob("*.lance"))
+    clean(table)
+    assert (scratch / "_indices" / "x").exists()
+    assert set(table.path.rglob("*.lance")) == before  # the manifests in it may be those of a running one
+    age(table, 8)
+    (scratch / "_indices" / "y").write_bytes(b"y")  # it goes on
     clean(table)
     assert (scratch / "_indices" / "x").exists()
     age(table, 8)
     report = clean(table)
     assert not scratch.exists()
+    assert set(table.path.rglob("*.lance")) < before
     assert {g.reason for g in report.files if "_staging" in g.path} == {"left by an interrupted compaction"}
     assert contents(table)
 
