@@ -187,6 +187,18 @@ def overwrite_with(ground: Ground, fragments: list[Any]) -> dict[str, Any]:
     return as_operation(T, message)
 
 
+def test_a_version_that_cannot_be_read_keeps_nothing(ground: Ground) -> None:
+    operation, [file] = staged(ground, lambda: ground.transaction(T, rows(3, 5)))
+    ground.write(T, rows(5, 6))
+    ground.write(T, rows(6, 7))
+    ground.catalog.sweep()
+    (ground.root / ground.location(T) / "_versions" / manifest_name(2)).unlink()
+    fence(ground)
+    age(file)
+    with pytest.raises(InvalidInputError, match=REFUSED):
+        ground.again().batch(operation)
+
+
 def test_an_old_file_that_a_version_in_the_catalog_names_may_be_named_again(ground: Ground) -> None:
     first = ground.catalog.snapshot().version_entry(tuple(T), None, 1)
     assert first is not None
