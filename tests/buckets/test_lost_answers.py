@@ -80,10 +80,10 @@ def test_each_write_in_turn(losing: tuple[OnABucket, Losing], operation: str) ->
     table = Subject(running.client(), ["w", operation])
     table.create(rows=_rows(0, 1, 2))
     expected = {0, 1, 2}
-    committed, lost = 0, []
-    for number in range(30):
-        service.begin(number)
-        new = 100 + number
+    committed, lost, first = 0, [], 0
+    for step in range(60):
+        service.begin(step - first)
+        new = 100 + step
         calls = {
             "insert": ("insert", {"content": stream(_rows(new)), "headers": ARROW}),
             "delete": ("delete", {"json": {"predicate": f"id = {min(expected)}"}}),
@@ -107,7 +107,9 @@ def test_each_write_in_turn(losing: tuple[OnABucket, Losing], operation: str) ->
             assert sorted(found) in (sorted(expected), sorted(after)), (was_lost, answer.text)
         expected = set(found)
         if not was_lost and answer.status_code == 200:  # after an unknown outcome, a refused one may write less
-            break
+            if any("__manifest" in path for path in lost):
+                break
+            first = step + 1  # writes in parallel come in another order each time
         lost += was_lost
         if operation == "delete" and len(expected) < 2:
             httpx.post(
