@@ -12,7 +12,7 @@ from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
 from starlette.types import Message, Receive
 
 from namespace_server.rest.errors import BodyTooLarge, ChunksBroken, ClientDisconnected, RequestTimeout
-from namespace_server.rest.request.headers import Headers, declared_length
+from namespace_server.rest.request.headers import Headers, declared_length, has_no_body
 from namespace_server.rest.request.limits import RequestLimits
 from namespace_server.rest.request.shared_timeout import SharedTimeout
 
@@ -70,7 +70,7 @@ class BodyReader:
             ClientDisconnected: the client closed the connection before the end.
         """
         declared = declared_length(headers)
-        if declared == 0 or (declared is None and b"transfer-encoding" not in headers):
+        if has_no_body(headers, declared):
             return b""
         if declared is not None and declared > limit:
             raise BodyTooLarge(f"request body: expected at most {limit} bytes, found {declared}")

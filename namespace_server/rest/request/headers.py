@@ -30,6 +30,11 @@ def declared_length(headers: Headers) -> int | None:
     return int(value.lstrip(b"0") or b"0")  # leading zeros may make it longer than int() accepts
 
 
+def has_no_body(headers: Headers, declared: int | None) -> bool:
+    """Whether a request whose declared length is known has no body."""
+    return declared == 0 or (declared is None and b"transfer-encoding" not in headers)
+
+
 def read_version(value: bytes, what: str, kind: str = "a catalog version") -> int:
     """A version in decimal digits. Raises `InvalidInputError` naming `what`."""
     if value.isdigit() and len(value) <= 19 and int(value) <= MAX_INT64:
