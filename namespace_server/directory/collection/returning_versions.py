@@ -83,9 +83,8 @@ def _rows(
 
 def _conclusion(snapshot: CatalogSnapshot, record: RecordEntry, rows: Collection[VersionEntry]) -> Changes:
     """The changes that put rows back, of chains that are still where they were, and end the record."""
-    if snapshot.record(record.batch_uuid) is None:
-        return changes_of()
-    if any(_is_dropped(snapshot, row.location) for row in rows):
+    has_ended = snapshot.record(record.batch_uuid) is None
+    if has_ended or any(_is_dropped(snapshot, row.location) for row in rows):
         return changes_of()
     return changes_of(_returning(snapshot, rows), removes=[record.object_id])
 

@@ -102,20 +102,19 @@ class Examination:
         def look(newest: CatalogSnapshot) -> list[Finding]:
             return list(check_kept_tables(self.store, newest, heads=self.heads, locations=locations))
 
-        found = look(snapshot)
-        if not found:
-            return found
-        self.sleep(_PAUSE)
-        return _in_both(found, look(ManifestTable(self.store).refresh_by_listing()))
+        return self._seen_again(look(snapshot), look)
 
     def _examine_table(self, table_id: ObjectId, snapshot: CatalogSnapshot) -> list[Finding]:
         found, versions = self._look_at_table(table_id, snapshot)
         self._versions += versions
+        return self._seen_again(found, lambda newest: self._look_at_table(table_id, newest)[0])
+
+    def _seen_again(self, found: list[Finding], look: Callable[[CatalogSnapshot], list[Finding]]) -> list[Finding]:
+        """What a second look finds too, after a pause and on the newest snapshot; it is made if there is anything."""
         if not found:
             return found
         self.sleep(_PAUSE)
-        again, _ = self._look_at_table(table_id, ManifestTable(self.store).refresh_by_listing())
-        return _in_both(found, again)
+        return _in_both(found, look(ManifestTable(self.store).refresh_by_listing()))
 
     def _look_at_table(self, table_id: ObjectId, snapshot: CatalogSnapshot) -> tuple[list[Finding], int]:
         table = snapshot.table(table_id)

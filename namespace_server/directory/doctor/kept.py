@@ -6,12 +6,13 @@ Of what other earlier versions of the catalog name a client's own clean-up may r
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from lance_core.errors import LanceCoreError, ReferenceNotFound
+from lance_core.errors import LanceCoreError, NotFound, ReferenceNotFound
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.committing.manifest_reader import is_row
+from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.doctor.files import StoredFiles
 from namespace_server.directory.doctor.findings import Finding
 from namespace_server.directory.manifest_table.table import ManifestTable
@@ -55,9 +56,12 @@ def _kept_rows(store: ObjectStore, snapshot: CatalogSnapshot, *, heads: bool) ->
         if record.state == DROPPED:
             dropped.setdefault(record.catalog_version, []).extend(record.participants)
     pinned = {} if heads else {pin.version: pin.name for pin in snapshot.pins()}
+    versions = (dropped.keys() | pinned.keys()) - {0}
+    if not versions:
+        return
     table = ManifestTable(store)
     table.refresh_by_listing()
-    for version in sorted((dropped.keys() | pinned.keys()) - {0}):
+    for version in sorted(versions):
         try:
             before = table.kept(version)
         except (ReferenceNotFound, CatalogDamaged):
@@ -93,8 +97,10 @@ def _check(store: ObjectStore, snapshot: CatalogSnapshot, files: StoredFiles, ke
     def finding(place: str, text: str) -> Finding:
         return Finding(code, place, f"{kept.keeper}: {text}", join(row.table_id))
 
-    data = _read(store, snapshot, row)
-    if data is None:
+    staged = row.staged_path or snapshot.open_path(place_of(row))
+    try:
+        data = ManifestReader(store).read(replace(row, staged_path=staged))
+    except NotFound:
         yield finding(row.canonical_path, f"expected the manifest of version {row.version}, did not find it")
         return
     try:
@@ -105,11 +111,3 @@ def _check(store: ObjectStore, snapshot: CatalogSnapshot, files: StoredFiles, ke
     for each in files.check(row, file, is_head=True):
         if each.code in {"file-missing", "file-size"}:
             yield finding(each.place, each.text)
-
-
-def _read(store: ObjectStore, snapshot: CatalogSnapshot, row: VersionEntry) -> bytes | None:
-    for path in (row.canonical_path, row.staged_path or snapshot.open_path(place_of(row))):
-        data = None if path is None else store.find(path)
-        if data is not None and is_row(row, data):
-            return data
-    return None
