@@ -302,10 +302,10 @@ class TestBadInput:
     def test_bodies_that_say_nothing_change_nothing(
         self, url: str, workspace: Client, root: Path, path: str, body: dict[str, Any]
     ) -> None:
-        before = sorted(root.rglob("*"))
+        before = self._files(root)
         response = httpx.post(url + path, json=body)
         assert (response.status_code, response.json()["code"]) == (400, 13), response.text
-        assert sorted(root.rglob("*")) == before
+        assert self._files(root) == before
 
 
 class TestStockClients:
