@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("tests.storage.contract", "tests.commit.handlers.manifest_contract")
 
@@ -34,6 +35,9 @@ SLOW_WORDS = {"cli", "crash", "differential", "hardening", "held", "kill", "larg
     *("processes", "race", "races", "texts", "wheel"),
 }
 """Words in the names of modules and tests of which the same is true."""
+# The machine may be busy: how long an example takes is no failure.
+settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any load")
 PARAMETERS = {("new_database", "postgresql"): "services", ("scene", "http"): "slow"}
 """Parameters of fixtures that ask for another fixture: the database server, a server in a process of its own."""
 

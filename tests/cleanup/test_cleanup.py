@@ -460,7 +460,7 @@ def step(table: Table, name: str, number: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(st.sampled_from(STEPS), min_size=4, max_size=14),
     keep=st.integers(1, 4),

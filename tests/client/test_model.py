@@ -43,9 +43,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 @pytest.mark.slow
 @given(ours=BLOCKS, theirs=OTHERS, stable=st.booleans())
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_concurrent_transactions_commit_both_or_one(
     models: Scene, ours: list[Call], theirs: list[Call], stable: bool
 ) -> None:

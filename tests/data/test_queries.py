@@ -213,9 +213,7 @@ FILTERS = (
 
 
 class TestAnyRequest:
-    @settings(
-        max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(data=st.data())
     def test_is_answered_as_by_pylance_and_by_the_stock_adapter(self, tables: Queried, data: st.DataObject) -> None:
         kind = data.draw(st.sampled_from(["scan", "vector", "text"]))

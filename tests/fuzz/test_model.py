@@ -294,7 +294,6 @@ def test_tables_are_as_the_model_says(url: str) -> None:
     limits = settings(
         max_examples=EXAMPLES,
         stateful_step_count=25,
-        deadline=None,
         derandomize=True,
         database=None,
         phases=[Phase.generate, Phase.shrink],

@@ -173,7 +173,6 @@ def steer(case: Case, url: str, number: int) -> None:
 @schema.parametrize()
 @settings(
     max_examples=EXAMPLES,
-    deadline=None,
     derandomize=True,
     database=None,
     phases=[Phase.generate],

@@ -383,7 +383,6 @@ def test_two_engines_agree_with_one_model() -> None:
             stateful_step_count=25,
             derandomize=not EXAMPLES,
             database=None,
-            deadline=None,
             phases=[Phase.generate],
             print_blob=False,
             suppress_health_check=list(HealthCheck),

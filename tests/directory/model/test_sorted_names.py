@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from namespace_server.directory.model.collections import sorted_names
@@ -63,7 +63,6 @@ def check_structure(names: SortedNames) -> None:
     check(names._root, True)
 
 
-@settings(deadline=None)
 @given(st.sets(NAMES), EDITS, NAMES)
 def test_it_answers_like_a_sorted_list(start: set[str], edits: list[tuple[set[str], set[str]]], probe: str) -> None:
     expected = set(start)

@@ -140,7 +140,7 @@ def play(place: Path, steps: list[str]) -> None:
     check_and_remove(history.ground.root)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.sampled_from(STEPS), min_size=4, max_size=14))
 def test_orphans_are_what_pylance_does_not_need(steps: list[str]) -> None:
     with tempfile.TemporaryDirectory() as place:
