@@ -6,7 +6,8 @@ A commit may happen between two looks, so files are always listed before manifes
     survey_removed   lists the files of a table that is gone as a whole, and keeps those that others may name
     read_again       reads the manifests that were written meanwhile, and drops what they name
 
-The manifests that are read first only save memory: of a listing, what they name is not kept.
+One listing tells all of a table that has few files. Of one that has many, manifests are listed for themselves: the
+first time to save memory, since what they name need not be kept.
 
 Of a table whose files were listed before, and were all named (`KnownFiles`), only the manifests are read that were
 written since, as long as nothing goes: before a file is found that may go, all manifests are read.
@@ -30,6 +31,8 @@ from lance_core.storage.port import ObjectMeta, ObjectStore
 
 _MANIFESTS: Final = frozenset({FileKind.MANIFEST, FileKind.STAGED, FileKind.NESTED})
 _MANIFEST: Final = FileRole(FileKind.MANIFEST)
+_MANY: Final = 1_000
+"""Files of a table that are not listed only to find its manifests. A service tells as many in one answer."""
 _READ_AT_ONCE: Final = 64
 _READINGS: Final = 3
 """Readings of a directory in which manifests vanish between listing and reading."""
@@ -88,9 +91,11 @@ class _Listing:
         self._until = until
         self._digest = blake2b(digest_size=16)
         self._youngest = 0
+        self.count = 0
 
     def add(self, meta: ObjectMeta, role: FileRole | None) -> bool:
         """Add a file; whether it is not younger. Commits replace hints, so these are left out."""
+        self.count += 1
         written = round(meta.last_modified.timestamp() * 1_000_000)
         if self._until is not None and written > self._until:
             return False
@@ -103,6 +108,13 @@ class _Listing:
     def known(self) -> KnownFiles:
         """The files that were added."""
         return KnownFiles(self._digest.digest(), self._youngest)
+
+
+class _ToRead(NamedTuple):
+    """What listings of a table found to read: manifests, and the files of compaction clones by directory."""
+
+    manifests: list[ObjectMeta]
+    clones: dict[str, list[ObjectMeta]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +166,7 @@ class FileSurvey:
         self._expired: dict[str, UnnamedFile] = {}
         self._removed: list[UnnamedFile] = []
         self._read: dict[str, tuple[int, datetime]] = {}
+        self._small: set[str] = set()
         self._unnamed: dict[str, list[UnnamedFile]] = {}
         self._unpublished: dict[str, UnnamedFile] = {}
         self._scratch: dict[str, dict[str, UnnamedFile]] = {}
@@ -189,26 +202,23 @@ class FileSurvey:
             known: The files of an earlier listing, each of which was named then, by manifests without base paths.
         """
         needed: set[str] = set()
-        self._read_staging(location, role_of, needed.update)
         if known is not None and self._survey_new(location, known, needed):
             return
-        self._take(location, self._listed(location, versions_directory(location)), needed.update)
-        late: list[ObjectMeta] = []
+        found = _ToRead([], {})
         kept: dict[str, list[UnnamedFile]] = {}
-        staging = join_key(location, STAGING_DIRECTORY) + "/"
-        listing = _Listing()
-        for meta in _all_files(self._store, location):
-            role = role_of(meta.path.removeprefix(f"{location}/"))
+        listing, is_small = _Listing(), True
+        for meta, role in self._files(location):
             listing.add(meta, role)
-            if role is None:
-                self.unknown[meta.path] = meta
-            elif role.kind in _MANIFESTS and not meta.path.startswith(staging):
-                if not self._note_expired(location, role, meta):
-                    late.append(meta)
-            elif role.name and role.name not in needed:
+            if role is None or self._note_manifest(location, meta, role, found) or not role.name:
+                continue
+            if is_small and listing.count >= _MANY:
+                is_small = False
+                self._take(location, self._listed(location, versions_directory(location)), needed.update)
+                kept = {name: files for name, files in kept.items() if name not in needed}
+            if role.name not in needed:
                 kept.setdefault(role.name, []).append(UnnamedFile(meta, role.kind, location, role.name))
-        self.listings[location] = listing.known()
-        self._take(location, late, needed.update)
+        self._note_listing(location, listing)
+        self._take(location, found, needed.update)
         for name, files in kept.items():
             if name not in needed:
                 self._unnamed.setdefault(name, []).extend(files)
@@ -221,20 +231,19 @@ class FileSurvey:
         """
         before, listing = _Listing(known.youngest), _Listing()
         old: list[ObjectMeta] = []
-        new: list[ObjectMeta] = []
+        new = _ToRead([], {})
         files: list[UnnamedFile] = []
         staging = join_key(location, STAGING_DIRECTORY) + "/"
-        for meta in _all_files(self._store, location):
-            role = role_of(meta.path.removeprefix(f"{location}/"))
+        for meta, role in self._files(location):
             listing.add(meta, role)
             is_old = before.add(meta, role)
             if role is None:
-                self.unknown[meta.path] = meta
-            elif role.kind in _MANIFESTS and not meta.path.startswith(staging):
-                if role.kind is FileKind.MANIFEST and self._is_expired(location, meta):
-                    return False
-                (old if is_old else new).append(meta)
-            elif role.name and not is_old:
+                continue
+            if role.kind is FileKind.MANIFEST and self._is_expired(location, meta):
+                return False
+            if is_old and role.kind in _MANIFESTS and not meta.path.startswith(staging):
+                old.append(meta)
+            elif not self._note_manifest(location, meta, role, new) and role.name and not is_old:
                 files.append(UnnamedFile(meta, role.kind, location, role.name))
         if before.known() != known:
             return False
@@ -242,11 +251,24 @@ class FileSurvey:
         unnamed = [file for file in files if file.name not in needed]
         if any(file.meta.last_modified < self.cutoff_at(location) for file in unnamed):
             return False
-        self.listings[location] = listing.known()
+        self._note_listing(location, listing)
         self._read.update((meta.path, (meta.size, meta.last_modified)) for meta in old)
         for file in unnamed:
             self._unnamed.setdefault(file.name, []).append(file)
         return True
+
+    def _files(self, location: str) -> Iterator[tuple[ObjectMeta, FileRole | None]]:
+        """The files of a table with their roles; those of no known form are noted."""
+        for meta in _all_files(self._store, location):
+            role = role_of(meta.path.removeprefix(f"{location}/"))
+            if role is None:
+                self.unknown[meta.path] = meta
+            yield meta, role
+
+    def _note_listing(self, location: str, listing: _Listing) -> None:
+        self.listings[location] = listing.known()
+        if listing.count < _MANY:
+            self._small.add(location)
 
     def survey_removed(self, location: str) -> None:
         """List the files at `location`, of a table that is gone as a whole. Raises `StorageError`.
@@ -254,16 +276,15 @@ class FileSurvey:
         Its manifests protect nothing. Files that others may name by base paths are kept as far as they are named. A
         dataset inside its directory stays.
         """
-        nested: list[ObjectMeta] = []
-        for meta in _all_files(self._store, location):
-            role = role_of(meta.path.removeprefix(f"{location}/"))
+        nested = _ToRead([], {})
+        for meta, role in self._files(location):
             if role is None:
-                self.unknown[meta.path] = meta
-            elif role.name:
+                continue
+            if role.name:
                 file = UnnamedFile(meta, role.kind, location, role.name, removed=True)
                 self._unnamed.setdefault(role.name, []).append(file)
             elif role.kind is FileKind.NESTED:
-                nested.append(meta)
+                nested.manifests.append(meta)
             else:
                 self._removed.append(UnnamedFile(meta, role.kind, location, removed=True))
         self._take(location, nested, self._drop)
@@ -273,7 +294,12 @@ class FileSurvey:
 
         With `everything` manifests are looked for in all directories below `location`. Raises `StorageError`.
         """
-        self.read_staging(location)
+        if everything or location in self._small:
+            if not self._take(location, self._listed(location, location), self._drop):
+                return
+        else:
+            self.read_staging(location)
+        # A staged manifest that vanished has been promoted, so what may name its files is listed after it.
         directories = (versions_directory(location), join_key(location, BRANCHES_DIRECTORY))
         for directory in (location,) if everything else directories:
             for _ in range(_READINGS):
@@ -290,27 +316,8 @@ class FileSurvey:
         What they name is no longer unnamed. `roles` tells what a file is by its key relative to `location`. Raises
         `StorageError`.
         """
-        self._read_staging(location, roles, self._drop)
-
-    def _read_staging(self, location: str, roles: Roles, take_names: TakeNames) -> None:
-        manifests: list[ObjectMeta] = []
-        clones: dict[str, list[ObjectMeta]] = {}
-        prefix = f"{location}/" if location else ""
-        for meta in _all_files(self._store, join_key(location, STAGING_DIRECTORY)):
-            role = roles(meta.path.removeprefix(prefix))
-            if role is None:
-                self.unknown[meta.path] = meta
-            elif role.kind is FileKind.UNFINISHED and not location:
-                self._unnamed[meta.path] = [UnnamedFile(meta, role.kind, location, meta.path)]
-            elif role.kind is FileKind.SCRATCH:
-                clones.setdefault(prefix + role.directory, []).append(meta)
-            elif role.kind in _MANIFESTS:
-                manifests.append(meta)
-        for directory, metas in clones.items():
-            self._scratch[directory] = {meta.path: UnnamedFile(meta, FileKind.SCRATCH, location) for meta in metas}
-            if _youngest(metas) >= self.cutoff_at(location):  # else its compaction was interrupted
-                manifests += (meta for meta in metas if role_of(meta.path.removeprefix(f"{directory}/")) == _MANIFEST)
-        self._take(location, manifests, take_names, roles)
+        found = self._listed(location, join_key(location, STAGING_DIRECTORY), roles)
+        self._take(location, found, self._drop, roles)
 
     def add_published(self, path: str, location: str) -> bool:
         """Read the staged manifest of a committed version, wherever it lies. Whether it is there."""
@@ -322,25 +329,41 @@ class FileSurvey:
         self._note(location, FileKind.MANIFEST, meta, data, self._drop)
         return True
 
-    def _listed(self, location: str, directory: str) -> Iterator[ObjectMeta]:
-        for meta in self._store.list(directory):
-            role = role_of(meta.path.removeprefix(f"{location}/"))
-            if role is not None and role.kind in _MANIFESTS and not self._note_expired(location, role, meta):
-                yield meta
-
-    def _note_expired(self, location: str, role: FileRole, meta: ObjectMeta) -> bool:
-        """Whether a manifest is of an expired version; it is noted as a file that goes."""
-        is_expired = role.kind is FileKind.MANIFEST and self._is_expired(location, meta)
-        if is_expired:
-            self._expired[meta.path] = UnnamedFile(meta, FileKind.MANIFEST, location)
-        return is_expired
-
-    def _take(
-        self, location: str, metas: Iterable[ObjectMeta], take_names: TakeNames, roles: Roles = role_of
-    ) -> list[ObjectMeta]:
-        """Read manifests that were not read yet, and pass on what they name. Returns those that vanished."""
+    def _listed(self, location: str, directory: str, roles: Roles = role_of) -> _ToRead:
+        """What is to be read in a directory of a table, or of the root of the store."""
+        found = _ToRead([], {})
         prefix = f"{location}/" if location else ""
-        unread = [meta for meta in metas if self._read.get(meta.path) != (meta.size, meta.last_modified)]
+        for meta in _all_files(self._store, directory):
+            role = roles(meta.path.removeprefix(prefix))
+            if (role is not None and self._note_manifest(location, meta, role, found)) or location:
+                continue
+            if role is None:
+                self.unknown[meta.path] = meta
+            elif role.kind is FileKind.UNFINISHED:
+                self._unnamed[meta.path] = [UnnamedFile(meta, role.kind, location, meta.path)]
+        return found
+
+    def _note_manifest(self, location: str, meta: ObjectMeta, role: FileRole, found: _ToRead) -> bool:
+        """Whether a file is a manifest or of a compaction clone: to be read then, or of a version that is expired."""
+        if role.kind is FileKind.SCRATCH:
+            found.clones.setdefault(join_key(location, role.directory), []).append(meta)
+        elif role.kind is FileKind.MANIFEST and self._is_expired(location, meta):
+            self._expired[meta.path] = UnnamedFile(meta, FileKind.MANIFEST, location)
+        elif role.kind in _MANIFESTS:
+            found.manifests.append(meta)
+        else:
+            return False
+        return True
+
+    def _take(self, location: str, found: _ToRead, take_names: TakeNames, roles: Roles = role_of) -> list[ObjectMeta]:
+        """Read manifests that were not read yet, and pass on what they name. Returns those that vanished."""
+        manifests = found.manifests
+        for directory, metas in found.clones.items():
+            self._scratch[directory] = {meta.path: UnnamedFile(meta, FileKind.SCRATCH, location) for meta in metas}
+            if _youngest(metas) >= self.cutoff_at(location):  # else its compaction was interrupted
+                manifests += (meta for meta in metas if role_of(meta.path.removeprefix(f"{directory}/")) == _MANIFEST)
+        prefix = f"{location}/" if location else ""
+        unread = [meta for meta in manifests if self._read.get(meta.path) != (meta.size, meta.last_modified)]
         vanished: list[ObjectMeta] = []
         for first in range(0, len(unread), _READ_AT_ONCE):
             part = unread[first : first + _READ_AT_ONCE]

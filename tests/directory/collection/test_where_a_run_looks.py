@@ -13,6 +13,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from lance_core.cleanup import survey
 from lance_core.cleanup.survey import list_known
 from lance_core.errors import StorageError
 from lance_core.format.manifest import encode_manifest_file
@@ -81,14 +82,14 @@ def requests_of(ground: Ground, day: float) -> Cost:
 def test_a_run_that_finds_nothing_new_does_not_depend_on_the_number_of_tables(
     counted: Callable[[str], Ground],
 ) -> None:
-    costs = []
+    first, costs = [], []
     for number in (3, 12):
         ground = counted(str(number))
         fill(ground, number)
-        first = requests_of(ground, 0)
-        assert first.requests > 9 * number  # six listings, and its manifests
+        first.append(requests_of(ground, 0).by_verb["list"])
         costs.append(requests_of(ground, 0.25).requests)
     assert max(costs) <= 30
+    assert first[1] - first[0] == 9 * 2
 
 
 def test_a_run_looks_at_the_tables_that_changed(counted: Callable[[str], Ground]) -> None:
@@ -98,7 +99,21 @@ def test_a_run_looks_at_the_tables_that_changed(counted: Callable[[str], Ground]
     quiet = requests_of(ground, 0.25).requests
     ground.batch(*(ground.transaction(table, rows(7, 8)) for table in tables[:2]))
     ground.catalog.sweep()
-    assert requests_of(ground, 0.5).requests - quiet <= 2 * (5 + 1) + 6  # six more for `__manifest`
+    assert requests_of(ground, 0.5).requests - quiet <= 2 * (2 + 1) + 6  # six more for `__manifest`
+
+
+def test_a_table_of_many_files_is_listed_once_and_its_manifests_three_times_more(
+    counted: Callable[[str], Ground], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = []
+    for many in (1_000, 3):
+        monkeypatch.setattr(survey, "_MANY", many)
+        ground = counted(str(many))
+        fill(ground, 5)
+        costs.append(requests_of(ground, 0).by_verb)
+    # `_versions/` before its files are kept, then `_staging/`, `_versions/` and `tree/`, in place of all at once
+    assert costs[1]["list"] - costs[0]["list"] == 5 * 3
+    assert costs[1]["get"] == costs[0]["get"]
 
 
 @pytest.mark.parametrize("day", [0.25, 7.5])

@@ -20,6 +20,7 @@ from lance.fragment import write_fragments
 from lance_namespace import CreateNamespaceRequest
 from lance_namespace.errors import TableNotFoundError
 
+from lance_core.cleanup import survey
 from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.compaction.scratch import Scratch
 from lance_core.errors import StorageError
@@ -157,6 +158,7 @@ def test_a_quarantined_manifest_needs_its_files(two: Ground) -> None:
     assert [orphan.kind for orphan in list_orphans(two.root).orphans] == ["transaction file", "data file"]
 
 
+@pytest.mark.usefixtures("few_or_many")
 @pytest.mark.parametrize("is_put_back", [True, False])
 def test_a_manifest_that_is_quarantined_or_put_back_meanwhile_needs_its_files(two: Ground, is_put_back: bool) -> None:
     """It moves at each request of the search in turn."""
@@ -174,7 +176,7 @@ def test_a_manifest_that_is_quarantined_or_put_back_meanwhile_needs_its_files(tw
         if len(requests) <= number:
             break
         end.rename(begin)
-    assert number > 20
+    assert number > 10
 
 
 def test_a_manifest_of_a_dataset_inside_a_table_needs_its_files(two: Ground) -> None:
@@ -222,6 +224,14 @@ def test_a_clone_of_an_interrupted_compaction(two: Ground, at_root: bool) -> Non
 # -- other writers meanwhile
 
 
+@pytest.fixture(params=["few", "many"])
+def few_or_many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are searched as those with few files, or as those with many."""
+    if request.param == "many":
+        monkeypatch.setattr(survey, "_MANY", 2)
+
+
+@pytest.mark.usefixtures("few_or_many")
 def test_nothing_is_listed_that_is_committed_before_the_rows_are_read(scene: Scene, tmp_path: Path) -> None:
     """A batch commits, and is promoted, at each request of the search in turn."""
     number, seen = 0, set()
@@ -240,7 +250,7 @@ def test_nothing_is_listed_that_is_committed_before_the_rows_are_read(scene: Sce
             assert not listed & needed, number
         number += 1
     assert seen == {True, False}
-    assert number > 30
+    assert number > 20
 
 
 def _at_request(store: FaultStore, number: int, act: Callable[[], object]) -> list[str]:
