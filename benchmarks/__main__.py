@@ -28,6 +28,7 @@ NAMES = (
     "spark_reads",
     "beside_collection",
     "growth",
+    "object_store",
 )
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "benchmarks" / "results"

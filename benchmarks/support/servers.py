@@ -76,6 +76,11 @@ class Server:
         """A connection of its own."""
         return Connection(self.port)
 
+    def processor_seconds(self) -> float:
+        """Seconds of processor time that the server process has taken, without its children."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def resident_bytes(self) -> int:
         """Physical memory that the server process holds."""
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
@@ -85,25 +90,27 @@ class Server:
 
 
 @contextmanager
-def serve_ours(root: Path, durability: str = "none") -> Iterator[Server]:
-    """Our server on `root`; ready when the block begins, stopped when it ends."""
-    port = _free_port()
+def serve_ours(
+    root: Path | str, durability: str = "none", environment: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """Our server on `root`; ready when the block begins, stopped when it ends. `environment` is added to its own."""
+    port = free_port()
     command = [sys.executable, "-m", "namespace_server", "serve", "--root", str(root), "--port", str(port)]
     # The peer writes no access log; where ours does, that takes a fifth to a third of the time of a cached read.
-    environment = {**os.environ, "LANCE_NAMESPACE_ACCESS_LOG": "false"}
-    with _run([*command, "--durability", durability], port, "/health/ready", environment) as server:
+    variables = {**os.environ, "LANCE_NAMESPACE_ACCESS_LOG": "false", **(environment or {})}
+    with _run([*command, "--durability", durability], port, "/health/ready", variables) as server:
         yield server
 
 
 @contextmanager
-def serve_peer(root: Path) -> Iterator[Server]:
+def serve_peer(root: Path | str, environment: Mapping[str, str] | None = None) -> Iterator[Server]:
     """pylance's RestAdapter over its DirectoryNamespace on `root`, with managed table versions.
 
-    It counts as started when it has listed the root's namespaces once.
+    It counts as started when it has listed the root's namespaces once. `environment` is added to its own.
     """
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-c", PEER, str(root), str(port)]
-    with _run(command, port, "/v1/namespace/%24/list?limit=1") as server:
+    with _run(command, port, "/v1/namespace/%24/list?limit=1", {**os.environ, **(environment or {})}) as server:
         yield server
 
 
@@ -143,7 +150,8 @@ def _wait_for(port: int, path: str, process: subprocess.Popen[bytes]) -> None:
     raise RuntimeError(f"the server did not answer GET {path} within {START_LIMIT:.0f} s")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A loopback port that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

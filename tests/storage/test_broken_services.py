@@ -318,6 +318,21 @@ class TestS3:
         assert "/us-east-1/s3/" in script.headers[0]["authorization"]
         assert "x-amz-security-token" not in script.headers[0]
 
+    def test_an_endpoint_of_the_environment_may_be_an_address(
+        self, port: int, script: Script, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": "k",
+            "AWS_SECRET_ACCESS_KEY": "s",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_REGION": "eu-central-1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        store = open_store("s3://bucket/x")
+        store.put("object", b"x")
+        store.close()
+        assert script.arrived[-1] == ("PUT", "object")
+
     def test_credentials_of_the_environment_are_renewed(
         self, port: int, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
@@ -373,6 +388,22 @@ date -u -d '+5 minutes' '+"Expiration": "%Y-%m-%dT%H:%M:%SZ"}}'
         assert places == ["https://bucket.host:9000", "https://host:9000", "https://bucket.s3.eu-west-1.amazonaws.com"]
         for bucket in (hosted, plain, amazon):
             bucket.disconnect()
+
+
+@pytest.mark.parametrize(
+    ("bucket", "endpoint", "is_hosted"),
+    [
+        ("bucket", "https://s3.eu-west-1.amazonaws.com", True),
+        ("bucket", "http://store:9000", True),
+        ("bucket", "http://127.0.0.1:9000", False),
+        ("bucket", "http://[::1]:9000", False),
+        ("a.bucket", "https://s3.eu-west-1.amazonaws.com", False),
+        ("Bucket", "http://store:9000", False),
+        ("b_b", "http://store:9000", False),
+    ],
+)
+def test_where_the_bucket_stands(bucket: str, endpoint: str, is_hosted: bool) -> None:
+    assert s3.may_be_hosted(bucket, endpoint) is is_hosted
 
 
 def test_what_an_error_of_obstore_stands_for() -> None:

@@ -7,12 +7,15 @@ parts, and its listings cannot be cut short and take the mark of an empty folder
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import obstore
@@ -65,6 +68,8 @@ _CREDENTIALS_TIME = timedelta(minutes=9)
 
 botocore renews them ten minutes before they expire.
 """
+
+_HOSTED_NAME = re.compile("[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
 LARGEST_COPY = 5 << 30
 """Largest object in bytes that CopyObject copies; larger objects are copied in parts."""
@@ -236,7 +241,7 @@ class S3Bucket(Bucket):
     async def _connect(self) -> tuple[S3Store, S3Store]:
         client = await self._client()
         addressing = (client.meta.config.s3 or {}).get("addressing_style")
-        hosted = addressing == "virtual" or (addressing != "path" and "." not in self.name)
+        hosted = addressing != "path" and may_be_hosted(self.name, client.meta.endpoint_url)
         scheme, _, host = client.meta.endpoint_url.partition("://")
         endpoint = f"{scheme}://{self.name}.{host}" if hosted else client.meta.endpoint_url
         # Whatever obstore would read from the environment is given here, as botocore understands it.
@@ -295,6 +300,17 @@ class S3Bucket(Bucket):
     async def _client(self) -> Any:
         await self.file_system.set_session()
         return await self.file_system.get_s3(self.name)
+
+
+def may_be_hosted(bucket: str, endpoint: str) -> bool:
+    """Whether a bucket may stand in the name of the host, by the rules of botocore: else it stands in the path."""
+    if _HOSTED_NAME.fullmatch(bucket) is None:
+        return False
+    try:
+        ip_address(urlsplit(endpoint).hostname or "")
+    except ValueError:
+        return True
+    return False
 
 
 def _status(error: ClientError) -> int:

@@ -1,0 +1,117 @@
+"""Batches of two appends on a bucket: rate, latency, requests to the store, and processor time of the server."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.load import Load, Request, drive
+from benchmarks.support.gateway import BUCKET, Gateway, serve_gateway
+from benchmarks.support.report import Report, Table, count, milliseconds
+from benchmarks.support.servers import Server, serve_ours
+from benchmarks.support.staging import Operation, Template, write_template
+from lance_core.proto import lance_table_pb2 as pb
+
+ROUND_TRIP = 0.06
+CASES = ((ROUND_TRIP, 1, 20), (ROUND_TRIP, 32, 25), (ROUND_TRIP, 128, 25), (0.0, 32, 30))
+"""Seconds by which each answer of the store is delayed, clients, batches of each client."""
+
+NAMESPACE = "graph"
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    load: Load
+    requests: float
+    processor: float
+
+
+def run(directory: Path) -> Report:
+    """Measure each case on a gateway of its own."""
+    template = write_template(directory)
+    table = Table(
+        "Batches of two appends over HTTP",
+        (
+            "delay of the store",
+            "clients",
+            "batches/s",
+            "p50 ms",
+            "p99 ms",
+            "requests a batch",
+            "server's CPU, ms a batch",
+        ),
+    )
+    for delay, clients, batches in CASES:
+        with (
+            serve_gateway(delay) as gateway,
+            serve_ours(f"s3://{BUCKET}/catalog", environment=gateway.environment) as s,
+        ):
+            found = _measure(gateway, s, template, directory, clients, batches)
+        table.add(
+            f"{delay * 1_000:.0f} ms",
+            clients,
+            count(found.load.per_second),
+            milliseconds(found.load.p50),
+            milliseconds(found.load.p99),
+            f"{found.requests:.1f}",
+            f"{found.processor * 1_000:.1f}",
+        )
+    return Report(
+        "object_store",
+        "Batches on a bucket",
+        "Each client has two tables, and sends one `commit_transaction` batch of two appends after the other; data "
+        "files were written beforehand, and each transaction was made from version 1. The store is versitygw over a "
+        "directory in memory on the same machine, behind a proxy that delays answers. The load generator is a C "
+        "program; gateway, proxy, load and server share the processors.",
+        [table],
+    )
+
+
+def _measure(
+    gateway: Gateway, server: Server, template: Template, directory: Path, clients: int, batches: int
+) -> _Outcome:
+    server.call("POST", f"/v1/namespace/{NAMESPACE}/create", {})
+    names = [(NAMESPACE, f"t{number:04d}") for number in range(2 * clients)]
+    declared = server.call("POST", "/v1/table/batch-commit", _body([{"declare_table": {"id": name}} for name in names]))
+    root = f"s3://{BUCKET}/"
+    places = [
+        gateway.directory / result["declare_table"]["location"].removeprefix(root) for result in declared["results"]
+    ]
+    tables = list(zip(names, places, strict=True))
+    server.call("POST", "/v1/table/batch-commit", _body([_append(*table, template, first=True) for table in tables]))
+    requests = [
+        Request(client, "POST", "/v1/table/batch-commit", _body([_append(*table, template) for table in pair]))
+        for _ in range(batches)
+        for client, pair in enumerate(zip(tables[::2], tables[1::2], strict=True))
+    ]
+    # The first batch of each client reads what the server does not have in memory yet.
+    drive(server.port, clients, requests[:clients], directory)
+    before, began = gateway.requests(), server.processor_seconds()
+    load = drive(server.port, clients, requests[clients:], directory)
+    processor = server.processor_seconds() - began
+    made = (gateway.requests() - before).total()
+    return _Outcome(load, made / load.requests, processor / load.requests)
+
+
+def _append(name: tuple[str, ...], place: Path, template: Template, *, first: bool = False) -> Operation:
+    """A transaction that appends one row to version 1, or writes it; its data file is written."""
+    fragment = pb.DataFragment()
+    fragment.CopyFrom(template.manifest.fragments[0])
+    fragment.files[0].path = f"{uuid.uuid4().hex}{uuid.uuid4().hex[:18]}.lance"
+    path = place / "data" / fragment.files[0].path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(template.data)
+    message = pb.Transaction(read_version=0 if first else 1, uuid=str(uuid.uuid4()))
+    if first:
+        message.overwrite.fragments.append(fragment)
+        message.overwrite.schema.extend(template.manifest.fields)
+    else:
+        message.append.fragments.append(fragment)
+    encoded = base64.b64encode(message.SerializeToString()).decode()
+    return {"commit_transaction": {"id": list(name), "transaction": encoded}}
+
+
+def _body(operations: list[Operation]) -> dict[str, list[Operation]]:
+    return {"operations": operations}
