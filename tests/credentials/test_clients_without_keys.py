@@ -133,22 +133,6 @@ def test_permission_to_read_is_no_permission_to_write(serve: Serve, guarded_s3: 
     assert _ids(lance.dataset(namespace_client=namespace, table_id=T)) == [0, 1, 2, 3]
 
 
-def test_an_open_table_renews_its_credentials(serve: Serve, guarded_s3: GuardedS3) -> None:
-    guarded_s3.guard.lifetime = lifetime = 8.0
-    server = serve(VENDED_STORAGE__REFRESH_OFFSET_MILLIS="1000")
-    namespace = RestNamespace(uri=server.url)
-    lance.write_dataset(rows(0, 3), namespace_client=namespace, table_id=T, mode="create")
-    dataset = lance.dataset(namespace_client=namespace, table_id=T)
-    db = lancedb.connect_namespace("rest", {"uri": server.url}).open_table("t", namespace_path=["w"])
-    for start in range(3, 5):
-        assert _ids(dataset) == list(range(start))
-        assert db.count_rows() == 3
-        time.sleep(lifetime)  # until what was handed out has expired
-        dataset.insert(rows(start, start + 1))
-    assert guarded_s3.guard.denied == []
-    assert len(set(guarded_s3.guard.used)) >= 3
-
-
 def test_answers_share_credentials_until_half_of_their_time_is_over(serve: Serve, guarded_s3: GuardedS3) -> None:
     guarded_s3.guard.lifetime = 12.0
     namespace = RestNamespace(uri=serve().url)
