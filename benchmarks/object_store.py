@@ -15,7 +15,7 @@ from benchmarks.support.staging import Operation, Template, write_template
 from lance_core.proto import lance_table_pb2 as pb
 
 ROUND_TRIP = 0.06
-CASES = ((ROUND_TRIP, 1, 20), (ROUND_TRIP, 32, 25), (ROUND_TRIP, 128, 25), (0.0, 32, 30))
+CASES = ((ROUND_TRIP, 32, 25), (ROUND_TRIP, 128, 25), (0.0, 32, 30))
 """Seconds by which each answer of the store is delayed, clients, batches of each client."""
 
 NAMESPACE = "graph"

@@ -109,6 +109,12 @@ class Settings(BaseSettings):
         "can lose it, the end of the process cannot.",
     )
     storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store, by Lance's names.")
+    storage_concurrency: int | None = Field(
+        default=None,
+        gt=0,
+        le=4_096,
+        description="Requests to a bucket that may be in flight at once; absent: 256 on S3, 32 on Azure and Google.",
+    )
     manifest_store: _Secret | None = Field(
         default=None,
         description="Database that decides commits where the object store cannot: `sqlite:///file` or "
@@ -391,7 +397,7 @@ class Settings(BaseSettings):
     def namespace_properties(self) -> dict[str, str]:
         """The properties of the `DirectoryNamespace` to serve."""
         properties = {"root": self.root, "durability": self.durability}
-        for name in ("response_cache_bytes", "max_operations", "max_page_size"):
+        for name in ("storage_concurrency", "response_cache_bytes", "max_operations", "max_page_size"):
             if (value := getattr(self, name)) != type(self).model_fields[name].default:
                 properties[name] = str(value)
         properties |= {f"storage.{name}": value for name, value in self.storage.items()}

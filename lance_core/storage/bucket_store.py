@@ -31,16 +31,18 @@ class BucketStore(ObjectStore):
     A request that was not accepted (throttled, no connection) is retried up to four times with exponential backoff.
     A request without an answer is retried too if it is idempotent: reads, `put` and `delete`. A conditional write
     without an answer is not retried here but raises `OutcomeUnknown` (rule F1: only an occupied slot is an answer).
+
+    `map` makes as many requests at once as `concurrency` says, or that of the bucket, beside those of its callers.
     """
 
     local = False
     content_e_tags = False
 
-    def __init__(self, bucket: Bucket, uri: str, prefix: str, *, workers: int = 32) -> None:
+    def __init__(self, bucket: Bucket, uri: str, prefix: str, *, concurrency: int | None = None) -> None:
         self.uri = f"{uri}/{quote_path(prefix)}" if prefix else uri
         self._bucket = bucket
         self._base = f"{prefix}/" if prefix else ""
-        self._overlap = Overlap(workers, "storage")
+        self._overlap = Overlap(concurrency or bucket.concurrency, "storage")
         self._pause = _FIRST_PAUSE
 
     def get(self, path: str) -> bytes:

@@ -34,6 +34,7 @@ def open_store(
     storage_options: Mapping[str, str] | None = None,
     *,
     durability: Literal["fsync", "none"] = "fsync",
+    concurrency: int | None = None,
 ) -> ObjectStore:
     """The store with the root `uri`. Makes no request.
 
@@ -43,6 +44,7 @@ def open_store(
             `abfss://container@account.dfs.core.windows.net/prefix`; `gs://bucket/prefix`.
         storage_options: Options by Lance's own keys.
         durability: Whether durable writes are synced; for local files only.
+        concurrency: How many requests to a bucket may be in flight at once; None leaves it to the service.
 
     Raises:
         StorageError: The URI or the options are not valid.
@@ -63,10 +65,10 @@ def open_store(
             return _memory_stores.setdefault(name, MemoryStore(name))
     if parts.scheme not in _SCHEMES:
         raise StorageError(f"{text}: expected a path or one of file://, memory://, {'://, '.join(_SCHEMES)}://")
-    return _open_bucket(text, parts, Options(storage_options))
+    return _open_bucket(text, parts, Options(storage_options), concurrency)
 
 
-def _open_bucket(text: str, parts: SplitResult, options: Options) -> ObjectStore:
+def _open_bucket(text: str, parts: SplitResult, options: Options, concurrency: int | None) -> ObjectStore:
     name, _, host = parts.netloc.partition("@")
     prefix = unquote(parts.path).strip("/")
     if prefix:
@@ -82,7 +84,7 @@ def _open_bucket(text: str, parts: SplitResult, options: Options) -> ObjectStore
         raise StorageError(f"{text}: {error.name} is missing; install lance-namespace-server[{extra}]") from error
     except ValueError as error:
         raise StorageError(f"{text}: {error}") from error
-    return BucketStore(bucket, f"{parts.scheme}://{parts.netloc}", prefix)
+    return BucketStore(bucket, f"{parts.scheme}://{parts.netloc}", prefix, concurrency=concurrency)
 
 
 def _bucket(scheme: str, name: str, account: str | None, options: Options) -> Bucket:

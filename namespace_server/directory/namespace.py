@@ -31,6 +31,7 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
     Properties (strings, as `lance_namespace.connect` passes them):
 
     * `root` (required): a path or URI; `storage.*`: options of its object store, by Lance's names;
+    * `storage_concurrency`: how many requests to a bucket may be in flight at once (256 on S3, 32 on others);
     * `durability`: `fsync` (default) or `none`: whether a local commit survives a power loss;
     * `manifest_store`: URL of a database that decides which commit gets a version, for a store that cannot decide it:
       of the catalog and of every table. All processes on one root must name the same;

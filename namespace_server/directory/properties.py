@@ -41,8 +41,9 @@ def open_catalog(properties: Mapping[str, str]) -> tuple[StoredCatalog, Manifest
     if durability not in {"fsync", "none"}:
         raise ValueError(f"durability: expected fsync or none, found {durability!r}")
     url = settings.pop("manifest_store", None)
+    concurrency = _read({name: settings.pop(name) for name in _STORE if name in settings}, _STORE)
     options = _options(settings)
-    store = open_store(root, storage, durability="fsync" if durability == "fsync" else "none")
+    store = open_store(root, storage, durability="fsync" if durability == "fsync" else "none", **concurrency)
     check_root(store)
     if not url:
         return StoredCatalog(store, options, vendor), None
@@ -64,7 +65,7 @@ def _options(settings: dict[str, str]) -> CatalogOptions:
     if unknown:
         raise ValueError(
             f"unknown properties {', '.join(sorted(unknown))}; known: root, durability, storage.*, "
-            f"manifest_store, vended.*, {', '.join((*_VENDING, *_OPTIONS))}"
+            f"manifest_store, vended.*, {', '.join((*_STORE, *_VENDING, *_OPTIONS))}"
         )
     given = _read(settings, _OPTIONS)
     limits = {name.removeprefix("limits."): given.pop(name) for name in list(given) if name.startswith("limits.")}
@@ -98,6 +99,9 @@ def _boolean(value: str) -> bool:
         raise ValueError(f"expected true or false, found {value!r}")
     return value.lower() == "true"
 
+
+_STORE: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {"storage_concurrency": ("concurrency", int)}
+"""Properties of `DirectoryNamespace` that are arguments of `open_store`: the argument and how its text is read."""
 
 _VENDING: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "vended_role_arn": ("role_arn", str),

@@ -62,6 +62,8 @@ class Bucket(ABC):
     """Equal for buckets of one service that are accessed with the same credentials."""
     ordered: bool
     """Whether listings are in byte order of the keys and can begin after a key."""
+    concurrency = 32
+    """How many requests are in flight at once, if nobody says otherwise."""
 
     @abstractmethod
     def read(self, key: str, start: int | None, length: int | None) -> bytes:

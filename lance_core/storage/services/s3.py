@@ -89,6 +89,7 @@ class S3Bucket(Bucket):
     """
 
     ordered = True
+    concurrency = 256
 
     def __init__(self, name: str, arguments: dict[str, Any], write_arguments: dict[str, str] | None = None) -> None:
         config = {
