@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from namespace_server.cli import catalogs, collection, conformance, doctor, maintenance, tables
+from namespace_server.cli import catalogs, check, collection, conformance, doctor, maintenance, tables
 
 cli = typer.Typer(
     name="lance-namespace",
@@ -46,6 +46,7 @@ def main(
 
 for _command in (
     catalogs.serve,
+    check.check,
     catalogs.adopt,
     catalogs.migrate,
     tables.inspect,

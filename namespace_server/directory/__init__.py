@@ -1,5 +1,7 @@
 """The catalog: a directory of Lance tables and the `__manifest` dataset that says what is in it.
 
+    doctor, root_check
+                      examine a catalog from its storage, and whether a place can be the root of one
     namespace         `DirectoryNamespace`, the catalog as a `lance_namespace.LanceNamespace`
     adoption          takes over a root that stock clients made
     calls, reading    a change on its way from the route to the flip; answers, and the response cache

@@ -10,6 +10,7 @@ from lance_namespace.errors import InvalidInputError
 
 from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
+from namespace_server.directory.root_check.speed import REQUESTS_OF_A_BATCH, REQUESTS_PER_TABLE, TO_ANSWER
 from tests.directory.tables import Ground, rows
 
 
@@ -79,7 +80,8 @@ def test_a_batch_of_transactions_is_two_round_trips_to_the_commit_point_and_four
     with store_of(counted).measure() as cost:
         counted.batch(*operations)
 
-    assert cost.round_trips == 4  # stage beside looking, flip, prove that nothing is newer (G7), promote
+    assert cost.round_trips == len(TO_ANSWER) == 4  # stage beside looking, flip, prove it the newest (G7), promote
+    assert cost.requests == REQUESTS_OF_A_BATCH + tables * REQUESTS_PER_TABLE
     assert cost.by_verb["put_if_absent"] == cost.by_verb["list"] == 1
     assert cost.by_verb["publish"] == tables
 

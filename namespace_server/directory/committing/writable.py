@@ -38,7 +38,7 @@ def check_writable(store: ObjectStore) -> None:
     try:
         check_root(store)
         if isinstance(store.innermost, LocalStore) and not Path(store.innermost.root).exists():
-            _check_parent(Path(store.innermost.root))
+            check_parent(Path(store.innermost.root))
             return
         key = probe_key(str(uuid.uuid4()))
         store.put_if_absent(key, _PROBE, durable=False)
@@ -48,7 +48,8 @@ def check_writable(store: ObjectStore) -> None:
         raise ServiceUnavailableError(f"root {store.uri} cannot be written: {_cause(error)}") from error
 
 
-def _check_parent(root: Path) -> None:
+def check_parent(root: Path) -> None:
+    """Raise `StorageError` unless the directory above `root`, which is not there, can be written. Writes nothing."""
     parent = root.parent
     if not parent.is_dir():
         raise StorageError("neither it nor the directory above is there")

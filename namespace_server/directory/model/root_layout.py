@@ -11,6 +11,7 @@ _staging/gc/locations                               what collections saw at each
 _staging/gc/kept/<number>.manifest                catalog versions that are needed, although they are not kept (G6)
 _staging/newest.json                              the newest catalog version that was seen (F7)
 _staging/<uuid>/probe                             written and removed at once, to see whether the root can be written
+_staging/<uuid>/<uuid>/<name>                     written and removed by a root check; formed as those of a compaction
 _staging/maintenance/<seconds>                    the period of maintenance that began then has a server that does it
 """
 
@@ -59,6 +60,11 @@ def kept_version_key(version: int) -> str:
 def probe_key(name: str) -> str:
     """Where the object lies whose writing shows that the root can be written; `name` is a uuid."""
     return f"{STAGING}/{name}/probe"
+
+
+def scratch_directory(first: str, second: str) -> str:
+    """A directory for objects that are removed at once, and by a collection if their writer died; two new uuids."""
+    return f"{STAGING}/{first}/{second}"
 
 
 def is_in_staging(key: str) -> bool:
