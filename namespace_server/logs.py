@@ -32,5 +32,5 @@ def configure_logs(level: str, form: str) -> None:
     handler.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(_TEXT))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("alembic").setLevel(logging.WARNING)  # it logs each of its parts at INFO
-    for library in ("botocore", "aiobotocore", "azure"):  # at DEBUG they log what a token service answers
+    for library in ("botocore", "aiobotocore", "azure", "google"):  # at DEBUG they log what a token service answers
         logging.getLogger(library).setLevel(max(logging.INFO, logging.getLogger().level))

@@ -130,15 +130,21 @@ class Settings(BaseSettings):
         description="Role that the server assumes for clients of a root on S3. They are handed temporary credentials "
         "that are limited to the table.",
     )
-    vended_sts_endpoint: str | None = Field(
-        default=None,
-        min_length=1,
-        description="URL of the token service that assumes `vended_role_arn`; absent: that of AWS in the region.",
-    )
     vended_azure_sas: bool = Field(
         default=False,
         description="Whether clients of a root on Azure are handed shared access signatures that are limited to the "
         "directory of the table. The account must have a hierarchical namespace, and `storage` its name and key.",
+    )
+    vended_google_token: bool = Field(
+        default=False,
+        description="Whether clients of a root on Google Cloud Storage are handed access tokens of the server's "
+        "account that are limited to the table. The bucket must have uniform access.",
+    )
+    vended_sts_endpoint: str | None = Field(
+        default=None,
+        min_length=1,
+        description="URL of the token service for `vended_role_arn` and `vended_google_token`; absent: that of AWS in "
+        "the region, or Google's.",
     )
     vended_permission: Literal["read", "write"] = Field(
         default="write", description="What temporary credentials of clients allow in the directory of the table."
@@ -148,7 +154,7 @@ class Settings(BaseSettings):
         ge=int(SHORTEST.total_seconds()),
         le=int(LONGEST.total_seconds()),
         description="Seconds for which temporary credentials of clients are valid. A client is handed some that are "
-        "valid for half of them at least.",
+        "valid for half of them at least. How long tokens of Google are valid does not depend on it: an hour at most.",
     )
     allowed_locations: Annotated[list[_Location], _Items] = Field(
         default_factory=list,
@@ -416,9 +422,9 @@ class Settings(BaseSettings):
         properties = {f"vended.{name}": value for name, value in self.vended_storage.items()}
         given = {"vended_role_arn": self.vended_role_arn, "vended_sts_endpoint": self.vended_sts_endpoint}
         properties |= {name: value for name, value in given.items() if value is not None}
-        if self.vended_azure_sas:
-            properties["vended_azure_sas"] = "true"
-        if self.vended_role_arn is not None or self.vended_azure_sas:
+        wanted = {"vended_azure_sas": self.vended_azure_sas, "vended_google_token": self.vended_google_token}
+        properties |= {name: "true" for name, value in wanted.items() if value}
+        if self.vended_role_arn is not None or any(wanted.values()):
             properties |= {"vended_permission": self.vended_permission, "vended_seconds": str(self.vended_seconds)}
         return properties
 

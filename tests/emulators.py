@@ -178,7 +178,7 @@ class _GcsObject:
     updated: str
 
 
-class _Gcs:
+class Gcs:
     """The part of the JSON API that the store uses, with preconditions that hold under concurrency."""
 
     def __init__(self) -> None:
@@ -227,6 +227,45 @@ class _Gcs:
             }
         return page | ({"nextPageToken": found[size][0]} if len(found) > size else {})
 
+    def answer(
+        self, command: str, target: str, headers: Mapping[str, str], data: bytes
+    ) -> tuple[int, bytes | dict[str, object]]:
+        """Status and body for a request."""
+        parts = urlsplit(target)
+        query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        place, _, copied = parts.path.partition("/rewriteTo/")
+        name = unquote(place.partition("/o/")[2])
+        if copied:
+            return self.rewrite(name, unquote(copied.partition("/o/")[2]), query)
+        if command == "POST":
+            return self.upload(query["name"], data, query)
+        if not name:
+            return 200, self.list(query)
+        if name not in self.objects:
+            return 404, _refusal(404, "no such object")
+        if command == "DELETE":
+            return self.remove(name, query.get("ifGenerationMatch"))
+        if query.get("alt") == "media":
+            return self.media(name, headers.get("Range"))
+        return 200, self.resource(name)
+
+    def remove(self, name: str, wanted: str | None = None) -> tuple[int, bytes | dict[str, object]]:
+        with self.lock:
+            there = self.objects.get(name)
+            if wanted is not None and there is not None and str(there.generation) != wanted:
+                return 412, _refusal(412, "conditionNotMet")
+            self.objects.pop(name, None)
+        return 204, b""
+
+    def media(self, name: str, limits: str | None) -> tuple[int, bytes | dict[str, object]]:
+        data = self.objects[name].data
+        found = re.fullmatch(r"bytes=(\d+)-(\d+)", limits or "")
+        if found is None:
+            return 200, data
+        if int(found[1]) >= len(data):
+            return 416, _refusal(416, "range")
+        return 206, data[int(found[1]) : int(found[2]) + 1]
+
 
 def _refusal(code: int, message: str) -> dict[str, object]:
     return {"error": {"code": code, "message": message}}
@@ -235,7 +274,7 @@ def _refusal(code: int, message: str) -> dict[str, object]:
 @pytest.fixture(scope="session")
 def fake_gcs() -> Iterator[Emulator]:
     """Google Cloud Storage as its documentation describes it: no emulator at hand knows preconditions."""
-    service = _Gcs()
+    service = Gcs()
     requests: list[tuple[str, str]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -244,49 +283,15 @@ def fake_gcs() -> Iterator[Emulator]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
-        def answer(self, status: int, content: bytes | dict[str, object]) -> None:
+        def handle_request(self) -> None:
+            requests.append((self.command, self.path))
+            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, content = service.answer(self.command, self.path, self.headers, data)
             body = content if isinstance(content, bytes) else json.dumps(content).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
-
-        def handle_request(self) -> None:
-            requests.append((self.command, self.path))
-            parts = urlsplit(self.path)
-            query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
-            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            place, _, target = parts.path.partition("/rewriteTo/")
-            name = unquote(place.partition("/o/")[2])
-            if target:
-                self.answer(*service.rewrite(name, unquote(target.partition("/o/")[2]), query))
-            elif self.command == "POST":
-                self.answer(*service.upload(query["name"], data, query))
-            elif not name:
-                self.answer(200, service.list(query))
-            elif name not in service.objects:
-                self.answer(404, _refusal(404, "no such object"))
-            elif self.command == "DELETE":
-                with service.lock:
-                    wanted = query.get("ifGenerationMatch")
-                    there = service.objects.get(name)
-                    refused = wanted is not None and there is not None and str(there.generation) != wanted
-                    if not refused:
-                        service.objects.pop(name, None)
-                self.answer(*((412, _refusal(412, "conditionNotMet")) if refused else (204, b"")))
-            elif query.get("alt") == "media":
-                self.send_media(service.objects[name].data)
-            else:
-                self.answer(200, service.resource(name))
-
-        def send_media(self, data: bytes) -> None:
-            limits = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-            if limits is None:
-                self.answer(200, data)
-            elif int(limits[1]) >= len(data):
-                self.answer(416, _refusal(416, "range"))
-            else:
-                self.answer(206, data[int(limits[1]) : int(limits[2]) + 1])
 
         do_GET = do_POST = do_DELETE = handle_request  # noqa: N815
 

@@ -25,16 +25,19 @@ class VendingOptions:
     Attributes:
         static: Options by Lance's names, the same for every table.
         role_arn: Role whose temporary credentials are handed out for tables on S3, limited to the table.
-        sts_endpoint: Where the role is assumed; absent: where AWS does it in the region.
         azure_sas: Whether signatures of the account key are handed out for tables on Azure, limited to the table.
+        google_token: Whether tokens of the server's account are handed out for tables on Google Cloud Storage, limited
+            to the table.
+        sts_endpoint: The service that issues sessions or tokens; absent: that of the provider.
         permission: What temporary credentials allow.
-        duration: How long they are valid.
+        duration: How long they are valid. Google's service decides by itself.
     """
 
     static: Mapping[str, str] = field(default_factory=dict, repr=False)
     role_arn: str | None = None
-    sts_endpoint: str | None = None
     azure_sas: bool = False
+    google_token: bool = False
+    sts_endpoint: str | None = None
     permission: Permission = "write"
     duration: timedelta = timedelta(hours=1)
 
@@ -100,8 +103,14 @@ def _issuer(root: str, storage: Mapping[str, str], options: VendingOptions) -> I
         return AssumedRole(
             bucket, storage, options.role_arn, options.permission, options.duration, options.sts_endpoint
         )
+    if options.google_token:
+        if parts.scheme != "gs":
+            raise ValueError("vended_google_token: expected a root on Google Cloud Storage, found another one")
+        from namespace_server.credentials.google import DownscopedToken
+
+        return DownscopedToken(bucket, storage, options.permission, options.sts_endpoint)
     if options.sts_endpoint is not None:
-        raise ValueError("vended_sts_endpoint: expected vended_role_arn with it, found none")
+        raise ValueError("vended_sts_endpoint: expected vended_role_arn or vended_google_token with it, found neither")
     if options.azure_sas:
         if parts.scheme not in {"az", "abfs", "abfss"}:
             raise ValueError("vended_azure_sas: expected a root on Azure, found another one")

@@ -41,8 +41,9 @@ class DirectoryNamespace(JsonCatalog, LanceNamespace):
     * `allowed_locations`: absolute paths or URIs, separated by commas or as a JSON list. Symbolic links of registered
       tables and base paths of manifests may lead below these, and else below the root alone;
     * `implicit_namespaces`, `verify_data_files` (`false`): see `CatalogOptions`;
-    * `vended.*`: options of the object store that clients are handed; `vended_role_arn`, `vended_sts_endpoint`,
-      `vended_azure_sas`, `vended_permission`, `vended_seconds`: temporary ones for one table; see `VendingOptions`;
+    * `vended.*`: options of the object store that clients are handed; `vended_role_arn`, `vended_azure_sas`,
+      `vended_google_token`, `vended_sts_endpoint`, `vended_permission`, `vended_seconds`: temporary ones for one table;
+      see `VendingOptions`;
     * `response_cache_bytes` (64 MiB): the memory of cached answers; 0 keeps none;
     * `max_operations` (10,000) of a batch, `max_page_size` (100,000) of a list.
 

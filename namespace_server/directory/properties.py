@@ -107,6 +107,7 @@ _VENDING: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "vended_role_arn": ("role_arn", str),
     "vended_sts_endpoint": ("sts_endpoint", str),
     "vended_azure_sas": ("azure_sas", _boolean),
+    "vended_google_token": ("google_token", _boolean),
     "vended_permission": ("permission", str),
     "vended_seconds": ("duration", _seconds),
 }

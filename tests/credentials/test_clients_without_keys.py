@@ -96,7 +96,7 @@ def test_the_options_of_a_table_open_nothing_else(serve: Serve, guarded_s3: Guar
         namespace.create_table(CreateTableRequest(id=["w", name]), stream(rows(0, 3)))
     mine = _options(namespace, T)
     other = namespace.describe_table(DescribeTableRequest(id=["w", "t2"]))
-    beside = other.location + "-beside"
+    beside = namespace.describe_table(DescribeTableRequest(id=T)).location + "-beside"
     for attempt in (
         lambda: lance.dataset(other.location, storage_options=mine).to_table(),
         lambda: lance.write_dataset(rows(0, 1), other.location, mode="append", storage_options=mine),

@@ -5,6 +5,7 @@ The same is asked of stock's own server, where it offers the way.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,10 +29,13 @@ from lance_namespace.errors import TableNotFoundError
 
 from tests.clients.databases import rows
 from tests.credentials.conftest import GuardedS3
-from tests.credentials.ways import LIFETIME, WAYS, Way, asked, way
+from tests.credentials.ways import LIFETIME, OURS, WAYS, Way, asked, way
 from tests.data.arrow import stream
+from tests.documentation.pages import REPOSITORY, blocks
 
 pytestmark = pytest.mark.slow
+
+WRITTEN_URL = "http://127.0.0.1:2333"
 
 
 @pytest.fixture(scope="module")
@@ -291,3 +295,11 @@ def test_a_write_that_takes_longer_than_its_credentials(ending: Way) -> None:
     assert len(found.get_fragments()) == 2
     assert _ids(found.to_table(columns=["id"])) == list(range(24))
     assert all(len(value) == 1 << 20 for value in found.to_table()["noise"].to_pylist())
+
+
+@pytest.mark.parametrize("on", OURS, indirect=True)
+def test_the_page_about_buckets(on: Way) -> None:
+    handed, keyed = blocks(REPOSITORY / "docs/guide/buckets.md", "python")
+    text = handed if on.own is None else re.sub(r"^KEYS = .*$", f"KEYS = {on.own!r}", keyed, flags=re.MULTILINE)
+    assert WRITTEN_URL in text
+    exec(text.replace(WRITTEN_URL, on.urls[0]), {})

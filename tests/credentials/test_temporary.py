@@ -9,10 +9,12 @@ from datetime import timedelta
 import pytest
 from lance_namespace.errors import ServiceUnavailableError
 
+from namespace_server.credentials.google import access_boundary
 from namespace_server.credentials.s3 import session_policy
 from namespace_server.credentials.temporary import Credentials, TemporaryCredentials
 from namespace_server.credentials.vending import VendingOptions, open_vendor
 from namespace_server.directory.namespace import DirectoryNamespace
+from tests.credentials.guarded_google import boundary_allows
 from tests.credentials.guarded_s3 import ROLE, policy_allows
 
 HOUR = 3600.0
@@ -142,6 +144,21 @@ def test_a_policy_to_read_allows_no_change() -> None:
         assert not policy_allows(policy, action, "arn:aws-cn:s3:::b/t/x")
 
 
+@pytest.mark.parametrize("path", ["root/1_t", "a b/w$t", 'quoted"/\\x', "it's/été"])
+def test_a_boundary_allows_one_directory(path: str) -> None:
+    boundary = access_boundary("b", path, "write").to_json()
+    for permission in ("get", "create", "delete"):
+        assert boundary_allows(boundary, "b", permission, f"{path}/data/x.lance")
+        assert not boundary_allows(boundary, "b", permission, f"{path}x/data/x.lance")
+        assert not boundary_allows(boundary, "other", permission, f"{path}/data/x.lance")
+    assert boundary_allows(boundary, "b", "list", prefix=f"{path}/_versions/")
+    for outside in ("", path[:-1], f"{path}2/"):
+        assert not boundary_allows(boundary, "b", "list", prefix=outside)
+    reading = access_boundary("b", path, "read").to_json()
+    assert boundary_allows(reading, "b", "get", f"{path}/x")
+    assert not boundary_allows(reading, "b", "create", f"{path}/x")
+
+
 @pytest.mark.parametrize(
     ("root", "options", "expected"),
     [
@@ -149,6 +166,7 @@ def test_a_policy_to_read_allows_no_change() -> None:
         ("s3://b/r", VendingOptions(role_arn="clients"), "vended_role_arn: expected arn:aws:iam::ACCOUNT:role/NAME"),
         ("s3://b/r", VendingOptions(sts_endpoint="https://sts"), "vended_sts_endpoint: expected vended_role_arn"),
         ("s3://b/r", VendingOptions(azure_sas=True), "vended_azure_sas: expected a root on Azure"),
+        ("s3://b/r", VendingOptions(google_token=True), "vended_google_token: expected a root on Google Cloud Storage"),
         ("az://b/r", VendingOptions(azure_sas=True), "vended_azure_sas: expected account name and key"),
         ("s3://b/r", VendingOptions(duration=timedelta(minutes=5)), "vended_seconds: expected 900 to 43200, found 300"),
         ("s3://b/r", VendingOptions(permission="own"), "vended_permission: expected read or write"),  # type: ignore[arg-type]
@@ -157,6 +175,20 @@ def test_a_policy_to_read_allows_no_change() -> None:
 def test_settings_that_do_not_fit(root: str, options: VendingOptions, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         open_vendor(root, {}, options)
+
+
+@pytest.mark.parametrize(
+    ("storage", "expected"),
+    [
+        ({"google_skip_signature": "true"}, "expected an account of the server, found the option skip_signature"),
+        ({"google_service_account": "/nowhere"}, "expected a service account among the options, found FileNotFound"),
+        ({"google_service_account_key": '{"a": "hidden"}'}, "a service account among the options, found MalformedErr"),
+    ],
+)
+def test_an_account_that_makes_no_tokens(storage: dict[str, str], expected: str) -> None:
+    with pytest.raises(ValueError, match=expected) as raised:
+        open_vendor("gs://b/r", storage, VendingOptions(google_token=True))
+    assert "hidden" not in str(raised.value)
 
 
 def test_in_process(tmp_path) -> None:
