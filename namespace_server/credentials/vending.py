@@ -106,7 +106,11 @@ def _issuer(root: str, storage: Mapping[str, str], options: VendingOptions) -> I
     if options.google_token:
         if parts.scheme != "gs":
             raise ValueError("vended_google_token: expected a root on Google Cloud Storage, found another one")
-        from namespace_server.credentials.google import DownscopedToken
+        try:
+            from namespace_server.credentials.google import DownscopedToken
+        except ImportError as error:
+            missing = f"{error.name} is missing; install lance-namespace-server[gcs]"
+            raise ValueError(f"vended_google_token: {missing}") from error
 
         return DownscopedToken(bucket, storage, options.permission, options.sts_endpoint)
     if options.sts_endpoint is not None:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import lance
@@ -131,6 +132,20 @@ def test_permission_to_read_is_no_permission_to_write(client: RestNamespace, gua
     with pytest.raises(OSError, match=r"(?i)permission|forbidden|403"):
         dataset.insert(rows(3, 4))
     assert {permission for permission, _ in guard.denied} <= {"create", "delete"}
+
+
+@pytest.mark.parametrize("named", ["by an option", "by the environment"])
+def test_the_account_may_be_in_a_file(
+    named: str, guard: GuardedGoogle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "account.json"
+    file.write_text(guard.emulator.storage_options["google_service_account_key"])
+    storage = {"google_service_account": str(file)} if named == "by an option" else {}
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere" if storage else str(file))
+    options = VendingOptions(google_token=True, sts_endpoint=f"{guard.url}/sts")
+    found = open_vendor("gs://catalog/root", storage, options).options("root/t")
+    assert found["google_storage_token"] in guard.issued
+    assert 3500 < int(found["expires_at_millis"]) / 1000 - time.time() < 3600
 
 
 def test_tokens_are_renewed_while_a_table_is_read_and_written(client: RestNamespace, guard: GuardedGoogle) -> None:

@@ -26,6 +26,7 @@ from lance_namespace import (
     TableExistsRequest,
 )
 from lance_namespace.errors import TableNotFoundError
+from lancedb.namespace import LanceNamespaceDBConnection
 
 from tests.clients.databases import rows
 from tests.credentials.conftest import GuardedS3
@@ -191,6 +192,19 @@ def test_tables_are_created_and_dropped_at_once(on: Way, clients: str) -> None:
         if crossing:
             list(threads.map(drop, range(len(tables))))
     assert {name for _, name in tables}.isdisjoint(other.list_tables(ListTablesRequest(id=["w"])).tables)
+
+
+@pytest.mark.parametrize("on", ["static options", "sessions"], indirect=True)
+def test_what_is_handed_out_goes_over_what_a_client_has(on: Way) -> None:
+    client, [*namespace, name] = on.client(), on.new_table()
+    wrong = {"aws_access_key_id": "wrong", "aws_secret_access_key": "wrong"}
+    _write(on, client, [*namespace, name], rows(0, 1), storage_options=wrong)
+    database = LanceNamespaceDBConnection(client, storage_options=wrong)
+    opened = database.open_table(name, namespace_path=namespace, storage_options=wrong)
+    opened.add(rows(1, 2))
+    assert _ids(opened.to_arrow()) == [0, 1]
+    with pytest.raises(ValueError, match="AccessDenied"):
+        lance.dataset(opened.uri, storage_options=on.service.public | wrong)
 
 
 # lancedb

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -189,6 +190,13 @@ def test_an_account_that_makes_no_tokens(storage: dict[str, str], expected: str)
     with pytest.raises(ValueError, match=expected) as raised:
         open_vendor("gs://b/r", storage, VendingOptions(google_token=True))
     assert "hidden" not in str(raised.value)
+
+
+def test_google_tokens_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "namespace_server.credentials.google")
+    monkeypatch.setitem(sys.modules, "google.oauth2", None)
+    with pytest.raises(ValueError, match=r"google\.oauth2.* is missing; install lance-namespace-server\[gcs\]"):
+        open_vendor("gs://b/r", {}, VendingOptions(google_token=True))
 
 
 def test_in_process(tmp_path) -> None:
