@@ -49,11 +49,13 @@ def test_known_names(key: str, kind: FileKind, name: str) -> None:
     [
         "notes.txt",
         "data/readme.md",
+        "data/7.manifest",
         "x/data/0101abc.lance",
         "tree/data/0101abc.lance",
         "_deletions/x.arrow",
         "_indices/x/page.lance",
         "_transactions/x",
+        f"other/3-{ONE}.txn",
         "_versions/x",
         "_versions/d1.manifest",
         f"_versions/.tmp-{NEWEST}",

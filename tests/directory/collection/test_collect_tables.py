@@ -18,8 +18,10 @@ from lance.fragment import write_fragments
 from lance_namespace import CreateNamespaceRequest
 from lance_namespace.errors import TableNotFoundError
 
+from lance_core.cleanup.reachability import names_used
 from lance_core.commit.handlers import ExternalManifestHandler
 from lance_core.errors import CorruptFile, OutcomeUnknown, StorageError
+from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.storage.opening import open_store
@@ -28,16 +30,21 @@ from lance_core.tables.tags import Tags
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.collection import stored_plan
 from namespace_server.directory.collection.expired_versions import place_of_manifest, references_of
+from namespace_server.directory.collection.purges import claim_purges
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.collection.stored_plan import Removal, Swept, read_plan, remove_all, unfinished_plans
 from namespace_server.directory.collection.sweep import Budget
+from namespace_server.directory.model.entries import DROPPED, RecordEntry, changes_of
 from namespace_server.directory.model.errors import CatalogBusy
+from namespace_server.directory.model.retention import DROPPED_WINDOW
 from namespace_server.directory.model.root_layout import COLLECTION
+from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.namespace import DirectoryNamespace
-from namespace_server.directory.orphans.report import INTERRUPTED, UNNAMED
+from namespace_server.directory.orphans.report import EXPIRED, INTERRUPTED, UNNAMED
 from tests.directory.collection.collecting import collect, forget_history, let_pass
 from tests.directory.collection.test_collect_history import flips
+from tests.directory.flipping import open_manifest
 from tests.directory.orphans.test_search import leave_fragment
 from tests.directory.tables import QUIET, Ground, rows
 from tests.emulators import Emulator
@@ -229,6 +236,19 @@ def test_a_commit_by_path_during_the_pause_keeps_its_files(two: Ground) -> None:
     assert two.ids(T) == [0, 1, 2, 3, 70]
 
 
+def test_a_version_stays_whose_row_another_program_removed_while_the_history_has_it(two: Ground) -> None:
+    """Its version of the catalog does not say what changed."""
+    row = two.catalog.snapshot().version_entry(tuple(T), None, 1)
+    assert row is not None
+    open_manifest(two.root).delete(f"object_id = '{row.object_id}'")
+    let_pass(two)
+    collect(two)
+    assert two.canonical(T) == [1, 2, 3, 4, 5]
+    forget_history(two)
+    collect(two)
+    assert two.canonical(T) == [2, 3, 4, 5]
+
+
 def test_a_version_that_a_tag_names_stays_with_its_files(two: Ground) -> None:
     delete_versions(two, 1, 5)
     two.open(T, 3).tags.create("kept", 3)  # by stock pylance, after the row went
@@ -251,6 +271,20 @@ def test_a_young_manifest_without_a_row_stays_with_its_old_files(two: Ground) ->
     assert two.open(T, 6).to_table()["id"].to_pylist() == [0, 1, 2, 3, 20]
 
 
+def test_manifests_of_no_version_in_the_catalog_stay_with_their_files(two: Ground) -> None:
+    """A detached one, and that of a branch that was made by path."""
+    table = two.root / two.location(T)
+    two.open(T).create_branch("b", 4)
+    detached = table / "_versions/d9223372036854775809.manifest"
+    shutil.copyfile(table / "_versions" / manifest_name(2), detached)
+    delete_versions(two, 1, 4)
+    let_pass(two)
+    forget_history(two)
+    assert collect(two).removed[EXPIRED].files == 3
+    assert all((table / name).exists() for name in names_used(parse_manifest_file(detached.read_bytes())))
+    assert two.open(T).checkout_version(("b", None)).count_rows() == 12
+
+
 @pytest.mark.parametrize(
     ("key", "place"),
     [
@@ -270,6 +304,8 @@ def test_tags_and_branches_may_name_the_main_branch(two: Ground) -> None:
     location = two.location(T)
     two.open(T).create_branch("b", 4)
     two.open(T, 3).tags.create("kept", 3)
+    Tags(two.store, location).create("elsewhere", ("b", None))
+    assert references_of(two.store, location) == {(None, 3), (None, 4), ("b", 4)}
     for path in (two.root / location / "_refs").rglob("*.json"):
         content = json.loads(path.read_text())
         path.write_text(json.dumps({**content, ("branch" if "tags" in str(path) else "parentBranch"): "main"}))
@@ -367,6 +403,14 @@ def test_a_table_that_is_dropped_to_be_purged_goes_with_the_next_run(two: Ground
     two.call("drop_table", id=T, purge=True)
     two.call("drop_table", id=U)
     assert collect(two).purged == (location,)
+
+
+def test_a_window_that_cannot_be_read_is_that_of_the_catalog() -> None:
+    """Another program wrote the property."""
+    tombstone = RecordEntry(str(uuid.UUID(int=1)), DROPPED, properties={DROPPED_WINDOW: "soon"}, timestamp_ms=0)
+    snapshot = CatalogSnapshot(1).apply(changes_of([tombstone]))
+    claims = [claim_purges(snapshot, timedelta(days=7), days * 86_400_000) for days in (6, 8)]
+    assert [bool(claim) for claim in claims] == [False, True]
 
 
 def test_a_purge_of_several_tables_ends_when_all_their_files_are_gone(two: Ground) -> None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import shutil
 import uuid
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import lance
 import pytest
 
 from lance_core.format.naming import manifest_name
-from namespace_server.directory.collection.quarantine import QUARANTINED
+from lance_core.storage.local import LocalStore
+from namespace_server.directory.collection.quarantine import QUARANTINED, find_quarantined
 from namespace_server.directory.model.entries import Changes, changes_of
+from namespace_server.directory.model.root_layout import QUARANTINE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from tests.directory.collection.collecting import collect, let_pass
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import FaultStore
 
 T = ["g", "t"]
 
@@ -108,3 +111,12 @@ def test_that_of_a_dropped_table_stays_while_it_can_come_back(table: Ground, tmp
     let_pass(table, timedelta(days=20))
     collect(table)
     assert collect(table).removed[QUARANTINED].files == 1
+
+
+def test_one_that_is_put_back_meanwhile_does_not_go(table: Ground, tmp_path: Path) -> None:
+    left = quarantined(table, stranger(table, tmp_path))
+    store = FaultStore(LocalStore(table.root, "none"))
+    store.before(lambda _verb, path: left.unlink() if path.startswith(f"{QUARANTINE}/") else None)
+    later = datetime.now(UTC) + timedelta(days=40)
+    assert list(find_quarantined(store, table.catalog.snapshot(), later, later)) == []
+    assert not left.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from lance_core.storage.local import LocalStore
 from lance_core.tables.tags import Tags
 from namespace_server.directory.collection.history import copy_versions, list_catalog_versions, needed_versions
 from namespace_server.directory.collection.report import CollectionReport
+from namespace_server.directory.collection.returning_versions import put_back_named
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.table_retention import Kept, Superseded, find_superseded, kept_of
@@ -405,6 +407,27 @@ def test_it_comes_back_when_its_table_does(tagged: Ground) -> None:
     comes_back(tagged, T)
 
 
+def test_where_references_cannot_be_read_all_rows_come_back(tagged: Ground) -> None:
+    (tagged.root / tagged.location(T) / "_refs/tags/x.json").write_text("{")
+    collect(tagged.again(), {"gc.tables.age": "off"})
+    assert (versions(tagged, T), versions(tagged, U)) == ([1, 2, 3, 4, 5, 6], [6])
+
+
+def test_what_another_run_put_back_and_was_deleted_since_stays_away(tagged: Ground) -> None:
+    """This run has read the references before, and commits last."""
+    held = tagged.again()
+
+    def commit_late(plan: Callable[[CatalogSnapshot], Changes]) -> CatalogSnapshot:
+        collect(tagged.again(), {"gc.tables.age": "off"})
+        assert versions(tagged, T) == [3, 6]
+        tagged.namespace.change("delete_table_tag", {"id": T, "tag": "kept"})
+        tagged.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 3, "end_version": 4}])
+        return held.catalog.committer.commit_changes(plan)
+
+    put_back_named(held.store, held.catalog.snapshot(), held.catalog.table.kept, commit_late)
+    assert versions(tagged, T) == [6]
+
+
 def test_what_nothing_names_stays_away(tagged: Ground) -> None:
     tagged.namespace.change("delete_table_tag", {"id": T, "tag": "kept"})
     collect(tagged.again(), {"gc.tables.age": "off"})
@@ -467,12 +490,16 @@ def test_what_a_job_reads_stays(two: Ground) -> None:
     assert (versions(two, T), versions(two, U)) == ([4, 5, 6], [6])
 
 
-def test_a_transaction_over_a_version_that_went_is_refused(two: Ground) -> None:
+@pytest.mark.parametrize("gone", ["row", "manifest"])
+def test_a_transaction_over_a_version_that_went_is_refused(two: Ground, gone: str) -> None:
     """Its conflicts cannot be told any more (P8, G18)."""
     late = two.transaction(T, rows(100, 101), read_version=2)
-    days_pass(two, 3)
-    collect(two, TWO_DAYS)
-    with pytest.raises(ConcurrentModificationError):
+    if gone == "row":
+        days_pass(two, 3)
+        collect(two, TWO_DAYS)
+    else:  # another program removed it
+        (two.root / two.location(T) / "_versions" / manifest_name(4)).unlink()
+    with pytest.raises(ConcurrentModificationError, match="is no longer readable; redo the operation"):
         two.again().batch(late)
     assert two.ids(T) == list(range(8))
 

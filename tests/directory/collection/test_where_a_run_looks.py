@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -23,7 +26,8 @@ from lance_core.storage.wrappers.counting import Cost, CountingStore
 from lance_core.versions import find_latest, read_manifest
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
-from namespace_server.directory.collection.seen_locations import read_seen
+from namespace_server.directory.collection.seen_locations import _SCHEMA, choose_locations, read_seen
+from namespace_server.directory.model.entries import changes_of
 from namespace_server.directory.model.root_layout import SEEN_LOCATIONS
 from namespace_server.directory.orphans.report import EXPIRED, UNNAMED
 from tests.directory.collection.collecting import forget_history
@@ -152,6 +156,19 @@ def test_files_are_known_by_all_that_a_listing_tells(three: Ground, change: str)
         os.utime(other, ns=(written, written - 1_000 * (change == "date")))
         other.replace(path)
     assert list_known(three.store, location).digest != before.digest
+
+
+@pytest.mark.parametrize("change", [{"sha256": "0" * 64}, {"version": 9}, {"branch": "b"}])
+def test_rows_are_known_by_branch_version_and_manifest(ground: Ground, change: dict[str, Any]) -> None:
+    ground.make_table(*T)
+    before = ground.catalog.snapshot()
+    row = before.head(tuple(T))
+    assert row is not None
+    other = replace(row, **change)
+    after = before.apply(changes_of([other], removes={row.object_id} - {other.object_id}))
+    look = partial(choose_locations, ground.store, seen={}, now=datetime.now(UTC), horizon=datetime.now(UTC), every=DAY)
+    assert look(before).rows.keys() == look(after).rows.keys()
+    assert look(before).rows != look(after).rows
 
 
 def test_a_file_that_came_back_is_of_the_version_that_names_it(three: Ground) -> None:
@@ -343,10 +360,12 @@ def test_a_table_that_is_dropped_goes(three: Ground) -> None:
     assert collect_on(three, 7.2).total.files == 0
 
 
-def test_what_another_release_noted_is_not_read(ground: Ground) -> None:
+@pytest.mark.parametrize("schema", [pa.schema([("location", pa.string())]), _SCHEMA.with_metadata({"format": "1"})])
+def test_what_another_release_noted_is_not_read(ground: Ground, schema: pa.Schema) -> None:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, pa.schema([pa.field("location", pa.string())])) as writer:
-        writer.write(pa.record_batch({"location": ["a"]}))
+    values = {"location": "a", "rows": bytes(16), "listing": bytes(16), "names_others": False}
+    with pa.ipc.new_file(sink, schema) as writer:
+        writer.write(pa.RecordBatch.from_pylist([{name: values.get(name, 0) for name in schema.names}], schema))
     body = sink.getvalue().to_pybytes()
     ground.store.put(SEEN_LOCATIONS, sha256(body).digest() + body)
     assert read_seen(ground.store) == {}

@@ -6,6 +6,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from namespace_server.directory.planning.freshness import too_old
 from namespace_server.directory.planning.plan_builder import AddedFiles
 from tests.directory.collection.fences import HOUR, WEEK, age, fence
 from tests.directory.tables import Ground, as_operation, rows
+from tests.staged_fragments import stage_fragments
 from tests.storage.faults import FaultStore
 
 T = ["g", "t"]
@@ -180,11 +182,11 @@ def test_changes_of_stock_pylance_on_old_tables(ground: Ground, change: str) -> 
         CHANGES["append" if change == "compaction" else change](table)
 
 
-def overwrite_with(ground: Ground, fragments: list[Any]) -> dict[str, Any]:
-    message = pb.Transaction(read_version=ground.head(T), uuid=str(uuid.uuid4()))
+def overwrite_with(ground: Ground, fragments: list[Any], branch: str | None = None) -> dict[str, Any]:
+    message = pb.Transaction(read_version=ground.head(T, branch), uuid=str(uuid.uuid4()))
     message.overwrite.fragments.extend(fragments)
     message.overwrite.schema.extend(schema_fields(pa.schema([("id", pa.int64()), ("name", pa.string())])))
-    return as_operation(T, message)
+    return as_operation(T, message, branch)
 
 
 def test_a_version_that_cannot_be_read_keeps_nothing(ground: Ground) -> None:
@@ -213,6 +215,26 @@ def test_an_old_file_that_a_version_in_the_catalog_names_may_be_named_again(grou
     ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": 1, "end_version": 4}])
     with pytest.raises(InvalidInputError, match=REFUSED):
         ground.batch(overwrite_with(ground, fragments))
+
+
+def test_of_a_branch_its_own_versions_count(ground: Ground) -> None:
+    ground.call("create_table_branch", id=T, name="b")
+    branch = f"{ground.root / ground.location(T)}/tree/b"
+    for mode in ("append", "overwrite"):
+        lance.write_dataset(rows(7, 9), ground.open(T).checkout_version(("b", None)), mode=mode)
+    ground.read("list_table_versions", id=T, branch="b")
+    appended = ground.catalog.snapshot().version_entry(tuple(T), "b", 2)
+    assert appended is not None
+    named = list(ground.catalog.manifests.load(appended).manifest.fragments)[1:]
+    lost = stage_fragments(rows(3, 5), branch, mode="append")
+    for path in Path(branch, "data").iterdir():
+        age(path)
+    fence(ground)
+    for fragments, is_fresh in ((named, True), (lost, False)):
+        operation = overwrite_with(ground, fragments, "b")
+        with nullcontext() if is_fresh else pytest.raises(InvalidInputError, match=REFUSED):
+            ground.batch(operation)
+    assert sorted(ground.open(T).checkout_version(("b", None)).to_table()["id"].to_pylist()) == [7, 8]
 
 
 @pytest.mark.parametrize("days", [1, 9])

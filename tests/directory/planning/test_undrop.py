@@ -270,15 +270,20 @@ def test_at_each_write_it_comes_back_as_a_whole_or_not_at_all(ground: Ground, fa
     assert 2 <= number < 19
 
 
-def test_what_was_acknowledged_before_the_drop_comes_back(ground: Ground) -> None:
-    """An append and the drop meet in one group: the drop waits for the flip of the append."""
-    catalog = ground.catalog
-    operation = ground.transaction(T, rows(6, 9))
-    append = ground.namespace.prepare("batch_commit_tables", {"operations": [operation]}).batch
-    drop = ground.namespace.prepare("drop_table", {"id": T}).batch
-    catalog.commit([append, drop])
-    ground.call("undrop_table", id=T)
-    assert ground.ids(T) == list(range(9))
+@pytest.mark.parametrize("change", ["rows", "properties"])
+def test_what_was_acknowledged_before_the_drop_comes_back(ground: Ground, change: str) -> None:
+    """A change and a drop meet in one group: the drop waits for the flip of the change."""
+    ground.make_table(*U)
+    set_properties = {"set_table_properties": {"id": T, "properties": {"team": "a"}}}
+    operation = ground.transaction(T, rows(6, 9)) if change == "rows" else set_properties
+    first = ground.namespace.prepare("batch_commit_tables", {"operations": [operation]}).batch
+    drop = ground.namespace.prepare("drop_namespace", {"id": ["g"], "behavior": "Cascade"}).batch
+    ground.catalog.commit([first, drop])
+    ground.call("undrop_namespace", id=["g"])
+    found = described(ground, T)
+    assert (ground.ids(T), found["properties"]) == (
+        (list(range(9)), {}) if change == "rows" else (list(range(6)), {"team": "a"})
+    )
 
 
 def test_a_table_that_a_batch_makes_and_drops_was_never_there(ground: Ground) -> None:
