@@ -20,7 +20,7 @@ from namespace_server.collecting import CollectionSchedule
 from namespace_server.directory.namespace import DirectoryNamespace
 from namespace_server.logs import configure_logs
 from namespace_server.maintenance.schedule import MaintenanceSchedule
-from namespace_server.process import tune_process
+from namespace_server.process import switch_often, tune_process
 from namespace_server.rest.access_log import AccessLog
 from namespace_server.rest.identity import Authenticator
 from namespace_server.rest.middleware import local_hosts
@@ -43,6 +43,8 @@ def serve(config: Path | None, **given: object) -> None:
     authenticator = _authenticator(settings)
     tune_process()
     namespace = _open(settings)
+    if namespace.local:
+        switch_often()
     app = create_app(
         namespace,
         authenticator,

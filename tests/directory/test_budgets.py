@@ -12,10 +12,16 @@ from lance_core.storage.local import LocalStore
 from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.directory.root_check.speed import REQUESTS_OF_A_BATCH, REQUESTS_PER_TABLE, TO_ANSWER
 from tests.directory.tables import Ground, rows
+from tests.storage.faults import Crashed, Fault, FaultStore
 
 
 @pytest.fixture
 def counted(tmp_path: Path) -> Ground:
+    """See `make_counted`."""
+    return make_counted(tmp_path)
+
+
+def make_counted(tmp_path: Path) -> Ground:
     """A warm catalog of ten tables with settled records, over a store that counts."""
     store = CountingStore(LocalStore(tmp_path / "root", "none"))
     store.local = False  # as a bucket: what costs nothing in a directory is not asked
@@ -84,6 +90,43 @@ def test_a_batch_of_transactions_is_two_round_trips_to_the_commit_point_and_four
     assert cost.requests == REQUESTS_OF_A_BATCH + tables * REQUESTS_PER_TABLE
     assert cost.by_verb["put_if_absent"] == cost.by_verb["list"] == 1
     assert cost.by_verb["publish"] == tables
+
+
+@pytest.mark.parametrize("tables", [1, 10])
+def test_manifests_that_are_not_in_memory_are_read_at_once(counted: Ground, tables: int) -> None:
+    """Those of the heads, and of the versions that were committed since the transactions read theirs."""
+    names = [["g", f"t{number}"] for number in range(tables)]
+    operations = [counted.transaction(name, rows(5, 6)) for name in names]
+    for _ in range(3):
+        counted.batch(*(counted.transaction(name, rows(7, 8)) for name in names))
+    counted.catalog.sweep()
+    other = counted.again(counted.store)
+    other.catalog.snapshot()
+
+    with store_of(counted).measure() as cost:
+        other.batch(*operations)
+
+    assert cost.round_trips == 1 + 4
+    assert [counted.head(name) for name in names] == [5] * tables
+
+
+def test_heads_that_another_server_has_not_promoted_are_promoted_at_once(tmp_path: Path) -> None:
+    costs = []
+    for tables in (1, 10):
+        ground = make_counted(tmp_path / str(tables))
+        names = [["g", f"t{number}"] for number in range(tables)]
+        store = FaultStore(LocalStore(ground.root, "none"))
+        store.fail(Fault.CRASH_AFTER, when=lambda write: write.path.startswith("__manifest/_versions/"))
+        with pytest.raises(Crashed):
+            ground.again(store).batch(*(ground.transaction(name, rows(7, 8)) for name in names))
+        operations = [ground.transaction(name, rows(5, 6)) for name in names]
+        other = ground.again(ground.store)
+        assert [other.head(name) for name in names] == [2] * tables
+        with store_of(ground).measure() as cost:
+            other.batch(*operations)
+        assert [ground.head(name) for name in names] == [3] * tables
+        costs.append(cost.round_trips)
+    assert costs[0] == costs[1]
 
 
 @pytest.mark.parametrize("tables", [1, 10])

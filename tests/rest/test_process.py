@@ -28,6 +28,7 @@ if sys.argv[2] == "serving":
     from namespace_server import process
     process.LARGE = 1
     process.tune_process()
+    process.switch_often()
 before = gc.get_freeze_count()
 namespace = DirectoryNamespace(root=sys.argv[1], durability="none", sweep_interval_seconds="0")
 namespace.newest()

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -26,7 +26,15 @@ from namespace_server.directory.committing.stored_versions import FoundVersion
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, changes_of
 from namespace_server.directory.model.intents import horizon_at
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
-from namespace_server.directory.model.operations import AssertTableVersion, Batch, KeepAnswer, TableOperation, chains_of
+from namespace_server.directory.model.operations import (
+    AssertTableVersion,
+    Batch,
+    CommitTransaction,
+    CreateTableVersion,
+    KeepAnswer,
+    TableOperation,
+    chains_of,
+)
 from namespace_server.directory.model.overlay import Overlay
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.planning.freshness import unnamed
@@ -256,11 +264,13 @@ class GroupPlanner:
     def plan(self, group: Sequence[PendingBatch], snapshot: CatalogSnapshot, found: FoundAbove) -> GroupAttempt:
         """Plan a group on a snapshot, and adopt the unmanaged versions that were `found` above its heads.
 
-        Committed versions that a batch removes or builds on are promoted. Raises nothing for a batch that cannot be
-        carried out: its error is its verdict.
+        Committed versions that a batch removes or builds on are promoted. On a bucket the manifests that all of them
+        need are read first, at once. Raises nothing for a batch that cannot be carried out: its error is its verdict.
         """
         context = AttemptContext(self._store, self._manifests, self._promoter, snapshot)
         attempt = GroupAttempt(snapshot, context, Overlay(snapshot))
+        if not self._store.local:
+            self._read_ahead(group, snapshot, found)
         for pending in group:
             unjudged = self._adopt(attempt, pending, found)
             basis = attempt.basis(pending.batch)
@@ -271,6 +281,18 @@ class GroupPlanner:
                 final = False
             attempt.batches.append(PlannedBatch(pending, verdict, final))
         return attempt
+
+    def _read_ahead(self, group: Sequence[PendingBatch], snapshot: CatalogSnapshot, found: FoundAbove) -> None:
+        """Do at once what planning would do for one batch after the other: promote heads, and read manifests.
+
+        A head below unmanaged versions is left to `_adopt`, which looks above it again.
+        """
+        chains = {(operation.id, operation.branch) for operation in _new_versions(group)} - found.keys()
+        heads = [head for chain in chains if (head := snapshot.head(*chain)) is not None]
+        waiting = [head for head in heads if not self._promoter.is_promoted(head, snapshot)]
+        if waiting:
+            self._promoter.promote(waiting, snapshot)
+        self._manifests.prefetch(_versions_to_read(group, snapshot), self._store)
 
     def _plan_one(self, attempt: GroupAttempt, pending: PendingBatch, basis: CatalogSnapshot) -> Verdict | None:
         """The verdict of one batch; None if it must wait until another batch of the group is promoted."""
@@ -332,6 +354,25 @@ def _refused_assertion(batch: Batch, unjudged: Collection[ChainKey]) -> LanceNam
             f"batch {batch.uuid}: storage has versions above the asserted head that cannot be judged now; repeat it"
         )
     return None
+
+
+def _versions_to_read(group: Iterable[PendingBatch], snapshot: CatalogSnapshot) -> Iterator[VersionEntry]:
+    """The rows of the heads that new versions are planned on, and of the versions since a transaction read its own."""
+    for operation in _new_versions(group):
+        head = snapshot.head(operation.id, operation.branch)
+        if head is None:
+            continue
+        if isinstance(operation, CommitTransaction) and operation.transaction.read_version < head.version:
+            yield from snapshot.versions(operation.id, operation.branch, start=operation.transaction.read_version)
+        else:
+            yield head
+
+
+def _new_versions(group: Iterable[PendingBatch]) -> Iterator[CommitTransaction | CreateTableVersion]:
+    for pending in group:
+        for operation in pending.batch.operations:
+            if isinstance(operation, CommitTransaction | CreateTableVersion):
+                yield operation
 
 
 def _names(batch: Batch) -> tuple[str, ...]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
+from lance_core.errors import LanceCoreError
 from lance_core.format.manifest import ManifestFile, parse_manifest_file
+from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.manifest_reader import ManifestReader
 from namespace_server.directory.model.entries import VersionEntry, place_of
 from namespace_server.directory.planning.planning_context import PlannedVersion
@@ -67,6 +70,25 @@ class ManifestCache:
             file = parse_manifest_file(self._reader.read(entry), expected_version=entry.version, lazily=True)
             self.put(entry, file)
         return file
+
+    def prefetch(self, entries: Iterable[VersionEntry], store: ObjectStore) -> None:
+        """Read what is not cached of the manifests of rows, in parallel, as far as it fits into half of the cache.
+
+        What cannot be read is left out: where it is needed, `load` says why.
+        """
+        missing: list[VersionEntry] = []
+        room = self._limit // 2
+        for entry in entries:
+            room -= _MESSAGES + _COPIES * entry.size
+            if room < 0:
+                break
+            if self.get(entry) is None:
+                missing.append(entry)
+        store.map(self._try_to_load, missing)
+
+    def _try_to_load(self, entry: VersionEntry) -> None:
+        with suppress(LanceCoreError):
+            self.load(entry)
 
     @property
     def size(self) -> int:

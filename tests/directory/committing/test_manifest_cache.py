@@ -7,6 +7,7 @@ import tracemalloc
 from lance_core.format.manifest import build_manifest_file
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.storage.memory import MemoryStore
+from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.answer import json_bytes
 from namespace_server.directory.committing.manifest_cache import ManifestCache
 from namespace_server.directory.committing.manifest_reader import ManifestReader
@@ -34,6 +35,25 @@ def test_the_cache_counts_what_messages_take_beside_the_bytes_of_their_files() -
     assert entries[-1] in kept
     assert 0 < len(kept) < LIMIT // 8192  # of some hundred bytes each, whose messages take ten times as much
     assert cache.size <= LIMIT
+
+
+def test_no_more_is_fetched_at_once_than_half_of_the_cache_holds() -> None:
+    store = CountingStore(MemoryStore())
+    cache = ManifestCache(ManifestReader(store), limit=LIMIT)
+    entries = []
+    for version in range(1, 101):
+        data, file = build_manifest_file(manifest(version, 3), pb.Transaction(uuid="u", append=pb.Transaction.Append()))
+        entry = VersionEntry(("t",), None, version, "t", len(data), file.identity.sha256, "u", 0)
+        if version != 2:
+            store.put(entry.canonical_path, data)
+        entries.append(entry)
+    cache.prefetch(entries, store)
+    fetched = [entry for entry in entries if cache.get(entry) is not None]
+    assert fetched == [entry for entry in entries[: len(fetched) + 1] if entry.version != 2]
+    assert LIMIT // 4 < cache.size <= LIMIT // 2
+    with store.measure() as cost:
+        cache.prefetch(fetched, store)
+    assert cost.requests == 0
 
 
 def test_kept_json_takes_no_more_memory_than_it_has_bytes() -> None:
