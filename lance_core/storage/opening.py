@@ -16,6 +16,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.storage.services.options import (
     Options,
     azure_arguments,
+    connections,
     gcs_arguments,
     s3_arguments,
     s3_write_arguments,
@@ -93,11 +94,11 @@ def _bucket(scheme: str, name: str, account: str | None, options: Options) -> Bu
 
         if name.endswith("--x-s3"):
             raise StorageError(f"s3://{name}: expected a bucket with ordered listings, found a directory bucket")
-        return S3Bucket(name, s3_arguments(options), s3_write_arguments(options))
+        return S3Bucket(name, s3_arguments(options), s3_write_arguments(options), connections(options))
     if scheme == "gs":
         from lance_core.storage.services.gcs import GcsBucket
 
-        return GcsBucket(name, gcs_arguments(options))
+        return GcsBucket(name, gcs_arguments(options), connections(options))
     from lance_core.storage.services.azure import AzureBucket
 
-    return AzureBucket(name, azure_arguments(options, account))
+    return AzureBucket(name, azure_arguments(options, account), connections(options))

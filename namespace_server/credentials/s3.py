@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from lance_namespace.errors import ServiceUnavailableError
 
-from lance_core.storage.services.options import Options, s3_arguments
+from lance_core.storage.services.options import Options, connections, s3_arguments
 from namespace_server.credentials.temporary import Credentials
 
 _log = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ class AssumedRole:
         self._duration = int(duration.total_seconds())
         self._endpoint = sts_endpoint
         self._own = s3_arguments(Options(storage))
+        self._proxies = connections(Options(storage)).proxies
         self._lock = threading.Lock()
         self._client: Any = None
 
@@ -85,7 +86,10 @@ class AssumedRole:
                     aws_secret_access_key=self._own.get("secret"),
                     aws_session_token=self._own.get("token"),
                     config=Config(
-                        connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"}
+                        connect_timeout=5,
+                        read_timeout=10,
+                        retries={"total_max_attempts": 3, "mode": "standard"},
+                        proxies=self._proxies or None,
                     ),
                 )
             return self._client

@@ -27,8 +27,8 @@ from lance_core.storage.services.bucket import (
     forbid_resending,
     on_loop,
 )
+from lance_core.storage.services.options import DEFAULT_CONNECTIONS, Connections
 
-_SINGLE_SEND = {"retry_total": 0, "connection_timeout": 5, "read_timeout": 60}
 _CODES = {
     "BlobAlreadyExists": Failure.MISMATCH,
     "ContainerNotFound": Failure.REFUSED,
@@ -44,8 +44,22 @@ class AzureBucket(Bucket):
 
     ordered = False
 
-    def __init__(self, name: str, arguments: dict[str, Any], *, page_size: int = 5000) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        connections: Connections = DEFAULT_CONNECTIONS,
+        *,
+        page_size: int = 5000,
+    ) -> None:
         self.service = ("azure", arguments)
+        self._once: dict[str, Any] = {
+            "retry_total": 0,
+            "connection_timeout": connections.connect_timeout,
+            "read_timeout": connections.answer_timeout,
+        }
+        if connections.proxy is not None:
+            self._once["proxies"] = connections.proxies
         self._page_size = page_size
         self.file_system = AzureBlobFileSystem(**arguments, use_listings_cache=False, skip_instance_cache=True)
         self._container = self.file_system.service_client.get_container_client(name)
@@ -56,7 +70,7 @@ class AzureBucket(Bucket):
         await self._connect()
         try:
             stream = await self._container.get_blob_client(key).download_blob(
-                offset=start, length=length, max_concurrency=1, **_SINGLE_SEND
+                offset=start, length=length, max_concurrency=1, **self._once
             )
         except HttpResponseError as error:
             if error.status_code == 416:
@@ -68,7 +82,7 @@ class AzureBucket(Bucket):
     @on_loop
     async def stat(self, key: str) -> Found:
         await self._connect()
-        found = await self._container.get_blob_client(key).get_blob_properties(**_SINGLE_SEND)
+        found = await self._container.get_blob_client(key).get_blob_properties(**self._once)
         return Found(key, found.size, _quoted(found.etag), found.last_modified)
 
     @on_loop
@@ -78,7 +92,7 @@ class AzureBucket(Bucket):
         if condition is not None and condition != VACANT:
             conditions |= {"etag": condition, "match_condition": MatchConditions.IfNotModified}
         answer = await self._container.get_blob_client(key).upload_blob(
-            data, max_concurrency=1, **conditions, **_SINGLE_SEND
+            data, max_concurrency=1, **conditions, **self._once
         )
         return _quoted(answer["etag"])
 
@@ -87,12 +101,12 @@ class AzureBucket(Bucket):
         await self._connect()
         target = self._container.get_blob_client(key)
         place = origin.url_of(source)
-        answer = await target.start_copy_from_url(place, **_SINGLE_SEND)
+        answer = await target.start_copy_from_url(place, **self._once)
         status, pause = answer["copy_status"], 0.05
         while status == "pending":  # polls; within one account a copy usually succeeds at once
             await asyncio.sleep(pause)
             pause = min(2 * pause, 5.0)
-            status = (await target.get_blob_properties(**_SINGLE_SEND)).copy.status
+            status = (await target.get_blob_properties(**self._once)).copy.status
         if status != "success":
             raise AzureError(f"copy of {place} ended as {status}")
 
@@ -107,7 +121,7 @@ class AzureBucket(Bucket):
         conditions: dict[str, Any] = {}
         if condition is not None:
             conditions = {"etag": condition, "match_condition": MatchConditions.IfNotModified}
-        await self._container.get_blob_client(key).delete_blob(**conditions, **_SINGLE_SEND)
+        await self._container.get_blob_client(key).delete_blob(**conditions, **self._once)
 
     @on_loop
     async def page(
@@ -120,7 +134,7 @@ class AzureBucket(Bucket):
     ) -> Page:
         await self._connect()
         pages = self._container.list_blobs(
-            name_starts_with=prefix, include=["metadata"], results_per_page=limit or self._page_size, **_SINGLE_SEND
+            name_starts_with=prefix, include=["metadata"], results_per_page=limit or self._page_size, **self._once
         ).by_page(token)
         found = [
             Found(blob.name, blob.size, _quoted(blob.etag), blob.last_modified)
@@ -133,7 +147,7 @@ class AzureBucket(Bucket):
     async def page_of_directories(self, prefix: str, token: str | None) -> Page:
         await self._connect()
         pages = self._container.walk_blobs(
-            name_starts_with=prefix, delimiter="/", results_per_page=self._page_size, **_SINGLE_SEND
+            name_starts_with=prefix, delimiter="/", results_per_page=self._page_size, **self._once
         ).by_page(token)
         found = [item.name async for item in await anext(pages) if isinstance(item, BlobPrefix)]
         return Page((), pages.continuation_token or None, tuple(found))

@@ -21,6 +21,7 @@ from lance_core.storage.services.bucket import (
     classify_status,
     on_loop,
 )
+from lance_core.storage.services.options import DEFAULT_CONNECTIONS, Connections
 
 
 class GcsBucket(Bucket):
@@ -33,9 +34,20 @@ class GcsBucket(Bucket):
 
     ordered = True
 
-    def __init__(self, name: str, arguments: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        connections: Connections = DEFAULT_CONNECTIONS,
+    ) -> None:
         self.file_system = GCSFileSystem(
-            **arguments, use_listings_cache=False, skip_instance_cache=True, requests_timeout=60
+            **arguments,
+            use_listings_cache=False,
+            skip_instance_cache=True,
+            requests_timeout=aiohttp.ClientTimeout(
+                sock_connect=connections.connect_timeout, sock_read=connections.answer_timeout
+            ),
+            session_kwargs={"trust_env": True, "proxy": connections.proxy},
         )
         self.service = ("gcs", arguments)
         self.name = name

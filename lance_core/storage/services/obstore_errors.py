@@ -18,7 +18,12 @@ _STATUS = re.compile(
     r'^ +inner: Status \{\n +status: (\d{3}),\n +body: (?:None|Some\(\n +"(.*)",\n +\)),$', re.MULTILINE
 )
 _CODE = re.compile(r"<Code>(\w+)</Code>")
-_NEVER_SENT = re.compile(r"^ +HttpError \{\n +kind: Connect,$", re.MULTILINE)
+_NEVER_SENT = re.compile(
+    r"^ +HttpError \{\n +kind: (?:Connect|Timeout,\n +source: reqwest::Error \{\n +kind: Request,\n"
+    r" +source: hyper_util::client::legacy::Error\(\n +Connect),$",
+    re.MULTILINE,
+)
+"""No connection: it was refused, or not made in time."""
 _REDIRECTED = re.compile(r"^ +inner: BareRedirect,$", re.MULTILINE)
 
 

@@ -1,16 +1,20 @@
 """Translates Lance's storage options into the arguments of s3fs, adlfs and gcsfs.
 
-The keys are those of the Rust object_store crate, with and without the prefix of the service. Options of Lance's own
-client (timeouts, retries, proxies) are ignored.
+The keys are those of the Rust object_store crate, with and without the prefix of the service. Of the options of its
+HTTP client `connect_timeout`, `timeout` and `proxy_url` are followed; the others, and those for retries, are ignored.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from lance_core.errors import StorageError
+
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class Options:
@@ -30,12 +34,58 @@ class Options:
             raise StorageError(f"storage option {names[0]}: expected true or false, found {value!r}")
         return value in {"true", "1", "yes", "on"}
 
+    def seconds(self, name: str, default: float) -> float:
+        """A duration such as `500ms`, `30s` or `2m`, in seconds."""
+        value = self.text(name)
+        if value is None:
+            return default
+        found = re.fullmatch(r"([0-9]{1,9})(ms|s|m|h)", value)
+        if found is None or int(found[1]) == 0:
+            raise StorageError(f"storage option {name}: expected a duration such as 500ms, 30s or 2m, found {value!r}")
+        return int(found[1]) * _UNITS[found[2]]
+
     def endpoint(self, *names: str) -> str | None:
         """A URL. As in Lance's client, plain HTTP requires `allow_http`."""
         value = self.text(*names)
         if value is not None and value.startswith("http://") and not self.flag("allow_http", "aws_allow_http"):
             raise StorageError(f"storage option {names[0]} = {value}: plain HTTP needs allow_http=true")
         return value.rstrip("/") if value is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """How HTTP clients connect to a service.
+
+    Attributes:
+        connect_timeout: Seconds for the connection.
+        answer_timeout: Seconds without a byte of the answer.
+        proxy: URL of the proxy; None for that of the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`), if any.
+    """
+
+    connect_timeout: float = 5.0
+    answer_timeout: float = 60.0
+    proxy: str | None = None
+
+    @property
+    def proxies(self) -> dict[str, str]:
+        """The proxy by the scheme of a URL; empty for that of the environment."""
+        return {} if self.proxy is None else dict.fromkeys(("http", "https"), self.proxy)
+
+
+DEFAULT_CONNECTIONS: Final = Connections()
+
+
+def connections(options: Options) -> Connections:
+    """The options of HTTP clients."""
+    proxy = options.text("proxy_url")
+    if proxy is not None and not re.match("https?://[^/]", proxy):
+        raise StorageError("storage option proxy_url: expected http://host:port or https://host:port, found another")
+    default = DEFAULT_CONNECTIONS
+    return Connections(
+        options.seconds("connect_timeout", default.connect_timeout),
+        options.seconds("timeout", default.answer_timeout),
+        proxy,
+    )
 
 
 def s3_arguments(options: Options) -> dict[str, Any]:

@@ -48,6 +48,7 @@ from lance_core.storage.services.bucket import (
     on_loop,
 )
 from lance_core.storage.services.obstore_errors import FailedAnswer, refusal
+from lance_core.storage.services.options import DEFAULT_CONNECTIONS, Connections
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
@@ -58,11 +59,10 @@ _CODES = {
     "RequestTimeTooSkewed": Failure.REFUSED,
 }
 _NEVER_RESEND: Any = {"max_retries": 0, "retry_timeout": timedelta(hours=1)}
-_CONNECTIONS: dict[str, Any] = {"connect_timeout": "5s", "timeout": "1h", "pool_max_idle_per_host": "256"}
-_ANSWER_TIME = "60s"
+_CLIENT: dict[str, Any] = {"timeout": "1h", "pool_max_idle_per_host": "256"}
 _LARGE_BODY = 8 << 20
 """Bytes. The time of an answer includes that of the upload, so larger bodies have more of it."""
-_LARGE_BODY_TIME = "15m"
+_LARGE_BODY_TIME = 900.0
 _CREDENTIALS_TIME = timedelta(minutes=9)
 """How long credentials of the environment are used before they are looked up again.
 
@@ -91,11 +91,18 @@ class S3Bucket(Bucket):
     ordered = True
     concurrency = 256
 
-    def __init__(self, name: str, arguments: dict[str, Any], write_arguments: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        write_arguments: dict[str, str] | None = None,
+        connections: Connections = DEFAULT_CONNECTIONS,
+    ) -> None:
         config = {
             "max_pool_connections": 64,
-            "connect_timeout": 5,
-            "read_timeout": 60,
+            "connect_timeout": connections.connect_timeout,
+            "read_timeout": connections.answer_timeout,
+            "proxies": connections.proxies or None,
             "retries": {"total_max_attempts": 1, "mode": "standard"},
             "request_checksum_calculation": "when_required",
             "response_checksum_validation": "when_required",
@@ -113,6 +120,7 @@ class S3Bucket(Bucket):
         self.name = name
         self._arguments = arguments
         self._write_arguments = write_arguments or {}
+        self._connections = connections
         self._connecting = threading.Lock()
         self._stores: tuple[S3Store, S3Store] | None = None
 
@@ -261,18 +269,25 @@ class S3Bucket(Bucket):
         settings |= {encryption[name]: value for name, value in self._write_arguments.items()}
         if not self._arguments["anon"]:
             settings["credential_provider"] = await self._credentials()
-        connections: Any = {**_CONNECTIONS, "allow_http": scheme == "http"}
+        times = self._connections
+        client_options: Any = {
+            **_CLIENT,
+            "allow_http": scheme == "http",
+            "connect_timeout": timedelta(seconds=times.connect_timeout),
+        }
+        if times.proxy is not None:
+            client_options["proxy_url"] = times.proxy
         bundle = self.file_system.session.get_config_variable("ca_bundle")
         if bundle:
-            connections["root_certificate"] = await asyncio.to_thread(Path(bundle).read_bytes)
+            client_options["root_certificate"] = await asyncio.to_thread(Path(bundle).read_bytes)
         first, second = (
             S3Store(
                 self.name,
                 **settings,
-                client_options=connections | {"read_timeout": answer_time},
+                client_options=client_options | {"read_timeout": timedelta(seconds=answer_time)},
                 retry_config=_NEVER_RESEND,
             )
-            for answer_time in (_ANSWER_TIME, _LARGE_BODY_TIME)
+            for answer_time in (times.answer_timeout, max(times.answer_timeout, _LARGE_BODY_TIME))
         )
         return first, second
 
