@@ -242,7 +242,7 @@ class _Run:
             unchanged = key in after.files and identity(after.files[key]) == identity(census.files[key])
             if unchanged and (name is None or name not in plan.needs.names) and garbage.needs_version in {None, *taken}:
                 going.append(garbage)
-        self._store.map(lambda garbage: self._store.delete(garbage.path), going)
+        self._store.delete_all([garbage.path for garbage in going])
         return going
 
     def _take_later_census(self, plan: GarbageCollectionPlan, going: Collection[str] = ()) -> Census:

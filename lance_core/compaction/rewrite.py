@@ -117,7 +117,7 @@ def live_rows(files: TableFiles, manifest: pb.Manifest, group: pb.Transaction.Re
 
 def discard_compaction(store: ObjectStore, prepared: PreparedCompaction) -> None:
     """Remove the files of a compaction whose transaction was rejected. Not for one whose outcome is unknown."""
-    store.map(store.delete, prepared.files)
+    store.delete_all(prepared.files)
 
 
 def _check_table(store: ObjectStore, file: ManifestFile) -> None:

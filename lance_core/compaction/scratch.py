@@ -66,7 +66,7 @@ class Scratch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._store.map(self._store.delete, [meta.path for meta in self._store.list(self._base)])
+        self._store.delete_all([meta.path for meta in self._store.list(self._base)])
 
     def open(self) -> Any:
         """A pylance handle on the clone."""

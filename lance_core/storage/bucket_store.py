@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
@@ -11,7 +12,7 @@ from lance_core.errors import AlreadyExists, NotFound, OutcomeUnknown, Precondit
 from lance_core.storage.keys import check_key, check_prefix, is_key, is_name, quote_path
 from lance_core.storage.overlap import Overlap
 from lance_core.storage.port import ObjectMeta, ObjectStore, Results
-from lance_core.storage.services.bucket import VACANT, Bucket, Failure, Found
+from lance_core.storage.services.bucket import VACANT, Bucket, Failure, Found, is_panic
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -97,6 +98,22 @@ class BucketStore(ObjectStore):
             self._ask(path, lambda: self._bucket.remove(key), writes=True)
         except NotFound:
             return
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        size = self._bucket.bulk
+        self.map(self._delete_some, [paths[first : first + size] for first in range(0, len(paths), size)])
+
+    def _delete_some(self, paths: Sequence[str]) -> None:
+        """Delete up to as many objects as one request can, or each alone if that fails.
+
+        A service may not know such requests, and of those that it knows the answer does not say what to do about a key.
+        """
+        keys = [self._key(path) for path in paths]
+        if len(keys) > 1:
+            with suppress(StorageError):
+                self._ask(f"{paths[0]} and {len(keys) - 1} more", lambda: self._bucket.remove_all(keys), writes=True)
+                return
+        self.map(self.delete, paths)
 
     def delete_if(self, path: str, *, if_match: str | None) -> None:
         key = self._key(path)
@@ -184,6 +201,12 @@ class BucketStore(ObjectStore):
             if is_key(path) and (bound is None or bound < path.encode()):
                 yield ObjectMeta(path, found.size, found.e_tag, found.last_modified)
 
+    def _failure(self, error: BaseException) -> Failure | None:
+        """What an error means for the object; None for one that is none of the request, such as an interruption."""
+        if isinstance(error, Exception):
+            return self._bucket.classify(error)
+        return Failure.SILENT if is_panic(error) else None
+
     def _ask(
         self,
         path: str,
@@ -214,7 +237,7 @@ class BucketStore(ObjectStore):
 
         def is_retryable(error: BaseException) -> bool:
             nonlocal silent
-            failure = self._bucket.classify(error) if isinstance(error, Exception) else None
+            failure = self._failure(error)
             silent = silent or failure is Failure.SILENT
             return failure in _RETRYABLE and not (silent and mismatch is not None)
 
@@ -226,8 +249,10 @@ class BucketStore(ObjectStore):
         )
         try:
             return retrying(request)
-        except Exception as error:
-            failure = self._bucket.classify(error)
+        except BaseException as error:
+            failure = self._failure(error)
+            if failure is None:
+                raise
             kind = {Failure.MISSING: NotFound, Failure.MISMATCH: mismatch}.get(failure) or StorageError
             if writes and silent and failure is not Failure.MISSING:
                 kind = OutcomeUnknown

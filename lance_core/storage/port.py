@@ -210,6 +210,13 @@ class ObjectStore(ABC):
             raise PreconditionFailed(f"{self.uri}/{path}: expected e_tag {if_match}, found {found}")
         self.delete(path)
 
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Delete objects, in any order. Those that are not there are no error.
+
+        Not atomic: after an exception some of them may be left. One request for each thousand if the service can.
+        """
+        self.map(self.delete, paths)
+
     @abstractmethod
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
         """All objects below the directory `prefix` (recursively), in byte order of their keys, never from a cache.

@@ -284,9 +284,9 @@ class Branches(NamedReferences[BranchContents]):
             }
             head = max(numbers, key=lambda key: numbers[key], default=None)
             if head is None:
-                self.store.map(self.store.delete, keys)
+                self.store.delete_all(keys)
             else:
-                self.store.map(self.store.delete, [key for key in numbers if key != head])
+                self.store.delete_all([key for key in numbers if key != head])
                 self.store.delete(head)
         raise ReferenceInUse(f"branch {name}: a writer keeps committing to it while it is deleted")
 

@@ -140,6 +140,32 @@ def test_a_batch_of_client_staged_versions_adds_the_round_trip_that_verifies_the
     assert cost.by_verb["publish"] == tables
 
 
+@pytest.mark.parametrize("tables", [2, 10])
+def test_a_sweep_clears_up_after_batches(counted: Ground, tables: int) -> None:
+    counted.batch(*(counted.transaction(["g", f"t{number}"], rows(5, 6)) for number in range(tables)))
+
+    with store_of(counted).measure() as cost:
+        counted.catalog.sweep()
+    assert cost.by_verb == {"delete": tables, "put": 3, "put_if_absent": 1, "get": 2, "list": 2}
+    assert cost.round_trips == 8
+
+    with store_of(counted).measure() as cost:
+        counted.catalog.sweep()
+    assert cost.by_verb == {"get": 1, "list": 1}
+
+
+def test_a_server_starts_in_at_most_four_round_trips(counted: Ground) -> None:
+    for number in range(40):
+        counted.make_namespace(f"n{number}")
+    fresh = counted.again(counted.store)
+
+    with store_of(counted).measure() as cost:
+        fresh.catalog.snapshot()
+
+    assert cost.round_trips <= 4
+    assert cost.requests <= 12
+
+
 def test_the_size_of_the_catalog_does_not_matter(counted: Ground) -> None:
     for number in range(40):
         counted.make_namespace(f"n{number}")

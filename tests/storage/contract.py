@@ -305,6 +305,16 @@ class StoreContract:
         store.put("a/b/c", b"y")
         assert store.get("a/b/c") == b"y"
 
+    def test_deletes_many_and_accepts_absence(self, store: ObjectStore) -> None:
+        names = ["a b", "é", "x&y<z>", "q'\"", "d/e/f", "%41", "a+b"]
+        for name in (*names, "kept"):
+            store.put(f"many/{name}", b"x")
+        store.delete_all([f"many/{name}" for name in (*names, "absent")])
+        assert keys(store, "") == ["many/kept"]
+        store.delete_all(["many/kept"])
+        store.delete_all([])
+        assert keys(store, "") == []
+
     def test_lists_below_a_directory_in_byte_order(self, store: ObjectStore) -> None:
         paths = ["t/a", "t/a-b", "t/a.b", "t/a/b", "t/a/b-c", "t/a/b/c", "t/a0", "t/B", "t/é", "t/z", "ta", "t-a/x"]
         # A file system cannot hold a name both as a file and as a directory.

@@ -39,6 +39,8 @@ class Script:
     headers: list[dict[str, str]] = field(default_factory=list)
     refusal: bytes = b""
     """The body of answers that are not a success."""
+    removed: bytes = b"<DeleteResult/>"
+    """The body of the answer to the removal of many objects of S3."""
     pause: float = 0.0
     """Seconds before an answer."""
 
@@ -83,6 +85,8 @@ def serving(script: Script, tls: ssl.SSLContext | None = None) -> Iterator[int]:
                 body = b""
                 if "x-ms-version" in self.headers and status == 200:
                     status = 201 if self.command == "PUT" else 202
+            if parts.query == "delete":
+                body = script.removed
             if status >= 300:
                 body = script.refusal
             self.send_response(status)
@@ -391,12 +395,59 @@ date -u -d '+5 minutes' '+"Expiration": "%Y-%m-%dT%H:%M:%SZ"}}'
         assert script.arrived == []
         store.close()
 
+    def test_many_objects_are_removed_by_one_request(self, port: int, script: Script) -> None:
+        script.removed = b"<DeleteResult><Deleted><Key>root/1</Key></Deleted></DeleteResult>"
+        store = open_service("s3", port)
+        store.delete_all([f"{number}" for number in range(1_001)])
+        store.close()
+        assert sorted(script.arrived) == [("DELETE", "1000"), ("POST", "bucket")]
+
+    @pytest.mark.parametrize("refusal", [b"<Error><Code>NotImplemented</Code></Error>", b""])
+    def test_each_is_removed_alone_where_a_service_has_no_such_request(
+        self, port: int, script: Script, refusal: bytes
+    ) -> None:
+        script.answers["bucket"], script.refusal = [501 if refusal else 405], refusal
+        store = open_service("s3", port)
+        store.delete_all(["a", "b"])
+        store.close()
+        assert script.arrived[0] == ("POST", "bucket")
+        assert sorted(script.arrived[1:]) == [("DELETE", "a"), ("DELETE", "b")]
+
+    def test_an_object_that_cannot_be_removed_with_others_is_told(self, port: int, script: Script) -> None:
+        denied = b"<Error><Key>root/b</Key><Code>AccessDenied</Code><Message>no</Message></Error>"
+        script.removed = b"<DeleteResult><Deleted><Key>root/a</Key></Deleted>" + denied + b"</DeleteResult>"
+        script.answers["b"] = [403]
+        store = open_service("s3", port)
+        with pytest.raises(StorageError, match="/b: "):
+            store.delete_all(["a", "b"])
+        store.close()
+        assert script.arrived.count(("POST", "bucket")) == 1
+
+    def test_a_defect_of_obstore_is_an_error_of_the_store(self, port: int, script: Script) -> None:
+        """It panics at an answer about a key that nobody named."""
+        denied = b"<Error><Key>other</Key><Code>AccessDenied</Code><Message>no</Message></Error>"
+        script.removed = b"<DeleteResult>" + denied + b"</DeleteResult>"
+        store = open_service("s3", port)
+        with pytest.raises(OutcomeUnknown, match="PanicException"):
+            store._ask("a", lambda: store._bucket.remove_all(["root/a", "root/b"]), writes=True)
+        store.delete_all(["a", "b"])
+        store.close()
+        assert sorted(script.arrived[-2:]) == [("DELETE", "a"), ("DELETE", "b")]
+
+    def test_a_lost_answer_to_a_removal_is_followed_by_the_same_again(self, port: int, script: Script) -> None:
+        script.answers["bucket"] = [BREAK]
+        script.removed = b"<DeleteResult><Deleted><Key>root/a</Key></Deleted></DeleteResult>"
+        store = open_service("s3", port)
+        store.delete_all(["a", "b"])
+        store.close()
+        assert script.arrived == [("POST", "bucket")] * 2
+
     def test_hosted_addresses_have_the_bucket_in_their_name(self) -> None:
         options = {"aws_endpoint": "https://host:9000", "access_key_id": "k", "secret_access_key": "s", "region": "r"}
         hosted = s3.S3Bucket("bucket", s3_arguments(Options({**options, "virtual_hosted_style_request": "true"})))
         plain = s3.S3Bucket("bucket", s3_arguments(Options(options)))
         amazon = s3.S3Bucket("bucket", s3_arguments(Options({**options, "aws_endpoint": "", "region": "eu-west-1"})))
-        places = [bucket._connected()[0].config["endpoint"] for bucket in (hosted, plain, amazon)]
+        places = [bucket._connected().single.config["endpoint"] for bucket in (hosted, plain, amazon)]
         assert places == ["https://bucket.host:9000", "https://host:9000", "https://bucket.s3.eu-west-1.amazonaws.com"]
         for bucket in (hosted, plain, amazon):
             bucket.disconnect()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -46,6 +46,11 @@ class Page:
     directories: tuple[str, ...] = ()
 
 
+def is_panic(error: BaseException) -> bool:
+    """Whether it is a defect of obstore, which may have sent the request or not. It is no `Exception`."""
+    return type(error).__name__ == "PanicException"
+
+
 VACANT = "*"
 """The condition of a write that requires a vacant key."""
 
@@ -62,6 +67,8 @@ class Bucket(ABC):
     """Equal for buckets of one service that are accessed with the same credentials."""
     ordered: bool
     """Whether listings are in byte order of the keys and can begin after a key."""
+    bulk = 1
+    """How many keys `remove_all` takes."""
     concurrency = 32
     """How many requests are in flight at once, if nobody says otherwise."""
 
@@ -87,6 +94,11 @@ class Bucket(ABC):
     @abstractmethod
     def remove(self, key: str, condition: str | None = None) -> None:
         """Delete an object. `condition`: None, or the e_tag that must be there. May fail with `Failure.MISSING`."""
+
+    def remove_all(self, keys: Sequence[str]) -> None:
+        """Delete up to `bulk` objects. Fails if one of them cannot be deleted; not if one is not there."""
+        for key in keys:
+            self.remove(key)
 
     @abstractmethod
     def page(self, prefix: str, start_after: str | None, token: str | None, *, limit: int | None = None) -> Page:

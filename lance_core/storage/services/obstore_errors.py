@@ -24,6 +24,9 @@ _NEVER_SENT = re.compile(
     re.MULTILINE,
 )
 """No connection: it was refused, or not made in time."""
+_LEFT = re.compile(r'^ +source: DeleteFailed \{\n +path: ".*",\n +code: "(\w+)",$', re.MULTILINE)
+"""One of many objects was not removed."""
+_BUSY = frozenset({"InternalError", "ServiceUnavailable", "SlowDown"})
 _REDIRECTED = re.compile(r"^ +inner: BareRedirect,$", re.MULTILINE)
 
 
@@ -43,6 +46,9 @@ def refusal(error: Exception) -> FailedAnswer | Failure:
     if answer is not None:
         code = _CODE.search(answer[2] or "")
         return FailedAnswer(int(answer[1]), code[1] if code is not None else "")
+    left = _LEFT.search(text)
+    if left is not None:
+        return FailedAnswer(503 if left[1] in _BUSY else 403, left[1])
     if _REDIRECTED.search(text):
         return Failure.REFUSED  # the bucket is in another region
     return Failure.REPEAT if _NEVER_SENT.search(text) else Failure.SILENT

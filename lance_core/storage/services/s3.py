@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -82,6 +82,14 @@ class _SingleSendSession(AIOHTTPSession):  # type: ignore[misc]
         return session
 
 
+class _Clients(NamedTuple):
+    """The clients for most requests, for large bodies, and for the removal of many objects."""
+
+    single: S3Store
+    large: S3Store
+    bulk: S3Store
+
+
 class S3Bucket(Bucket):
     """One bucket. `arguments` are those of s3fs; `write_arguments` are sent with every PutObject (encryption).
 
@@ -89,6 +97,7 @@ class S3Bucket(Bucket):
     """
 
     ordered = True
+    bulk = 1_000
     concurrency = 256
 
     def __init__(
@@ -122,10 +131,10 @@ class S3Bucket(Bucket):
         self._write_arguments = write_arguments or {}
         self._connections = connections
         self._connecting = threading.Lock()
-        self._stores: tuple[S3Store, S3Store] | None = None
+        self._stores: _Clients | None = None
 
     def read(self, key: str, start: int | None, length: int | None) -> bytes:
-        store, _ = self._connected()
+        store = self._connected().single
         try:
             if start is None or length is None:
                 return bytes(obstore.get(store, key).bytes())
@@ -137,11 +146,12 @@ class S3Bucket(Bucket):
             raise
 
     def stat(self, key: str) -> Found:
-        found = obstore.head(self._connected()[0], key)
+        found = obstore.head(self._connected().single, key)
         return Found(key, found["size"], found["e_tag"] or "", found["last_modified"])
 
     def write(self, key: str, data: bytes, condition: str | None) -> str:
-        store = self._connected()[len(data) > _LARGE_BODY]
+        clients = self._connected()
+        store = clients.large if len(data) > _LARGE_BODY else clients.single
         mode: Any = "overwrite"
         if condition is not None:
             mode = "create" if condition == VACANT else {"e_tag": condition}
@@ -187,9 +197,12 @@ class S3Bucket(Bucket):
 
     def remove(self, key: str, condition: str | None = None) -> None:
         if condition is None:
-            obstore.delete(self._connected()[0], key)
+            obstore.delete(self._connected().single, key)
         else:
             self._remove_if(key, condition)
+
+    def remove_all(self, keys: Sequence[str]) -> None:
+        obstore.delete(self._connected().bulk, list(keys))
 
     @on_loop
     async def page(self, prefix: str, start_after: str | None, token: str | None, *, limit: int | None = None) -> Page:
@@ -238,8 +251,8 @@ class S3Bucket(Bucket):
         client = await self._client()
         await client.delete_object(Bucket=self.name, Key=key, IfMatch=condition)
 
-    def _connected(self) -> tuple[S3Store, S3Store]:
-        """The client for most requests and the one for large bodies. Makes them when they are first needed."""
+    def _connected(self) -> _Clients:
+        """The clients. Makes them when they are first needed."""
         stores = self._stores
         if stores is None:
             with self._connecting:
@@ -247,7 +260,7 @@ class S3Bucket(Bucket):
         return stores
 
     @on_loop
-    async def _connect(self) -> tuple[S3Store, S3Store]:
+    async def _connect(self) -> _Clients:
         client = await self._client()
         addressing = (client.meta.config.s3 or {}).get("addressing_style")
         hosted = addressing != "path" and may_be_hosted(self.name, client.meta.endpoint_url)
@@ -263,7 +276,6 @@ class S3Bucket(Bucket):
             "request_payer": self._arguments["requester_pays"],
             "conditional_put": "etag",
             "s3_express": False,
-            "disable_bulk_delete": True,
         }
         encryption = {"ServerSideEncryption": "server_side_encryption", "SSEKMSKeyId": "sse_kms_key_id"}
         settings |= {encryption[name]: value for name, value in self._write_arguments.items()}
@@ -280,16 +292,18 @@ class S3Bucket(Bucket):
         bundle = self.file_system.session.get_config_variable("ca_bundle")
         if bundle:
             client_options["root_certificate"] = await asyncio.to_thread(Path(bundle).read_bytes)
-        first, second = (
-            S3Store(
+
+        def make(answer_time: float, *, bulk: bool = False) -> S3Store:
+            return S3Store(
                 self.name,
                 **settings,
+                disable_bulk_delete=not bulk,
                 client_options=client_options | {"read_timeout": timedelta(seconds=answer_time)},
                 retry_config=_NEVER_RESEND,
             )
-            for answer_time in (times.answer_timeout, max(times.answer_timeout, _LARGE_BODY_TIME))
-        )
-        return first, second
+
+        small, large = times.answer_timeout, max(times.answer_timeout, _LARGE_BODY_TIME)
+        return _Clients(make(small), make(large), make(small, bulk=True))
 
     async def _credentials(self) -> Callable[[], S3Credential]:
         """Looks up the credentials: those of the options, which do not change, or those that botocore finds."""

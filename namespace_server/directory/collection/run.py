@@ -181,7 +181,7 @@ class Collector:
         plans = store_plans(self._store, run, [*history, *removals_of(found), *quarantined])
         complete = sweep.carry_out(plans) and complete
         search.remove_empty_directories()
-        self._store.map(self._store.delete, runs.finished_before(now - _PLANS_KEPT))
+        self._store.delete_all(runs.finished_before(now - _PLANS_KEPT))
         self._progress("close")
         purged = self._close(fenced, terms.now_ms)
         if not tables:

@@ -49,7 +49,7 @@ class Leftovers:
             self._keys.clear()
         for first in range(0, len(keys), _AT_ONCE):
             try:
-                self._store.map(self._store.delete, keys[first : first + _AT_ONCE])
+                self._store.delete_all(keys[first : first + _AT_ONCE])
             except LanceCoreError as error:
                 logger.info("files of rejected attempts are left: %s", error)
                 return

@@ -346,7 +346,7 @@ class Promoter:
 
     def _clear(self, rows: Sequence[VersionEntry]) -> None:
         self._sync([row.canonical_path for row in rows])
-        self._store.map(self._store.delete, [row.staged_path for row in rows if row.staged_path])
+        self._store.delete_all([row.staged_path for row in rows if row.staged_path])
 
     def _sync(self, paths: Sequence[str]) -> None:
         """Make promoted manifests durable, except those that a client's cleanup removed; it never removes a head."""
