@@ -411,6 +411,19 @@ class TestHealth:
             assert "cannot be read" in refused(http.get("/health/ready"), 503, 17)
             assert http.get("/health/live").status_code == 200
 
+    @pytest.mark.parametrize(
+        ("failure", "is_traced"), [(StorageError("s3://a/b: no such host"), False), (KeyError("x"), True)]
+    )
+    def test_the_log_says_why_without_a_trace_where_the_store_does(
+        self, serve: Any, echo_catalog: Any, caplog: pytest.LogCaptureFixture, failure: Exception, is_traced: bool
+    ) -> None:
+        echo_catalog.failure = failure
+        answer = refused(httpx.get(f"{serve(echo_catalog).url}/health/ready"), 503, 17)
+        assert str(failure) not in answer
+        assert f"not ready: {failure}" in caplog.text
+        [record] = [record for record in caplog.records if "not ready" in record.message]
+        assert (record.exc_info is not None) == is_traced
+
 
 class TestPlacement:
     def test_local_reads_run_on_the_event_loop(self, serve: Any, echo_catalog: Any) -> None:

@@ -8,7 +8,7 @@ import orjson
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 from starlette.responses import Response
 
-from lance_core.errors import system_reason
+from lance_core.errors import StorageError, system_reason
 from namespace_server.rest.exchange import Exchange
 from namespace_server.rest.responses import Success
 from namespace_server.rest.routing import Handler, get
@@ -56,7 +56,8 @@ class Ready:
                 _log.warning("not ready: %s", error)
                 raise ServiceUnavailableError(f"the catalog cannot be read: {error}") from error
             except Exception as error:
-                _log.exception("not ready")
+                # What the store says explains itself: probes come every few seconds.
+                _log.warning("not ready: %s", error, exc_info=None if isinstance(error, StorageError) else error)
                 raise ServiceUnavailableError(f"the catalog cannot be read: {type(error).__name__}") from error
             return Success(orjson.dumps({"status": "ready", "catalog_version": version}), version)
 
