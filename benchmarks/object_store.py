@@ -7,16 +7,20 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.load import Load, Request, drive
+from benchmarks.load import Load, Request, drive, object_path
 from benchmarks.support.gateway import BUCKET, Gateway, serve_gateway
-from benchmarks.support.report import Report, Table, count, milliseconds
-from benchmarks.support.servers import Server, serve_ours
-from benchmarks.support.staging import Operation, Template, write_template
+from benchmarks.support.report import Report, Table, count, milliseconds, ratio
+from benchmarks.support.servers import Server, serve_ours, serve_peer
+from benchmarks.support.staging import Operation, StagedTable, Template, create_path, stage_version, write_template
 from lance_core.proto import lance_table_pb2 as pb
 
 ROUND_TRIP = 0.06
-CASES = ((ROUND_TRIP, 32, 25), (ROUND_TRIP, 128, 25), (0.0, 32, 30))
+CASES = ((ROUND_TRIP, 1, 24), (ROUND_TRIP, 32, 24), (ROUND_TRIP, 128, 16), (0.0, 32, 24))
 """Seconds by which each answer of the store is delayed, clients, batches of each client."""
+
+_PEER_CLIENTS = 32
+_PEER_VERSIONS = 3
+"""How many clients the peer has at most, since it answers a hundred of them in minutes; versions of each table."""
 
 NAMESPACE = "graph"
 
@@ -40,15 +44,18 @@ def run(directory: Path) -> Report:
             "p50 ms",
             "p99 ms",
             "requests a batch",
-            "server's CPU, ms a batch",
+            "CPU of the server, ms",
+            "peer, pairs of calls (not atomic)",
+            "ours against peer",
         ),
     )
     for delay, clients, batches in CASES:
-        with (
-            serve_gateway(delay) as gateway,
-            serve_ours(f"s3://{BUCKET}/catalog", environment=gateway.environment) as s,
-        ):
-            found = _measure(gateway, s, template, directory, clients, batches)
+        with serve_gateway(delay) as gateway:
+            with serve_ours(f"s3://{BUCKET}/catalog", environment=gateway.environment) as server:
+                found = _measure(gateway, server, template, directory, clients, batches)
+            with serve_peer(f"s3://{BUCKET}/peer", gateway.environment) as server:
+                peer = _measure_peer(gateway, server, template, directory, min(clients, _PEER_CLIENTS))
+        pairs = peer.requests / 2 / peer.seconds
         table.add(
             f"{delay * 1_000:.0f} ms",
             clients,
@@ -57,7 +64,13 @@ def run(directory: Path) -> Report:
             milliseconds(found.load.p99),
             f"{found.requests:.1f}",
             f"{found.processor * 1_000:.1f}",
+            f"{pairs:.1f}",
+            ratio(found.load.per_second, pairs),
         )
+    table.notes.append(
+        f"The peer makes two separate commits of a pair, of manifests that were staged beforehand, for {_PEER_CLIENTS} "
+        "clients at most."
+    )
     return Report(
         "object_store",
         "Batches on a bucket",
@@ -93,6 +106,22 @@ def _measure(
     processor = server.processor_seconds() - began
     made = (gateway.requests() - before).total()
     return _Outcome(load, made / load.requests, processor / load.requests)
+
+
+def _measure_peer(gateway: Gateway, server: Server, template: Template, directory: Path, clients: int) -> Load:
+    server.call("POST", f"/v1/namespace/{NAMESPACE}/create", {})
+    requests: list[Request] = []
+    for number in range(2 * clients):
+        name = (NAMESPACE, f"t{number:04d}")
+        location = server.call("POST", f"/v1/table/{object_path(name)}/declare", {"id": name})["location"]
+        table = StagedTable(name, gateway.directory / location.removeprefix(f"s3://{BUCKET}/"))
+        for _ in range(_PEER_VERSIONS):
+            operation = stage_version(table, template)
+            staged = Path("/", operation["manifest_path"]).relative_to(gateway.directory)
+            requests.append(
+                Request(number // 2, "POST", create_path(operation), operation | {"manifest_path": str(staged)})
+            )
+    return drive(server.port, clients, requests, directory)
 
 
 def _append(name: tuple[str, ...], place: Path, template: Template, *, first: bool = False) -> Operation:
