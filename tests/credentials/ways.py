@@ -31,8 +31,6 @@ class Way:
     service: GuardedS3
     own: dict[str, str] | None
     """The options that a client has of its own."""
-    expires: bool
-    """Whether what the server hands out ends after a time."""
     numbers: Iterator[int] = field(default_factory=count)
 
     def client(self, server: int = -1) -> RestNamespace:
@@ -61,16 +59,15 @@ def asked(client: RestNamespace) -> tuple[int, int]:
 
 @contextmanager
 def ours(service: GuardedS3, vended: dict[str, str], own: dict[str, str] | None, log: Path) -> Iterator[Way]:
-    """Our server; two on one root for clients without keys. `vended` are settings about what clients are handed."""
+    """Our server; two on one root where credentials end. `vended` are settings about what clients are handed."""
     settings = {f"STORAGE__{name.upper()}": value for name, value in service.emulator.storage_options.items()} | vended
     environment = {f"LANCE_NAMESPACE_{name}": value for name, value in settings.items()}
     root = service.emulator.new_root()
-    expires = "VENDED_ROLE_ARN" in vended
     with ExitStack() as stack:
-        servers = range(2 if expires else 1)  # one starts in seconds
+        servers = range(2 if "VENDED_ROLE_ARN" in vended else 1)  # one starts in seconds
         urls = [stack.enter_context(ServerProcess(root, log=log, environment=environment)).url for _ in servers]
         RestNamespace(uri=urls[0]).create_namespace(CreateNamespaceRequest(id=["w"]))
-        yield Way(tuple(urls), service, own, expires)
+        yield Way(tuple(urls), service, own)
 
 
 @contextmanager
@@ -82,7 +79,7 @@ def stock(service: GuardedS3, vended: dict[str, str], own: dict[str, str] | None
     with RestAdapter("dir", properties | root, port=0) as one, RestAdapter("dir", properties | root, port=0) as other:
         urls = tuple(f"http://127.0.0.1:{server.port}" for server in (one, other))
         RestNamespace(uri=urls[0]).create_namespace(CreateNamespaceRequest(id=["w"]))
-        yield Way(urls, service, own, expires=bool(vended))
+        yield Way(urls, service, own)
 
 
 def _handed(options: dict[str, str]) -> dict[str, str]:
@@ -111,3 +108,5 @@ def way(name: str, service: GuardedS3, log: Path) -> Iterator[Way]:
 
 OURS = ("own keys", "static options", "sessions")
 WAYS = (*OURS, "stock, own keys", "stock, handed out")
+EXPIRING = ("sessions", "stock, handed out")
+"""The ways in which what a server hands out ends after a time."""
