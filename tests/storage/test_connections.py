@@ -115,13 +115,20 @@ WITH_TLS = """
 import sys
 from contextlib import closing
 from lance_core.errors import StorageError
+from lance_core.storage.opening import open_store
 from tests.emulators import AZURITE_ACCOUNT
 from tests.storage.test_broken_services import open_service
 port, origin = int(sys.argv[1]), f"https://127.0.0.1:{sys.argv[1]}"
-for kind in ("s3", "az", "gs"):
+anonymous = {"endpoint": origin, "account_name": "n", "azure_skip_signature": "true"}
+for kind in ("s3", "az", "anonymous", "gs"):
     place = f"{origin}/{AZURITE_ACCOUNT}" if kind == "az" else origin
     for act in ("put_if_absent", "delete_if"):
-        with closing(open_service(kind, port, origin=place)) as store:
+        opened = (
+            open_store("az://bucket/root", anonymous)
+            if kind == "anonymous"
+            else open_service(kind, port, origin=place)
+        )
+        with closing(opened) as store:
             try:
                 store.put_if_absent("slot", b"x") if act == "put_if_absent" else store.delete_if("slot", if_match='"7"')
                 print(kind, act, "done")
@@ -148,5 +155,5 @@ def test_certificates_of_an_authority_in_the_environment(
         )
     outcome = "done" if trusted else "StorageError"
     assert done.stdout.splitlines() == [
-        f"{kind} {act} {outcome}" for kind in ("s3", "az", "gs") for act in ("put_if_absent", "delete_if")
+        f"{kind} {act} {outcome}" for kind in ("s3", "az", "anonymous", "gs") for act in ("put_if_absent", "delete_if")
     ], done.stderr

@@ -118,8 +118,11 @@ def test_azure_options_by_any_name() -> None:
     }
     with_sas = azure_arguments(Options({"sas_token": "sv=1", "azure_endpoint": "https://host/n"}), None)
     assert with_sas["connection_string"].endswith("BlobEndpoint=https://host/n;SharedAccessSignature=sv=1")
-    with pytest.raises(StorageError, match="account key or SAS token"):
-        azure_arguments(Options({"endpoint": "https://host"}), None)
+    with_identity = azure_arguments(Options({"account_name": "n", "endpoint": "https://host"}), None)
+    assert with_identity == {"account_name": "n", "account_host": "host", "anon": False}
+    for place in ("https://host/n", "http://host"):
+        with pytest.raises(StorageError, match="expected https://host without a path, or an account key or SAS token"):
+            azure_arguments(Options({"endpoint": place, "allow_http": "true"}), None)
 
 
 def test_google_options_by_any_name() -> None:

@@ -126,10 +126,15 @@ def azure_arguments(options: Options, account: str | None) -> dict[str, Any]:
         secret = f"AccountName={name};AccountKey={key}" if key is not None else f"SharedAccessSignature={sas}"
         protocol = endpoint.partition("://")[0]
         return {"connection_string": f"DefaultEndpointsProtocol={protocol};BlobEndpoint={endpoint};{secret}"}
-    if endpoint is not None:
-        raise StorageError(f"storage option azure_storage_endpoint = {endpoint}: expected an account key or SAS token")
+    scheme, _, host = (endpoint or "https://").partition("://")
+    if scheme != "https" or "/" in host:
+        raise StorageError(
+            f"storage option azure_storage_endpoint = {endpoint}: expected https://host without a path, or an account "
+            "key or SAS token"
+        )
     arguments = {
         "account_name": name,
+        "account_host": host or None,
         "account_key": key,
         "sas_token": sas,
         "client_id": options.text("azure_storage_client_id", "azure_client_id", "client_id"),

@@ -7,7 +7,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.versions import find_latest, read_manifest
 from namespace_server.directory.manifest_table.schema import MANAGED_KEY, check_catalog_readable, frame_of, row_file_of
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
-from namespace_server.directory.root_check.report import FoundCatalog, RootFinding
+from namespace_server.directory.root_check.report import FoundCatalog, RootFinding, told_by
 
 
 def look_at_catalog(store: ObjectStore) -> tuple[FoundCatalog | None, list[RootFinding]]:
@@ -21,11 +21,13 @@ def look_at_catalog(store: ObjectStore) -> tuple[FoundCatalog | None, list[RootF
     except ReferenceNotFound:
         return None, []
     except NotFound as error:
-        return None, [RootFinding("listing-differs", f"expected the newest catalog version, as listed, found {error}")]
+        return None, [
+            RootFinding("listing-differs", f"expected the newest catalog version, as listed, found {told_by(error)}")
+        ]
     except UnsupportedFeature as error:
-        return None, [RootFinding("catalog-unsupported", f"expected a catalog of this release, found {error}")]
+        return None, [RootFinding("catalog-unsupported", f"expected a catalog of this release, found {told_by(error)}")]
     except CorruptFile as error:
-        return None, [RootFinding("catalog-damaged", f"expected a version of the catalog, found {error}")]
+        return None, [RootFinding("catalog-damaged", f"expected a version of the catalog, found {told_by(error)}")]
     writer = file.manifest.writer_version
     managed = file.manifest.table_metadata.get(MANAGED_KEY) == "true"
     found = FoundCatalog(file.version, f"{writer.library} {writer.version}".strip() or "an unknown writer", managed)
@@ -34,8 +36,8 @@ def look_at_catalog(store: ObjectStore) -> tuple[FoundCatalog | None, list[RootF
         check_catalog_readable(file.manifest)
         row_file_of(frame_of(file.manifest))
     except UnsupportedFeature as error:
-        text = f"expected a catalog that this release can read and change, found one of {found.written_by}: {error}"
-        findings.append(RootFinding("catalog-unsupported", text))
+        text = f"expected a catalog that this release can read and change, found one of {found.written_by}"
+        findings.append(RootFinding("catalog-unsupported", f"{text}: {told_by(error)}"))
     if not managed:
         text = f"expected a catalog that keeps the versions of its tables, found one of {found.written_by}"
         findings.append(RootFinding("catalog-unmanaged", text))

@@ -22,7 +22,7 @@ from namespace_server.directory.root_check.probes import (
     check_place,
     check_reads,
 )
-from namespace_server.directory.root_check.report import RootFinding, RootReport
+from namespace_server.directory.root_check.report import RootFinding, RootReport, told_by
 from namespace_server.directory.root_check.speed import Timing, clock_offset, measure
 from namespace_server.directory.root_check.workspace import Workspace
 
@@ -72,8 +72,8 @@ class RootCheck:
             report = self._look(work)
         finally:
             left = work.clear()
-        if left:
-            text = f"expected that what was written is removed, found {len(left)} objects below {work.directory}"
+        if left and all(finding.code != "unreachable" for finding in self._findings):
+            text = f"expected that what was written is removed; below {work.directory} {len(left)} of it stayed"
             self._findings.append(RootFinding("left-behind", text))
         return replace(report, findings=tuple(self._findings))
 
@@ -104,7 +104,7 @@ class RootCheck:
         try:
             return look()
         except StorageError as error:
-            text = f"{what}: expected an answer of the store, found {error}"
+            text = f"{what}: expected an answer of the store, found {told_by(error)}"
             self._findings.append(RootFinding("check-failed", text))
             return None
 

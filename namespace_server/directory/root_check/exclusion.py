@@ -13,7 +13,7 @@ from typing import Final
 
 from lance_core.errors import AlreadyExists, OutcomeUnknown, PreconditionFailed, StorageError
 from lance_core.storage.port import ObjectStore
-from namespace_server.directory.root_check.report import RootFinding
+from namespace_server.directory.root_check.report import RootFinding, told_by
 from namespace_server.directory.root_check.workspace import Workspace
 
 RACERS: Final = 16
@@ -114,9 +114,9 @@ def _race(store: ObjectStore, key: str, datas: Sequence[bytes], writes: Writes) 
         except (AlreadyExists, PreconditionFailed):
             return Racer(data, RacerOutcome.LOST, store.find(key))
         except OutcomeUnknown as error:
-            return Racer(data, RacerOutcome.SILENT, error=str(error))
+            return Racer(data, RacerOutcome.SILENT, error=told_by(error))
         except StorageError as error:
-            return Racer(data, RacerOutcome.REFUSED, error=str(error))
+            return Racer(data, RacerOutcome.REFUSED, error=told_by(error))
         return Racer(data, RacerOutcome.WON)
 
     with ThreadPoolExecutor(len(writes)) as pool:

@@ -11,7 +11,7 @@ from lance_core.errors import NotFound, PreconditionFailed, StorageError
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectStore
 from namespace_server.directory.committing.writable import check_parent, check_root
-from namespace_server.directory.root_check.report import RootFinding
+from namespace_server.directory.root_check.report import RootFinding, told_by
 from namespace_server.directory.root_check.workspace import Workspace
 
 _ROUNDS: Final = 3
@@ -27,9 +27,9 @@ def check_place(store: ObjectStore) -> Iterator[RootFinding]:
         return
     root = Path(store.innermost.root)
     if (error := _error_of(partial(check_root, store))) is not None:
-        yield RootFinding("root-unusable", str(error))
+        yield RootFinding("root-unusable", told_by(error))
     elif not root.exists() and (error := _error_of(partial(check_parent, root))) is not None:
-        yield RootFinding("root-unusable", f"{root}: expected a directory, found that {error}")
+        yield RootFinding("root-unusable", f"{root}: expected a directory, found that {told_by(error)}")
     elif not root.exists():
         text = f"{root}: expected a directory, found none; nothing was made or checked. The first commit of a server"
         yield RootFinding("root-missing", f"{text} would make it in {root.parent}, which is there and can be written")
@@ -46,7 +46,7 @@ def check_access(store: ObjectStore, work: Workspace) -> Iterator[RootFinding]:
     }
     errors = dict(zip(looks, store.map(_error_of, list(looks.values())), strict=True))
     if all(errors.values()):
-        yield RootFinding("unreachable", f"expected that the store answers, found {errors['list-refused']}")
+        yield RootFinding("unreachable", f"expected that the store answers, found {told_by(errors['list-refused'])}")
         return
     if errors["write-refused"] is None:
         errors["read-refused"] = _error_of(partial(store.get, key))
@@ -60,7 +60,7 @@ def check_access(store: ObjectStore, work: Workspace) -> Iterator[RootFinding]:
     }
     for code, text in expected.items():
         if (error := errors.get(code)) is not None:
-            yield RootFinding(code, f"expected that {text}, found {error}")
+            yield RootFinding(code, f"expected that {text}, found {told_by(error)}")
 
 
 def check_reads(store: ObjectStore, work: Workspace) -> Iterator[RootFinding]:
@@ -158,12 +158,12 @@ def check_conditional_delete(store: ObjectStore, work: Workspace) -> Iterator[Ro
     if error is None:
         yield RootFinding("no-conditional-delete", f"{expected}, found that it was removed")
     elif not isinstance(error, PreconditionFailed):
-        yield RootFinding("no-conditional-delete", f"{expected}, found that the store refuses it: {error}")
+        yield RootFinding("no-conditional-delete", f"{expected}, found that the store refuses it: {told_by(error)}")
     else:
         error = _error_of(partial(store.delete_if, key, if_match=store.head(key).e_tag))
         if error is not None or store.find(key) is not None:
             text = "a delete under the e_tag of the object: expected that it is removed, found"
-            yield RootFinding("no-conditional-delete", f"{text} {error or 'it'}")
+            yield RootFinding("no-conditional-delete", f"{text} {told_by(error) if error else 'it'}")
 
 
 def check_copy(store: ObjectStore, work: Workspace) -> Iterator[RootFinding]:
@@ -172,7 +172,7 @@ def check_copy(store: ObjectStore, work: Workspace) -> Iterator[RootFinding]:
     store.put(source, _SECOND)
     error = _error_of(partial(store.copy, source, target))
     if error is not None:
-        yield RootFinding("copy-refused", f"expected that the store copies an object, found {error}")
+        yield RootFinding("copy-refused", f"expected that the store copies an object, found {told_by(error)}")
     elif store.find(target) != _SECOND:
         yield RootFinding("copy-refused", "expected that a copy has the bytes of its source, found others")
 

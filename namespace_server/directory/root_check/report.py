@@ -66,6 +66,11 @@ ROOT_FINDINGS: Final = {
 """What each code means: whether the root must not be used, and what to do. The codes do not change."""
 
 
+def told_by(error: Exception | None) -> str:
+    """What a store says in an error, on one line and without the debug form that obstore adds."""
+    return " ".join(str(error).partition("\n\nDebug source:")[0].split())
+
+
 @dataclass(frozen=True, slots=True)
 class RootFinding:
     """One finding.
@@ -168,7 +173,7 @@ class RootReport:
     def lines(self) -> Iterator[str]:
         """The report as text: each finding with what to do, what is there, what it costs, and the verdict."""
         for finding in sorted(self.findings, key=lambda found: not found.fails):
-            yield f"{finding.severity}: {finding.code}: {' '.join(finding.text.split())}"
+            yield f"{finding.severity}: {finding.code}: {finding.text}"
             yield f"    {finding.advice}"
         if self.catalog is not None:
             yield f"catalog: version {self.catalog.version}, written by {self.catalog.written_by}"

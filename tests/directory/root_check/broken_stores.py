@@ -201,7 +201,7 @@ BROKEN: Final[dict[str, tuple[Callable[[], ObjectStore], set[str]]]] = {
     ),
     "nothing answers": (
         lambda: RefusingStore("get", "head", "put", "list", "delete"),
-        {"unreachable", "left-behind"},
+        {"unreachable"},
     ),
     "put-if-absent overwrites": (lambda: OverwritingStore(MemoryStore()), {"not-exclusive"}),
     "put-if-absent looks and then writes": (lambda: LookingStore(MemoryStore()), {"not-exclusive"}),
