@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,12 +15,19 @@ from lance_core.format.naming import NamingScheme, manifest_name
 from lance_core.storage.local import LocalStore
 from lance_core.storage.port import ObjectMeta
 from lance_core.storage.wrappers.counting import CountingStore
-from namespace_server.directory.collection.history import CatalogVersionFile, needed_versions, oldest_to_keep
+from namespace_server.directory.collection.history import (
+    CatalogVersionFile,
+    list_catalog_versions,
+    needed_versions,
+    oldest_to_keep,
+    unnamed_files,
+)
 from namespace_server.directory.collection.settings import CollectionSettings
 from namespace_server.directory.collection.stored_plan import unfinished_plans
 from namespace_server.directory.manifest_table.table import ManifestTable
 from namespace_server.directory.model.entries import DROPPED, RecordEntry, changes_of
 from tests.directory.collection.collecting import collect, let_pass
+from tests.directory.flipping import open_manifest
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Crashed, Fault, FaultStore
 
@@ -97,6 +105,22 @@ def test_versions_and_rows_that_nothing_keeps_go(ground: Ground) -> None:
         assert history[-1].version == report.oldest
     flips(ground.again(), 3, "z")
     assert ground.ids(T) == [0, 1, 2]
+
+
+def test_what_the_oldest_kept_version_names_stays_if_no_later_one_does(ground: Ground) -> None:
+    flips(ground, 6)
+    oldest = ground.catalog.snapshot().version
+    open_manifest(ground.root).optimize.compact_files()
+    flips(ground, 2, "k")
+    snapshot = ground.again().catalog.snapshot()
+    kept = snapshot.apply(changes_of([replace(snapshot.collector, oldest=oldest)]))
+    later, versions = datetime.now(UTC) + timedelta(days=1), list_catalog_versions(ground.store)
+    going = unnamed_files(ground.store, versions, kept, later, timedelta(0))
+    whole = open_manifest(ground.root).checkout_version(oldest)
+    assert {f"__manifest/data/{file.path}" for each in whole.get_fragments() for file in each.data_files()}.isdisjoint(
+        each.path for each in going
+    )
+    assert unnamed_files(ground.store, versions[:1], kept, later, timedelta(0)) == []  # another run is far ahead
 
 
 def test_a_tombstone_of_a_release_that_noted_no_version_needs_none(ground: Ground) -> None:

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import lance
@@ -21,7 +21,7 @@ from lance_core.errors import LanceCoreError
 from lance_core.format.manifest import parse_manifest_file
 from lance_core.format.naming import manifest_name, parse_manifest_name
 from lance_core.storage.local import LocalStore
-from namespace_server.directory.collection.history import needed_versions
+from namespace_server.directory.collection.history import list_catalog_versions, needed_versions, unnamed_files
 from namespace_server.directory.collection.run import Collector
 from namespace_server.directory.collection.stored_plan import unfinished_plans
 from namespace_server.directory.collection.sweep import Budget
@@ -143,6 +143,16 @@ def test_files_of_a_slow_writer_are_kept_with_its_version(ground: Ground) -> Non
     report = collect(ground)
     assert report.oldest < version
     check_whole(ground.root, before)
+
+
+def test_the_newest_version_keeps_its_files_however_slow_its_writer_was(ground: Ground) -> None:
+    base = open_manifest(ground.root)
+    fragments = write_fragments(stock_row("slow"), base.uri, mode="append")
+    lance.LanceDataset.commit(base, lance.LanceOperation.Append(fragments), base.version)
+    [file] = [ground.root / "__manifest/data" / file.path for each in fragments for file in each.files]
+    os.utime(file, (file.stat().st_mtime - 40 * 86_400,) * 2)
+    versions, snapshot = list_catalog_versions(ground.store), ground.again().catalog.snapshot()
+    assert unnamed_files(ground.store, versions, snapshot, datetime.now(UTC), timedelta(days=7)) == []
 
 
 def test_a_version_from_the_future_makes_no_row_file_old(ground: Ground) -> None:
