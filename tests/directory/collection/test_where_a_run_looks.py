@@ -212,11 +212,13 @@ def test_a_table_that_does_not_change_is_listed_now_and_then(counted: Callable[[
 
 def test_what_was_too_young_goes_when_it_is_old(three: Ground) -> None:
     lost = leave_fragment(three, T)
+    unknown = three.root / three.location(T) / "notes.txt"
+    unknown.touch()
     three.batch(three.transaction(T, rows(3, 4)))
     assert collect_on(three, 1).too_young.files == 1
     assert collect_on(three, 2).too_young.files == 0  # it does not look there yet
     assert collect_on(three, 7.1).removed[UNNAMED].files == 1
-    assert not (three.root / lost).exists()
+    assert ((three.root / lost).exists(), unknown.exists()) == (False, True)
 
 
 def test_a_file_of_a_failed_write_is_found_within_the_interval(three: Ground) -> None:

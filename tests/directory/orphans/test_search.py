@@ -78,6 +78,14 @@ def paths(ground: Ground) -> list[str]:
     return [orphan.path for orphan in report.orphans]
 
 
+def test_lost_files_are_found_among_many(two: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are listed before there are many."""
+    lost = [leave_fragment(two, T) for _ in range(3)]
+    files = sum(path.is_file() for path in uri(two, T).rglob("*"))
+    monkeypatch.setattr(survey, "_MANY", files - 1)
+    assert sorted(paths(two)) == sorted(lost)
+
+
 # -- crashes, lost answers and rejected batches
 
 
