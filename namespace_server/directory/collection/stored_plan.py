@@ -135,7 +135,7 @@ def read_plan(store: ObjectStore, key: str) -> list[Removal]:
             Removal(path, size, datetime.fromtimestamp(written, UTC), reason)
             for path, size, written, reason in values["removals"]
         ]
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, OSError, EOFError, zlib.error) as error:
+    except (KeyError, TypeError, ValueError, OSError, EOFError, zlib.error) as error:
         raise CorruptFile(f"{store.object_uri(key)}: expected a plan of a collection") from error
 
 
@@ -170,8 +170,6 @@ def remove_all(store: ObjectStore, removals: Sequence[Removal], swept: Swept, *,
                 remove_if(store, item.path, found.e_tag)
             else:
                 store.delete(item.path)
-        except NotFound:
-            return True
         except PreconditionFailed:
             return False
         except OutcomeUnknown:

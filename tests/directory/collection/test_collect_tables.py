@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -180,7 +181,7 @@ def test_a_version_that_is_planned_stays_once_its_references_cannot_be_read(two:
     delete_versions(two, 1, 5)
     let_pass(two)
     forget_history(two)
-    Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0))
+    assert not Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0)).complete
     tag = two.root / two.location(T) / "_refs/tags/x.json"
     tag.parent.mkdir(parents=True)
     tag.write_text("{")
@@ -472,11 +473,12 @@ def test_a_deregistered_table_is_never_touched(two: Ground) -> None:
 def test_a_run_that_ends_early_is_continued_without_a_new_look(two: Ground) -> None:
     lost = [leave_fragment(two, T) for _ in range(5)]
     let_pass(two)
+    forget_history(two)
     first = Collector(two.catalog, settle=timedelta(0)).collect(None, Budget(removals=0))
     assert (first.total.files, first.complete) == (0, False)
     assert len(unfinished_plans(two.store)) == 1
     report = collect(two)
-    assert (report.total.files, report.complete) == (5, True)
+    assert (of_tables(report), report.complete) == ({UNNAMED: 5}, True)
     assert not any((two.root / key).exists() for key in lost)
     assert unfinished_plans(two.store) == []
 
@@ -543,7 +545,9 @@ def test_a_name_that_may_come_back_is_not_removed_after_it_was_vacant(two: Groun
     assert store.writes == []
 
 
-def test_a_manifest_that_is_replaced_during_its_removal_is_kept(two: Ground) -> None:
+@pytest.mark.parametrize("after", [b"another", None])
+def test_a_manifest_that_is_replaced_during_its_removal_is_kept(two: Ground, after: bytes | None) -> None:
+    """Or another run removes it first."""
     planned, path = planned_manifest(two, 1), two.root / planned_manifest(two, 1).path
     store = FaultStore(two.store)
 
@@ -551,12 +555,14 @@ def test_a_manifest_that_is_replaced_during_its_removal_is_kept(two: Ground) -> 
         if verb == "rename_if_absent" and key.endswith(planned.path):
             go_on()
             path.unlink()
-            path.write_bytes(b"another")
+            if after is not None:
+                path.write_bytes(after)
 
     go_on = store.before(replace)
     swept = Swept()
     remove_all(store, [planned], swept, names_come_back=True)
-    assert (swept.kept, swept.refused, path.read_bytes()) == ([planned.path], {}, b"another")
+    assert (swept.kept, swept.refused) == ([planned.path] if after else [], {})
+    assert (path.read_bytes() if path.exists() else None) == after
 
 
 def test_a_removal_of_unknown_outcome_ends_the_run(two: Ground) -> None:
@@ -570,10 +576,36 @@ def test_a_removal_of_unknown_outcome_ends_the_run(two: Ground) -> None:
     assert collect(two).total.files == 1
 
 
-def test_a_plan_of_another_format_is_not_carried_out(two: Ground) -> None:
-    two.store.put("_staging/gc/x/plan-0", b'{"format": 2, "removals": []}')
-    with pytest.raises(CorruptFile, match="expected format 1, found 2"):
-        read_plan(two.store, "_staging/gc/x/plan-0")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"format": 2, "removals": []}', "expected format 1, found 2"),
+        *((damaged, "expected a plan") for damaged in (b"{", b"{}", b"[]", b'{"format": 1, "removals": [[]]}')),
+        *((gzip.compress(b"{}")[:end] + b"\xff" * 20, "expected a plan") for end in (2, 9, 10)),
+    ],
+)
+def test_a_plan_that_cannot_be_read_is_not_carried_out(ground: Ground, content: bytes, said: str) -> None:
+    ground.store.put("_staging/gc/x/plan-0", content)
+    with pytest.raises(CorruptFile, match=said):
+        read_plan(ground.store, "_staging/gc/x/plan-0")
+
+
+def test_plans_of_a_run_are_carried_out_in_order(ground: Ground) -> None:
+    plans = [f"{COLLECTION}/{uuid.UUID(int=1)}/plan-{number}" for number in range(12)]
+    for plan in reversed(plans):
+        ground.store.put(plan, b"")
+    assert unfinished_plans(ground.store) == plans
+
+
+def test_a_budget_is_spent_by_removals_or_by_time() -> None:
+    budget = Budget(removals=2, until=time.monotonic() + 60)
+    spent = []
+    for _ in range(3):
+        spent.append(budget.is_spent)
+        budget.spend(1)
+    assert spent == [False, False, True]
+    assert Budget(until=time.monotonic() - 1).is_spent
+    assert not Budget().is_spent
 
 
 def test_what_the_store_refuses_to_remove_stays_and_the_rest_goes(two: Ground) -> None:
@@ -594,7 +626,7 @@ def test_what_the_store_refuses_to_remove_stays_and_the_rest_goes(two: Ground) -
     store.before(refuse)
     report = collect(two.again(store))
     assert report.refused == {path: f"{path}: permission denied" for path in refused}
-    assert (report.purged, report.complete) == ((), True)
+    assert (report.purged, report.complete, refused & set(report.kept)) == ((), True, set())
     assert f"not removed: {manifest}: {manifest}: permission denied" in report.lines()
     assert report.as_json()["refused"] == report.refused
     assert files_of(two, dropped) == refused - {manifest}
