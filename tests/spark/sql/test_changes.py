@@ -239,6 +239,9 @@ def test_what_cannot_be_told_is_refused(sql: SparkSession, table: str, ns: str, 
     assert "version 6 has columns id int32, x string: expected those of the last" in refusal(sql, f"{every} 7")
     assert sql.sql(f"{every} 2 TO VERSION 6").count() == 10
     assert sql.sql(f"{every} 7 EXCLUSIVE").count() == 0
+    sql.sql(f"CALL lance.system.cleanup('{table.removeprefix('lance.')}', older_than_hours => 0, retain_last => 1)")
+    assert "version 3" in refusal(sql, f"SELECT * FROM {table} VERSION AS OF 3")
+    assert sql.sql(f"{every} 2 TO VERSION 6").count() == 10  # the files of these versions are still there
     state = catalog.table(tuple(table.split(".")[1:]))
     assert state is not None
     (Path(urlsplit(state.uri).path) / manifest_path("", 3)).unlink()
