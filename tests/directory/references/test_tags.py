@@ -60,8 +60,9 @@ def tag(ground: Ground, name: str, version: int, **more: Any) -> dict[str, Any]:
     return ground.namespace.change("create_table_tag", {"id": T, "tag": name, "version": version, **more}).body
 
 
-def delete_versions(ground: Ground, start: int, end: int) -> dict[str, Any]:
-    return ground.call("batch_delete_table_versions", id=T, ranges=[{"start_version": start, "end_version": end}])
+def delete_versions(ground: Ground, start: int, end: int, branch: str | None = None) -> dict[str, Any]:
+    ranges = [{"start_version": start, "end_version": end}]
+    return ground.call("batch_delete_table_versions", id=T, ranges=ranges, branch=branch)
 
 
 def tags(ground: Ground) -> dict[str, Any]:
@@ -214,10 +215,14 @@ class TestVersionsThatGo:
         ground.catalog.sweep()
         check_progress(ground.root)
 
-    def test_a_tag_of_another_branch_does_not_matter(self, ground: Ground) -> None:
+    def test_a_tag_counts_on_its_own_branch_only(self, ground: Ground) -> None:
         ground.call("create_table_branch", id=T, name="dev", from_version=2)
         tag(ground, "keep", 2, branch="dev")
         assert delete_versions(ground, 2, 3)["deleted_count"] == 1
+        lance.write_dataset(rows(5, 6), ground.open(T).checkout_version(("dev", None)), mode="append")
+        assert len(ground.read("list_table_versions", id=T, branch="dev")["versions"]) == 2
+        with pytest.raises(InvalidInputError, match=r"found keep \(version 2\)"):
+            delete_versions(ground, 2, 3, branch="dev")
 
     def test_tags_go_with_all_versions(self, ground: Ground) -> None:
         tag(ground, "keep", 2)
