@@ -8,6 +8,7 @@ and no writer is stuck (12).
 from __future__ import annotations
 
 import shutil
+import uuid
 from pathlib import Path
 
 import lance
@@ -15,6 +16,7 @@ import orjson
 import pytest
 
 from lance_core.errors import StorageError
+from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from tests.directory.invariants import check_progress, check_quiet
 from tests.directory.tables import Ground, rows
@@ -128,3 +130,21 @@ def test_a_version_built_on_the_row_is_not_unmanaged(ground: Ground) -> None:
     assert again.ids(TABLE) == [0, 1, 2, 3, 4, 10, 11, 20]
     assert {report["path"] for report in _reports(again)} == _names(again, 2)
     check_quiet(ground.root)
+
+
+@pytest.mark.parametrize("are_there", [True, False])
+def test_a_version_in_quarantine_is_put_back_if_its_files_are_there(ground: Ground, are_there: bool) -> None:
+    """A clean-up removed the others."""
+    ground.make_table(*TABLE)
+    ground.write(TABLE, rows(7, 8), "overwrite")
+    ground.catalog.sweep()
+    first = ground.root / ground.location(TABLE) / "_versions" / manifest_name(1)
+    aside = ground.root / f"_staging/foreign/{uuid.UUID(int=1)}" / first.relative_to(ground.root)
+    aside.parent.mkdir(parents=True)
+    if not are_there:
+        for fragment in ground.open(TABLE, 1).get_fragments():
+            for file in fragment.data_files():
+                (first.parent.parent / "data" / file.path).unlink()
+    first.rename(aside)
+    ground.again().catalog.sweep()
+    assert (first.exists(), aside.exists()) == (are_there, not are_there)
