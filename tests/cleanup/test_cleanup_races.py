@@ -11,13 +11,14 @@ from pathlib import Path
 import lance
 import pytest
 
+from lance_core.compaction import compact
 from lance_core.errors import LanceCoreError, ReferenceNotFound
 from lance_core.format.manifest import encode_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.proto import lance_table_pb2 as pb
 from lance_core.tables.branches import Branches
 from lance_core.tables.tags import Tags
-from tests.cleanup.tables import NOW, clean, contents, listed
+from tests.cleanup.tables import NOW, clean, contents, files, listed
 from tests.cleanup.test_cleanup import stage
 from tests.cleanup.test_cleanup_crash import Rewindable
 from tests.storage.faults import FaultStore
@@ -192,6 +193,61 @@ def test_a_version_restored_just_before_its_removal_keeps_its_files(tmp_path: Pa
 
     clean(table, settled=commit)
     assert contents(table)[".", 10] == scene.before[".", OLD]
+
+
+def test_a_version_of_a_branch_restored_just_before_its_removal_keeps_its_files(tmp_path: Path) -> None:
+    table = Rewindable(tmp_path).table
+    branch = table.branch("dev")
+    for start in (110, 120):
+        lance.write_dataset(rows(start, start + 5), branch.open(), mode="append")
+    old = branch.manifests()[7]
+    compact(table.uri, branch="dev")
+    before = contents(table)
+    head = branch.open().version
+    late = pb.Manifest()
+    late.CopyFrom(old.manifest)
+    late.version, late.max_fragment_id = head + 1, 99
+
+    def commit() -> None:
+        path = table.path / "tree/dev/_versions" / manifest_name(head + 1)
+        path.write_bytes(encode_manifest_file(late, old.transaction))
+
+    clean(table, branch="dev", settled=commit)
+    assert contents(table)["tree/dev", head + 1] == before["tree/dev", 7]
+
+
+def test_a_version_that_is_replaced_meanwhile_is_another_one(tmp_path: Path) -> None:
+    """Other bytes stand under its name before it is removed."""
+    table = Rewindable(tmp_path, branch=False).table
+    path = table.path / "_versions" / manifest_name(OLD)
+
+    def replace() -> None:
+        other = path.with_name("other")
+        other.write_bytes(path.read_bytes())
+        other.replace(path)
+
+    store = FaultStore(table.store)
+    reads = Interruption(3, replace)
+    store.before(lambda verb, path: reads() if verb == "get" and path.endswith(".manifest") else None)
+    clean(table, store=store)
+    assert reads.succeeded
+    assert listed(table.path) == [2, OLD, 9]
+
+
+def test_a_file_that_is_replaced_meanwhile_stays(tmp_path: Path) -> None:
+    scene = Rewindable(tmp_path, branch=False)
+    before = files(scene.table)
+    clean(scene.table)
+    removed = {scene.table.path / name for name in before - files(scene.table) if name.startswith("data/")}
+    path = min(removed)
+    scene.rewind()
+
+    def replace() -> None:
+        path.with_name("other").write_bytes(path.read_bytes())
+        path.with_name("other").replace(path)
+
+    clean(scene.table, settled=replace)
+    assert {each for each in removed if each.exists()} == {path}
 
 
 NAMING: dict[str, Callable[[Tags | Branches], object]] = {
