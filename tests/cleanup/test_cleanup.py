@@ -369,6 +369,15 @@ def test_an_unreadable_staged_manifest_aborts_the_cleanup(tmp_path: Path) -> Non
     assert files(table) == before
 
 
+def test_manifests_of_both_naming_schemes_abort_the_cleanup(tmp_path: Path) -> None:
+    table = make_table(tmp_path, (0, 10), (10, 20))
+    (table.path / "_versions" / manifest_name(1)).rename(table.path / "_versions" / "1.manifest")
+    before = files(table)
+    with pytest.raises(UnsupportedFeature, match="both naming schemes"):
+        clean(table)
+    assert files(table) == before
+
+
 def test_a_missing_table_or_branch_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ReferenceNotFound):
         cleanup(tmp_path / "none", EAGER)

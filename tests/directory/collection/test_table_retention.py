@@ -86,6 +86,12 @@ def test_by_count(two: Ground) -> None:
     assert collect(two).expired == 0
 
 
+def test_a_table_with_fewer_versions_than_are_kept_is_judged(two: Ground) -> None:
+    days_pass(two, 30)
+    report = collect(two, {"gc.tables.count": "100"})
+    assert (report.expired, report.not_judged) == (0, {})
+
+
 def test_both_keep(two: Ground) -> None:
     days_pass(two, 30)
     assert collect(two, TWO_DAYS | {"gc.tables.count": "4"}).expired == 4
