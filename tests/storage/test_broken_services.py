@@ -41,6 +41,8 @@ class Script:
     """The body of answers that are not a success."""
     removed: bytes = b"<DeleteResult/>"
     """The body of the answer to the removal of many objects of S3."""
+    copied: str | None = None
+    """How copies on Azure end."""
     pause: float = 0.0
     """Seconds before an answer."""
 
@@ -84,12 +86,15 @@ def serving(script: Script, tls: ssl.SSLContext | None = None) -> Iterator[int]:
             if self.command in {"PUT", "DELETE"}:
                 body = b""
                 if "x-ms-version" in self.headers and status == 200:
-                    status = 201 if self.command == "PUT" else 202
+                    status = 201 if self.command == "PUT" and "x-ms-copy-source" not in self.headers else 202
             if parts.query == "delete":
                 body = script.removed
             if status >= 300:
                 body = script.refusal
             self.send_response(status)
+            if script.copied is not None and self.command == "PUT":
+                self.send_header("x-ms-copy-status", script.copied)
+                self.send_header("x-ms-copy-id", "1")
             self.send_header("ETag", '"7"')
             self.send_header("Last-Modified", "Tue, 01 Jan 2030 00:00:00 GMT")
             self.send_header("Content-Range", f"bytes 0-{len(body) - 1}/{len(body)}")
@@ -451,6 +456,23 @@ date -u -d '+5 minutes' '+"Expiration": "%Y-%m-%dT%H:%M:%SZ"}}'
         assert places == ["https://bucket.host:9000", "https://host:9000", "https://bucket.s3.eu-west-1.amazonaws.com"]
         for bucket in (hosted, plain, amazon):
             bucket.disconnect()
+
+
+def test_a_copy_that_fails_on_azure_tells_no_token(port: int, script: Script) -> None:
+    script.copied = "failed"
+    store = open_store(
+        "az://container/root",
+        {
+            "endpoint": f"http://127.0.0.1:{port}/{AZURITE_ACCOUNT}",
+            "account_name": AZURITE_ACCOUNT,
+            "sas_token": "sv=2024-01-01&sig=secret",
+            "allow_http": "true",
+        },
+    )
+    with pytest.raises(StorageError, match="copy of root/a ended as failed") as caught:
+        store.copy("a", "b")
+    store.close()
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

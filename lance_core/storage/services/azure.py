@@ -108,7 +108,7 @@ class AzureBucket(Bucket):
             pause = min(2 * pause, 5.0)
             status = (await target.get_blob_properties(**self._once)).copy.status
         if status != "success":
-            raise AzureError(f"copy of {place} ended as {status}")
+            raise AzureError(f"copy of {source} ended as {status}")  # its URL may hold a SAS token
 
     def url_of(self, key: str) -> str:
         """The URL of an object, with the SAS token if that is the credential."""
