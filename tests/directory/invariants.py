@@ -128,7 +128,7 @@ def chains(store: LocalStore, snapshot: CatalogSnapshot) -> Iterator[Chain]:
     for table_id in snapshot.all_tables():
         table = snapshot.table(table_id)
         assert table is not None
-        for branch in (None, *snapshot.branches(table_id)):
+        for branch in snapshot.chains(table_id):
             entries = tuple(snapshot.versions(table_id, branch))
             if entries:
                 yield Chain(table, branch, entries, canonical(store, branch_base(table.location, branch)))

@@ -131,6 +131,6 @@ def _all_places(snapshot: CatalogSnapshot) -> set[Place]:
     return {
         place_of(row)
         for table_id in snapshot.all_tables()
-        for branch in (None, *snapshot.branches(table_id))
+        for branch in snapshot.chains(table_id)
         for row in snapshot.versions(table_id, branch)
     }

@@ -49,6 +49,6 @@ def _owner(snapshot: CatalogSnapshot, former: str) -> tuple[RecordEntry | None, 
 
 
 def _is_of_a_row(snapshot: CatalogSnapshot, table_id: ObjectId, digest: str) -> bool:
-    branches = (None, *snapshot.branches(table_id))
+    branches = snapshot.chains(table_id)
     rows = (row for branch in branches for row in snapshot.versions(table_id, branch))
     return any(row.sha256 in {digest, ""} for row in rows)

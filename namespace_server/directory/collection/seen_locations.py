@@ -177,7 +177,7 @@ def _digests(snapshot: CatalogSnapshot) -> Iterable[tuple[str, bytes]]:
         table = snapshot.table(table_id)
         if table is not None:
             digest = blake2b(digest_size=16)
-            for branch in (None, *snapshot.branches(table_id)):
+            for branch in snapshot.chains(table_id):
                 for row in snapshot.versions(table_id, branch):
                     digest.update(_identity(row))
             yield table.location, digest.digest()

@@ -186,7 +186,7 @@ class Sweep:
         table_id = self._snapshot.table_at(location)
         if table_id is None:
             return
-        for branch in (None, *self._snapshot.branches(table_id)):
+        for branch in self._snapshot.chains(table_id):
             head = self._snapshot.head(table_id, branch)
             if head is not None:
                 with suppress(NotFound):

@@ -81,7 +81,7 @@ def _table_before(before: CatalogSnapshot, record: RecordEntry, party: Participa
         raise TableNotFoundError(
             f"table {join(party.table_id)} cannot come back: the batch that dropped it had created or renamed it"
         )
-    rows = tuple(row for branch in (None, *before.branches(table.id)) for row in before.versions(table.id, branch))
+    rows = tuple(row for branch in before.chains(table.id) for row in before.versions(table.id, branch))
     return TableBeforeDrop(record.batch_uuid, table, rows)
 
 

@@ -60,7 +60,7 @@ class ReferenceChecks:
         base = branch_base(location, operation.branch)
         others = [
             entry
-            for branch in (None, *snapshot.branches(operation.id))
+            for branch in snapshot.chains(operation.id)
             if branch != operation.branch
             for entry in snapshot.versions(operation.id, branch)
         ]

@@ -81,7 +81,7 @@ def _kept_rows(store: ObjectStore, snapshot: CatalogSnapshot, *, heads: bool) ->
 def _chains(snapshot: CatalogSnapshot, location: str) -> Iterator[Sequence[VersionEntry]]:
     table_id = snapshot.table_at(location)
     if table_id is not None:
-        for branch in (None, *snapshot.branches(table_id)):
+        for branch in snapshot.chains(table_id):
             yield list(snapshot.versions(table_id, branch))
 
 

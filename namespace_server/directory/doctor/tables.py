@@ -40,7 +40,7 @@ class TableExamination:
 
     def findings(self) -> Iterator[Finding]:
         """What is not as the rows say. Raises `StorageError`."""
-        for branch in (None, *self._snapshot.branches(self._table.id)):
+        for branch in self._snapshot.chains(self._table.id):
             rows = list(self._snapshot.versions(self._table.id, branch))
             yield from self._check_names(rows)
             yield from self._check_rows(rows)

@@ -143,6 +143,10 @@ class CatalogSnapshot:
         stored = self._state.tables.get(table_id)
         return () if stored is None else tuple(chain.branch for chain in stored.chains if chain.branch is not None)
 
+    def chains(self, table_id: ObjectId) -> tuple[str | None, ...]:
+        """Main, which is None, and the branches that hold versions."""
+        return (None, *self.branches(table_id))
+
     def all_branches(self) -> Iterator[tuple[ObjectId, str]]:
         """All branches that hold versions, each with its table, in no particular order."""
         for table_id, table in self._state.tables.items():

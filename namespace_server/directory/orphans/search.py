@@ -240,7 +240,7 @@ def _read_rows(
     """
     lost: dict[str, str] = {}
     for table_id in newest.all_tables():
-        for branch in (None, *newest.branches(table_id)):
+        for branch in newest.chains(table_id):
             head, known = newest.head(table_id, branch), before.head(table_id, branch)
             first = 1 if known is None else known.version + (known.location in left_out)
             for row in newest.versions(table_id, branch, start=first):

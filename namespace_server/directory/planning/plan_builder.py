@@ -291,7 +291,7 @@ class PlanBuilder:
 
     def rows_of(self, table_id: ObjectId) -> list[VersionEntry]:
         """All version rows of a table, of all branches."""
-        chains = (None, *self.work.branches(table_id))
+        chains = self.work.chains(table_id)
         return [entry for branch in chains for entry in self.work.versions(table_id, branch, descending=False)]
 
     def require_promoted(self, entries: Sequence[VersionEntry]) -> None:

@@ -209,7 +209,7 @@ def _later_readers(
     view = builder.view(table.id)
     return {
         entry.branch or "main"
-        for branch in (None, *view.branches(table.id))
+        for branch in view.chains(table.id)
         if branch != operation.branch
         for entry in view.versions(table.id, branch, descending=True)
         if entry.sha256 not in references.checked and reads_below(builder.context.manifest(entry), base)

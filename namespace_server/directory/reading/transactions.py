@@ -144,7 +144,7 @@ def _version_by(context: ReadContext, table: TableEntry, transaction_uuid: str) 
     if not snapshot.managed:
         entries = iter(stored_entries(context.catalog.store, table, None))
     else:
-        chains = (None, *snapshot.branches(table.id))
+        chains = snapshot.chains(table.id)
         entries = (row for branch in chains for row in snapshot.versions(table.id, branch, descending=True))
     found = next((entry for entry in entries if entry.transaction_uuid == transaction_uuid), None)
     return None if found is None else table_versions.find(context, table, found.branch, found.version)

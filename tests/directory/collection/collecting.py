@@ -66,7 +66,7 @@ def date_rows_back(ground: Ground, days: float) -> None:
     def age(snapshot: CatalogSnapshot) -> Changes:
         found: list[VersionEntry] = []
         for table_id in snapshot.all_tables():
-            for branch in (None, *snapshot.branches(table_id)):
+            for branch in snapshot.chains(table_id):
                 found += snapshot.versions(table_id, branch)
         passed = int(days * 86_400_000)
         return changes_of([replace(row, timestamp_ms=row.timestamp_ms - passed) for row in found])

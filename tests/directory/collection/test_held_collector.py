@@ -110,7 +110,7 @@ def check_everything(ground: Ground) -> None:
         table = snapshot.table(table_id)
         assert table is not None
         uri = str(ground.root / table.location)
-        for branch in (None, *snapshot.branches(table_id)):
+        for branch in snapshot.chains(table_id):
             for row in snapshot.versions(table_id, branch):
                 lance.dataset(uri).checkout_version((branch, row.version)).validate()
         for tag in lance.dataset(uri).tags.list():

@@ -70,7 +70,7 @@ def contents(ground: Ground) -> dict[tuple[str | None, int], dict[str, Any]]:
     snapshot, uri = ground.catalog.snapshot(), str(ground.root / ground.location(T))
     return {
         (branch, row.version): read(lance.dataset(uri).checkout_version((branch, row.version)))
-        for branch in (None, *snapshot.branches(tuple(T)))
+        for branch in snapshot.chains(tuple(T))
         for row in snapshot.versions(tuple(T), branch)
     }
 

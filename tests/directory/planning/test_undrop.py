@@ -42,7 +42,7 @@ def described(ground: Ground, table_id: list[str]) -> dict[str, Any]:
     """All that the catalog and stock pylance tell of a table."""
     table = ground.catalog.snapshot().table(tuple(table_id))
     assert table is not None
-    chains = (None, *ground.catalog.snapshot().branches(table.id))
+    chains = ground.catalog.snapshot().chains(table.id)
     versions = {
         (branch, row.version): replace(row, table_id=())
         for branch in chains
