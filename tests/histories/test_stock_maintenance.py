@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import random
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +24,14 @@ from tests.orphans import list_orphans
 
 TABLES = [["g", "t"], ["g", "u"]]
 SECONDS = 8.0
+
+
+def _new_cleaners() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+
+
+def _clean(uri: str, kept: int) -> None:
+    lance.dataset(uri).cleanup_old_versions(older_than=None, retain_versions=kept)
 
 
 class Stage:
@@ -39,6 +50,8 @@ class Stage:
             self.uris[table[1]] = str(root / self.ground.location(table))
         self.ground.catalog.sweep()
         self._over = threading.Event()
+        self._cleaners = _new_cleaners()
+        self._replacing = threading.Lock()
 
     def run(self, *actors: Callable[[random.Random], str]) -> None:
         threads = [threading.Thread(target=self._act, args=(actor, number)) for number, actor in enumerate(actors)]
@@ -48,6 +61,7 @@ class Stage:
         self._over.set()
         for thread in threads:
             thread.join()
+        self._cleaners.shutdown()
         if self.errors:
             raise self.errors[0]
 
@@ -82,7 +96,7 @@ class Stage:
         if what == "compact":
             lance.dataset(namespace_client=self.ground.again().namespace, table_id=table).optimize.compact_files()
         elif what == "clean":
-            dataset.cleanup_old_versions(older_than=None, retain_versions=chance.randrange(2, 5))
+            self._clean(self.uris[table[1]], chance.randrange(2, 5))
         elif what == "tag":
             dataset.tags.create(f"tag{chance.randrange(10**6)}", chance.choice(dataset.versions())["version"])
         elif what == "untag" and (tags := list(dataset.tags.list())):
@@ -97,6 +111,17 @@ class Stage:
             namespace.change("delete_table_branch", {"id": table, "name": name})
         except LanceNamespaceError:
             namespace.write("create_table_branch", {"id": table, "name": name})
+
+    def _clean(self, uri: str, kept: int) -> None:
+        """Clean up in a process of its own: a thread of pylance once overflowed its stack in this test."""
+        cleaners = self._cleaners
+        try:
+            cleaners.submit(_clean, uri, kept).result()
+        except BrokenProcessPool as error:
+            with self._replacing:
+                if self._cleaners is cleaners:
+                    self._cleaners = _new_cleaners()
+            raise RuntimeError("the process of a clean-up died") from error
 
     def collect(self, chance: random.Random) -> str:
         collect_now(LocalStore(self.ground.root, "none"), everywhere=chance.random() < 0.5)

@@ -312,7 +312,7 @@ def runs(scene: Path, place: Path, meanwhile: Meanwhile, calls: Iterable[int]) -
 
 LOOKS = 14
 """Calls of a run before it copies what is needed."""
-SWEEPS = 61
+SWEEPS = 52
 """Calls of a run before it stores its plan."""
 
 
