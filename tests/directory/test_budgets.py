@@ -110,6 +110,21 @@ def test_manifests_that_are_not_in_memory_are_read_at_once(counted: Ground, tabl
     assert [counted.head(name) for name in names] == [5] * tables
 
 
+def test_a_manifest_that_many_batches_need_is_read_once(counted: Ground) -> None:
+    """On a server that has none in memory; all of them build on one version."""
+    other = counted.again(counted.store)
+    other.catalog.snapshot()
+    costs = []
+    for many in (1, 8):
+        bodies = [{"operations": [counted.transaction(["g", f"t{many}"], rows(n, n + 1))]} for n in range(many)]
+        calls = [other.namespace.prepare("batch_commit_tables", body) for body in bodies]
+        with store_of(counted).measure() as cost:
+            answers = other.namespace.commit(calls)
+        assert not any(isinstance(answer, Exception) for answer in answers)
+        costs.append(cost.by_verb["get"])
+    assert costs[0] == costs[1]
+
+
 def test_heads_that_another_server_has_not_promoted_are_promoted_at_once(tmp_path: Path) -> None:
     costs = []
     for tables in (1, 10):

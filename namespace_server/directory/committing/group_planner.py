@@ -357,15 +357,19 @@ def _refused_assertion(batch: Batch, unjudged: Collection[ChainKey]) -> LanceNam
 
 
 def _versions_to_read(group: Iterable[PendingBatch], snapshot: CatalogSnapshot) -> Iterator[VersionEntry]:
-    """The rows of the heads that new versions are planned on, and of the versions since a transaction read its own."""
+    """The rows of the heads that new versions are planned on, and of the versions since transactions read theirs.
+
+    Each is given once, however many batches build on it.
+    """
+    lowest: dict[ChainKey, int] = {}
     for operation in _new_versions(group):
-        head = snapshot.head(operation.id, operation.branch)
-        if head is None:
-            continue
-        if isinstance(operation, CommitTransaction) and operation.transaction.read_version < head.version:
-            yield from snapshot.versions(operation.id, operation.branch, start=operation.transaction.read_version)
-        else:
-            yield head
+        chain = (operation.id, operation.branch)
+        top = snapshot.top(*chain)
+        if top is not None:
+            read = operation.transaction.read_version if isinstance(operation, CommitTransaction) else top[0]
+            lowest[chain] = min(lowest.get(chain, top[0]), read)
+    for chain, version in lowest.items():
+        yield from snapshot.versions(*chain, start=version)
 
 
 def _new_versions(group: Iterable[PendingBatch]) -> Iterator[CommitTransaction | CreateTableVersion]:

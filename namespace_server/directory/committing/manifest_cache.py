@@ -58,10 +58,10 @@ class ManifestCache:
             if key in self._files:
                 return
             self._files[key] = file
-            self._size += _memory(file)
+            self._size += _memory(file.size)
             while self._size > self._limit and len(self._files) > 1:
                 _, dropped = self._files.popitem(last=False)
-                self._size -= _memory(dropped)
+                self._size -= _memory(dropped.size)
 
     def load(self, entry: VersionEntry) -> ManifestFile:
         """The manifest of a row, cached or read. Raises `NotFound`, `StorageError`, `CorruptFile`."""
@@ -79,7 +79,7 @@ class ManifestCache:
         missing: list[VersionEntry] = []
         room = self._limit // 2
         for entry in entries:
-            room -= _MESSAGES + _COPIES * entry.size
+            room -= _memory(entry.size)
             if room < 0:
                 break
             if self.get(entry) is None:
@@ -101,6 +101,6 @@ class ManifestCache:
             self.put(version.entry, version.file)
 
 
-def _memory(file: ManifestFile) -> int:
-    """About what a manifest takes in memory: protobuf allocates at least some pages for each of its messages."""
-    return _MESSAGES + _COPIES * file.size
+def _memory(size: int) -> int:
+    """About what a manifest of so many bytes takes in memory: protobuf allocates pages for each of its messages."""
+    return _MESSAGES + _COPIES * size
