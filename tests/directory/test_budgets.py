@@ -13,6 +13,7 @@ from lance_core.storage.wrappers.counting import CountingStore
 from namespace_server.directory.root_check.speed import REQUESTS_OF_A_BATCH, REQUESTS_PER_TABLE, TO_ANSWER
 from tests.directory.tables import Ground, rows
 from tests.storage.faults import Crashed, Fault, FaultStore
+from tests.storage.latency import LatencyStore
 
 
 @pytest.fixture
@@ -111,8 +112,8 @@ def test_manifests_that_are_not_in_memory_are_read_at_once(counted: Ground, tabl
 
 
 def test_a_manifest_that_many_batches_need_is_read_once(counted: Ground) -> None:
-    """On a server that has none in memory; all of them build on one version."""
-    other = counted.again(counted.store)
+    """On a server that has none in memory; all of them build on one version, and requests are made at once."""
+    other = counted.again(LatencyStore(counted.store, 0.01))
     other.catalog.snapshot()
     costs = []
     for many in (1, 8):
