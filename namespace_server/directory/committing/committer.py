@@ -278,6 +278,7 @@ class Committer:
             attempt=attempt.context.attempt,
             table_metadata=other.table_metadata,
             strict=other.strict,
+            outline=attempt.outline(),
         )
 
     def _write(self, attempt: GroupAttempt, flip: Flip | None) -> _Observed:

@@ -24,6 +24,7 @@ from namespace_server.directory.committing.manifest_reader import find_files
 from namespace_server.directory.committing.promoter import Promoter
 from namespace_server.directory.committing.stored_versions import FoundVersion
 from namespace_server.directory.model.entries import TableEntry, VersionEntry, changes_of
+from namespace_server.directory.model.history import FlipOutline, adopted_version, outline_of
 from namespace_server.directory.model.intents import horizon_at
 from namespace_server.directory.model.object_ids import ChainKey, ObjectId
 from namespace_server.directory.model.operations import (
@@ -215,7 +216,8 @@ class GroupAttempt:
     `names` are the names by which the planned batches are found: uuids, idempotency keys, request hashes (P1, A1).
     `promoted_head`: a head below unmanaged versions was promoted by this attempt. What stands above it now is known
     only after another look at storage, so the attempt decides nothing. `removed_files` are keys and SHA-256 of files of
-    deleted branches, to be removed: see `unmanaged_versions.removed_files`.
+    deleted branches, to be removed: see `unmanaged_versions.removed_files`. `adopted` are the unmanaged versions that
+    it adopts.
     """
 
     snapshot: CatalogSnapshot
@@ -225,6 +227,16 @@ class GroupAttempt:
     batches: list[PlannedBatch] = field(default_factory=list)
     promoted_head: bool = False
     removed_files: list[tuple[str, str]] = field(default_factory=list)
+    adopted: list[VersionEntry] = field(default_factory=list)
+
+    def outline(self) -> FlipOutline:
+        """What the history will tell of the batches that this attempt commits."""
+        told = {
+            plan.batch.uuid: outline_of(plan.batch, ((made.entry, made.file.operation) for made in plan.published))
+            for plan in self.plans
+            if plan.changes
+        }
+        return FlipOutline(told, [adopted_version(entry) for entry in self.adopted])
 
     def basis(self, batch: Batch) -> CatalogSnapshot:
         """The snapshot itself if nothing planned before concerns the batch, else the overlay."""
@@ -344,6 +356,7 @@ class GroupPlanner:
             if entries:
                 logger.info("%s: adopting versions %d to %d", table.location, entries[0].version, entries[-1].version)
                 attempt.overlay.add(changes_of(entries), (table.id,))
+                attempt.adopted += entries
         return unjudged
 
 

@@ -31,6 +31,7 @@ from namespace_server.directory.manifest_table.schema import (
     row_file_of,
 )
 from namespace_server.directory.model.entries import Changes, RecordEntry
+from namespace_server.directory.model.history import NO_OUTLINE, FlipOutline
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 from namespace_server.directory.model.state_editor import apply_changes
 
@@ -135,13 +136,14 @@ def prepare_flip(
     read: Callable[[Fragment], pa.RecordBatch],
     table_metadata: Mapping[str, str] | None = None,
     strict: bool = False,
+    outline: FlipOutline = NO_OUTLINE,
 ) -> Flip:
     """Build the flip that makes `changes` on `snapshot`.
 
     `root` is the key of the dataset, `attempt` the uuid of its transaction (F2), `now_ns` the time since the epoch.
     `table_metadata` is merged into that of the dataset; the first version of a new root is always a managed one.
     `strict` sets the fence against plain dataset writes, for good. `read` fetches the rows of a fragment that is to be
-    merged and whose rows are not in memory, which is rare.
+    merged and whose rows are not in memory, which is rare. `outline` is what the history tells of its batches.
 
     Raises `UnsupportedFeature` for a root that this release can read but must not write, `ValueError` for an overlay.
     """
@@ -161,7 +163,7 @@ def prepare_flip(
     layout = arrangement.next_layout(builder.new, lambda at: builder.updated[at], len(rows))
     known = (entry.batch_uuid for entry in _stored_records(snapshot, changes))
     transaction = builder.transaction(frame, attempt)
-    transaction.transaction_properties.update(inline_properties(rows, changes, known, disk.attempt))
+    transaction.transaction_properties.update(inline_properties(rows, changes, known, disk.attempt, outline))
     timestamp_ns = max(now_ns, disk.timestamp_ns + 1)
     scheme = disk.scheme
     first = disk.layout.next_serial

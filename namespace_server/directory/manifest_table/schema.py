@@ -17,6 +17,7 @@ from namespace_server.directory.manifest_table.fragments import Layout
 from namespace_server.directory.manifest_table.row_codec import Row, decode_row
 from namespace_server.directory.manifest_table.rows import SCHEMA
 from namespace_server.directory.model.entries import Changes, RecordEntry
+from namespace_server.directory.model.history import FlipOutline
 from namespace_server.directory.model.snapshot import Disk
 
 MANAGED_KEY: Final = "table_version_management"
@@ -36,6 +37,7 @@ MANAGED_METADATA: Final[Mapping[str, str]] = {MANAGED_KEY: "true", WRITER_FLAGS_
 CHANGES_PROPERTY: Final = "lance-namespace-server.changes"
 BASE_PROPERTY: Final = "lance-namespace-server.base"
 BATCHES_PROPERTY: Final = "lance-namespace-server.batches"
+OUTLINE_PROPERTY: Final = "lance-namespace-server.outline"
 MAX_INLINE_BYTES: Final = 32 * 1024
 MAX_MESSAGE: Final = 1_000
 
@@ -134,11 +136,13 @@ def check_catalog_readable(manifest: pb.Manifest) -> None:
         raise UnsupportedFeature(f"version {manifest.version} of the catalog has data files in other places")
 
 
-def inline_properties(rows: Sequence[Row], changes: Changes, known: Iterable[str], base: str) -> dict[str, str]:
+def inline_properties(
+    rows: Sequence[Row], changes: Changes, known: Iterable[str], base: str, outline: FlipOutline
+) -> dict[str, str]:
     """The properties of a flip's transaction: its row changes while they are small, and the batches it commits.
 
     `known` are the uuids of the records that the catalog has already, `base` is the attempt that made the version
-    which the changes apply to: a number is not an identity.
+    which the changes apply to: a number is not an identity. `outline` is what the history tells of the batches.
     """
     properties: dict[str, str] = {BASE_PROPERTY: base}
     seen = set(known)
@@ -149,6 +153,9 @@ def inline_properties(rows: Sequence[Row], changes: Changes, known: Iterable[str
     ]
     if batches:
         properties[BATCHES_PROPERTY] = orjson.dumps(batches).decode()
+    if outline.batches or outline.adopted:
+        told = {"batches": dict(outline.batches), "adopted": list(outline.adopted)}
+        properties[OUTLINE_PROPERTY] = orjson.dumps(told).decode()
     size = sum(len(row.object_id) + len(row.metadata or "") for row in rows) + sum(map(len, changes.removes))
     if size < MAX_INLINE_BYTES:
         puts = [list(row) for row in rows]
@@ -184,3 +191,19 @@ def read_batches(transaction: pb.Transaction | None) -> tuple[tuple[str, str | N
         return tuple((str(batch_uuid), message) for batch_uuid, message in values)
     except (orjson.JSONDecodeError, TypeError, ValueError):
         return ()
+
+
+def read_outline(transaction: pb.Transaction | None) -> FlipOutline:
+    """What a flip told of its batches; nothing for versions of earlier releases and of other writers."""
+    text = None if transaction is None else transaction.transaction_properties.get(OUTLINE_PROPERTY)
+    try:
+        values: Any = orjson.loads(text) if text else {}
+        return FlipOutline(dict(values.get("batches", {})), tuple(values.get("adopted", ())))
+    except (orjson.JSONDecodeError, AttributeError, TypeError, ValueError):
+        return FlipOutline()
+
+
+def is_flip(transaction: pb.Transaction | None) -> bool:
+    """Whether a catalog made this version of `__manifest`, and not another writer."""
+    properties = {} if transaction is None else transaction.transaction_properties
+    return any(name in properties for name in (BASE_PROPERTY, CHANGES_PROPERTY, BATCHES_PROPERTY))

@@ -22,10 +22,11 @@ from namespace_server.directory.manifest_table.flip import (
     prepare_flip,
 )
 from namespace_server.directory.manifest_table.newest_version import NewestVersion, elapsed_clock
-from namespace_server.directory.manifest_table.schema import read_batches
+from namespace_server.directory.manifest_table.schema import is_flip, read_batches, read_outline
 from namespace_server.directory.manifest_table.snapshots import Snapshots
 from namespace_server.directory.model.entries import Changes
 from namespace_server.directory.model.errors import CatalogTooNew
+from namespace_server.directory.model.history import NO_OUTLINE, FlipOutline
 from namespace_server.directory.model.root_layout import MANIFEST_TABLE
 from namespace_server.directory.model.snapshot import CatalogSnapshot
 
@@ -41,11 +42,17 @@ _HISTORY_PAGE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class CatalogHistoryEntry:
-    """A catalog version, and the (batch uuid, message) of each batch that it committed."""
+    """A catalog version, and the (batch uuid, message) of each batch that it committed.
+
+    `outline` is what is known of the batches beyond that. `made_by_catalog` is false for what another writer committed
+    to `__manifest` itself.
+    """
 
     version: int
     timestamp_ms: int
     batches: tuple[tuple[str, str | None], ...]
+    outline: FlipOutline
+    made_by_catalog: bool
 
 
 class ManifestTable:
@@ -103,8 +110,12 @@ class ManifestTable:
             for file in self._store.map(self._snapshots.read_manifest, range(top, bottom, -1)):
                 if file is None:
                     return found
-                batches = read_batches(file.transaction)
-                found.append(CatalogHistoryEntry(file.version, file.timestamp_ms, batches))
+                made = file.transaction
+                found.append(
+                    CatalogHistoryEntry(
+                        file.version, file.timestamp_ms, read_batches(made), read_outline(made), is_flip(made)
+                    )
+                )
             top = bottom
         return found
 
@@ -116,6 +127,7 @@ class ManifestTable:
         attempt: str,
         table_metadata: Mapping[str, str] | None = None,
         strict: bool = False,
+        outline: FlipOutline = NO_OUTLINE,
     ) -> Flip:
         """Build the flip that makes `changes` on `snapshot`, which must be no overlay. Writes nothing.
 
@@ -132,6 +144,7 @@ class ManifestTable:
                 read=self._snapshots.read_fragment,
                 table_metadata=table_metadata,
                 strict=strict,
+                outline=outline,
             )
         except UnsupportedFeature as error:
             raise CatalogTooNew(f"the catalog cannot be changed by this release: {error}") from error

@@ -11,6 +11,7 @@ requests          single operations of JSON requests; checks form only
 batch_requests    the operations of calls that commit a batch
 row_changes       what work on rows is committed with, as operations
 entries           what the catalog holds: namespaces, tables, versions, batch records
+history           what the history of the catalog tells of a batch
 results           what operations answer: the form on the wire and in records
 state             the maps that make up a snapshot; `state_editor` applies row changes to them
 snapshot          the catalog at one version

@@ -16,11 +16,13 @@ from lance_core.data import arrow_schema
 from lance_core.errors import NotFound
 from lance_core.format.refs import decode_tag, tag_path
 from namespace_server.directory.committing.stored_versions import stored_entries
+from namespace_server.directory.manifest_table.table import CatalogHistoryEntry
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.collections.sorted_names import SortedNames
 from namespace_server.directory.model.collector_rows import IntendedChain
 from namespace_server.directory.model.entries import DROPPED, NamespaceEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import namespace_not_found
+from namespace_server.directory.model.history import outline_of_record
 from namespace_server.directory.model.object_ids import DELIMITER, ObjectId, join
 from namespace_server.directory.model.request_fields import Request
 from namespace_server.directory.model.results import intent_json, pin_json
@@ -162,18 +164,25 @@ def list_catalog_versions(context: ReadContext, request: Request) -> Body:
     before = context.snapshot.version + 1 if last is None else last
     wanted = 100 if request_fields.page_size(request) is None else context.page_size(request)
     history = context.catalog.table.history(limit=wanted + 1, before=before) if wanted else []
-    versions = [
-        {
-            "version": entry.version,
-            "timestamp_millis": entry.timestamp_ms,
-            "batches": [
-                {"transaction_id": uid, **({"message": message} if message is not None else {})}
-                for uid, message in entry.batches
-            ],
-        }
-        for entry in history[:wanted]
-    ]
+    versions = [_historic(context, entry) for entry in history[:wanted]]
     return _paged({"versions": versions}, str(history[wanted - 1].version) if len(history) > wanted else None)
+
+
+def _historic(context: ReadContext, entry: CatalogHistoryEntry) -> Body:
+    batches: list[Body] = []
+    for uid, message in entry.batches:
+        batch: Body = {"transaction_id": uid, **({"message": message} if message is not None else {})}
+        outline = entry.outline.batches.get(uid)
+        if outline is None:
+            record = context.snapshot.record(uid)
+            outline = {} if record is None else outline_of_record(record)
+        batches.append(batch | outline)
+    described: Body = {"version": entry.version, "timestamp_millis": entry.timestamp_ms, "batches": batches}
+    if entry.outline.adopted:
+        described["adopted"] = list(entry.outline.adopted)
+    if not entry.made_by_catalog:
+        described["unmanaged"] = True
+    return described
 
 
 def list_dropped_tables(context: ReadContext, request: Request) -> Body:

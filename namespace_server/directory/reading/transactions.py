@@ -21,6 +21,7 @@ from namespace_server.directory.committing.stored_versions import stored_entries
 from namespace_server.directory.model import request_fields
 from namespace_server.directory.model.entries import RecordEntry, TableEntry, VersionEntry
 from namespace_server.directory.model.errors import shown, table_not_found
+from namespace_server.directory.model.history import change_name
 from namespace_server.directory.model.notes import SUCCEEDED
 from namespace_server.directory.model.object_ids import ObjectId, join, parse_version
 from namespace_server.directory.model.request_fields import Request
@@ -168,7 +169,7 @@ def _properties(context: ReadContext, entry: VersionEntry) -> dict[str, str]:
         return described
     described["read_version"] = str(file.transaction.read_version)
     if file.operation is not None:
-        described["operation"] = "".join(word.capitalize() for word in file.operation.split("_"))
+        described["operation"] = change_name(file.operation)
     return {**file.transaction.transaction_properties, **described}
 
 

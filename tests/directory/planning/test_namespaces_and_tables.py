@@ -295,7 +295,8 @@ class TestSnapshotPins:
 
         [version] = newest["versions"]
         assert version["version"] == ground.catalog.snapshot().version
-        assert version["batches"] == [{"transaction_id": answer["transaction_id"], "message": "hello"}]
+        [batch] = version["batches"]
+        assert (batch["transaction_id"], batch["message"]) == (answer["transaction_id"], "hello")
         older = ground.read("list_catalog_versions", limit=5, page_token=newest["page_token"])["versions"]
         assert [entry["version"] for entry in older] == list(range(version["version"] - 1, 0, -1))
 

@@ -2,6 +2,7 @@
 
 from .add_columns_entry import AddColumnsEntry
 from .add_columns_entry_virtual_column import AddColumnsEntryVirtualColumn
+from .adopted_version import AdoptedVersion
 from .alter_columns_entry import AlterColumnsEntry
 from .alter_columns_entry_virtual_column import AlterColumnsEntryVirtualColumn
 from .alter_table_add_columns_request import AlterTableAddColumnsRequest
@@ -31,6 +32,7 @@ from .boost_query import BoostQuery
 from .branch_contents import BranchContents
 from .branch_contents_metadata import BranchContentsMetadata
 from .catalog_batch import CatalogBatch
+from .catalog_change import CatalogChange
 from .catalog_pin import CatalogPin
 from .catalog_pin_response import CatalogPinResponse
 from .catalog_table import CatalogTable
@@ -181,6 +183,7 @@ from .version_range import VersionRange
 __all__ = (
     "AddColumnsEntry",
     "AddColumnsEntryVirtualColumn",
+    "AdoptedVersion",
     "AlterColumnsEntry",
     "AlterColumnsEntryVirtualColumn",
     "AlterTableAddColumnsRequest",
@@ -210,6 +213,7 @@ __all__ = (
     "BranchContents",
     "BranchContentsMetadata",
     "CatalogBatch",
+    "CatalogChange",
     "CatalogPin",
     "CatalogPinResponse",
     "CatalogTable",

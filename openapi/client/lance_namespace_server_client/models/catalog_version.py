@@ -9,6 +9,7 @@ from attrs import field as _attrs_field
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.adopted_version import AdoptedVersion
     from ..models.catalog_batch import CatalogBatch
 
 
@@ -20,13 +21,19 @@ class CatalogVersion:
     """
     Attributes:
         version (int):
-        batches (list[CatalogBatch]):
+        batches (list[CatalogBatch]): The batches that it committed. None: the server worked on its own rows, or see
+            `unmanaged`.
         timestamp_millis (int | Unset):
+        adopted (list[AdoptedVersion] | Unset): Versions of tables that another writer committed without the catalog,
+            and that this version took in.
+        unmanaged (bool | Unset): Whether another writer made this version without a catalog server.
     """
 
     version: int
     batches: list[CatalogBatch]
     timestamp_millis: int | Unset = UNSET
+    adopted: list[AdoptedVersion] | Unset = UNSET
+    unmanaged: bool | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -39,6 +46,15 @@ class CatalogVersion:
 
         timestamp_millis = self.timestamp_millis
 
+        adopted: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.adopted, Unset):
+            adopted = []
+            for adopted_item_data in self.adopted:
+                adopted_item = adopted_item_data.to_dict()
+                adopted.append(adopted_item)
+
+        unmanaged = self.unmanaged
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -49,11 +65,16 @@ class CatalogVersion:
         )
         if timestamp_millis is not UNSET:
             field_dict["timestamp_millis"] = timestamp_millis
+        if adopted is not UNSET:
+            field_dict["adopted"] = adopted
+        if unmanaged is not UNSET:
+            field_dict["unmanaged"] = unmanaged
 
         return field_dict
 
     @classmethod
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        from ..models.adopted_version import AdoptedVersion
         from ..models.catalog_batch import CatalogBatch
 
         d = dict(src_dict)
@@ -68,10 +89,23 @@ class CatalogVersion:
 
         timestamp_millis = d.pop("timestamp_millis", UNSET)
 
+        _adopted = d.pop("adopted", UNSET)
+        adopted: list[AdoptedVersion] | Unset = UNSET
+        if _adopted is not UNSET:
+            adopted = []
+            for adopted_item_data in _adopted:
+                adopted_item = AdoptedVersion.from_dict(adopted_item_data)
+
+                adopted.append(adopted_item)
+
+        unmanaged = d.pop("unmanaged", UNSET)
+
         catalog_version = cls(
             version=version,
             batches=batches,
             timestamp_millis=timestamp_millis,
+            adopted=adopted,
+            unmanaged=unmanaged,
         )
 
         catalog_version.additional_properties = d

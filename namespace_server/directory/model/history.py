@@ -1,0 +1,99 @@
+"""What the history of the catalog tells of a batch: its principal, and its operations with what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from namespace_server.directory.model.entries import RecordEntry, VersionEntry
+from namespace_server.directory.model.operations import (
+    AlterBatch,
+    AssertTableVersion,
+    Batch,
+    EndIntent,
+    KeepAnswer,
+    Operation,
+    RegisterIntent,
+    RemovePin,
+    SetPin,
+)
+
+MOST_OPERATIONS: Final = 200
+"""Operations of one batch that are told. Their number is told for all."""
+
+Body = dict[str, object]
+Made = tuple[VersionEntry, str | None]
+"""A version that a batch publishes, and the name of the Lance operation that made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlipOutline:
+    """What a catalog version tells of the batches that made it, by their uuid, and the table versions that it adopted.
+
+    Adopted versions are those that another writer committed without the catalog.
+    """
+
+    batches: Mapping[str, Body] = field(default_factory=dict)
+    adopted: Sequence[Body] = ()
+
+
+NO_OUTLINE: Final = FlipOutline()
+
+
+def outline_of(batch: Batch, made: Iterable[Made]) -> Body:
+    """The JSON of a batch in the history; `made` are the versions that it publishes, in the order of its operations.
+
+    Assertions are left out: they change nothing.
+    """
+    waiting = list(made)
+    operations = [each for each in batch.operations if not isinstance(each, AssertTableVersion | KeepAnswer)]
+    outline: Body = {} if batch.principal is None else {"principal": batch.principal}
+    outline["num_operations"] = len(operations)
+    outline["operations"] = [_operation(each, waiting) for each in operations[:MOST_OPERATIONS]]
+    return outline
+
+
+def outline_of_record(record: RecordEntry) -> Body:
+    """The JSON of a batch of a release that wrote no outline, as far as its record tells."""
+    outline: Body = {} if record.principal is None else {"principal": record.principal}
+    published = [
+        {"id": list(party.table_id), "version": party.version, **({"branch": party.branch} if party.branch else {})}
+        for party in record.participants
+    ]
+    names = [name for name in record.operation.split(",") if name]
+    if len(names) == 1 and published:
+        return outline | {"operations": [{"operation": names[0], **each} for each in published]}
+    return outline | {"operations": [{"operation": name} for name in names] + [dict(each) for each in published]}
+
+
+def adopted_version(entry: VersionEntry) -> Body:
+    """The JSON of a version of a table that another writer committed, and the catalog adopted."""
+    branch = {} if entry.branch is None else {"branch": entry.branch}
+    return {"id": list(entry.table_id), "version": entry.version, **branch}
+
+
+def change_name(operation: str) -> str:
+    """The name of a Lance operation as clients spell it: `data_replacement` is `DataReplacement`."""
+    return "".join(word.capitalize() for word in operation.split("_"))
+
+
+def _operation(operation: Operation, waiting: list[Made]) -> Body:
+    described: Body = {"operation": operation.name}
+    match operation:
+        case SetPin(pin=pin) | RemovePin(pin=pin):
+            return described | {"pin": pin}
+        case RegisterIntent() | EndIntent() | AlterBatch() | KeepAnswer():
+            return described
+    described["id"] = list(operation.id)
+    for name in ("new_id", "branch", "tag", "version"):
+        value = getattr(operation, name, None)
+        if value is not None:
+            described[name] = list(value) if name == "new_id" else value
+    chain = (operation.id, getattr(operation, "branch", None))
+    if waiting and (waiting[0][0].table_id, waiting[0][0].branch) == chain:
+        entry, change = waiting.pop(0)
+        described["version"] = entry.version
+        if change is not None:
+            described["change"] = change_name(change)
+    return described

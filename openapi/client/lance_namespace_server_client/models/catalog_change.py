@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="CatalogChange")
+
+
+@_attrs_define
+class CatalogChange:
+    """One change of a batch.
+
+    Attributes:
+        operation (str | Unset): Name of the operation in a batch: `declare_table`, `commit_transaction`.
+        id (list[str] | Unset): A path of names, outermost first; empty is the root.
+        new_id (list[str] | Unset): A path of names, outermost first; empty is the root.
+        branch (str | Unset): Absent is the main branch.
+        tag (str | Unset):
+        pin (str | Unset):
+        version (int | Unset): The version of the table that it made or names.
+        change (str | Unset): Name of the Lance operation that made the version: `Append`.
+    """
+
+    operation: str | Unset = UNSET
+    id: list[str] | Unset = UNSET
+    new_id: list[str] | Unset = UNSET
+    branch: str | Unset = UNSET
+    tag: str | Unset = UNSET
+    pin: str | Unset = UNSET
+    version: int | Unset = UNSET
+    change: str | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        operation = self.operation
+
+        id: list[str] | Unset = UNSET
+        if not isinstance(self.id, Unset):
+            id = self.id
+
+        new_id: list[str] | Unset = UNSET
+        if not isinstance(self.new_id, Unset):
+            new_id = self.new_id
+
+        branch = self.branch
+
+        tag = self.tag
+
+        pin = self.pin
+
+        version = self.version
+
+        change = self.change
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update({})
+        if operation is not UNSET:
+            field_dict["operation"] = operation
+        if id is not UNSET:
+            field_dict["id"] = id
+        if new_id is not UNSET:
+            field_dict["new_id"] = new_id
+        if branch is not UNSET:
+            field_dict["branch"] = branch
+        if tag is not UNSET:
+            field_dict["tag"] = tag
+        if pin is not UNSET:
+            field_dict["pin"] = pin
+        if version is not UNSET:
+            field_dict["version"] = version
+        if change is not UNSET:
+            field_dict["change"] = change
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        d = dict(src_dict)
+        operation = d.pop("operation", UNSET)
+
+        id = cast(list[str], d.pop("id", UNSET))
+
+        new_id = cast(list[str], d.pop("new_id", UNSET))
+
+        branch = d.pop("branch", UNSET)
+
+        tag = d.pop("tag", UNSET)
+
+        pin = d.pop("pin", UNSET)
+
+        version = d.pop("version", UNSET)
+
+        change = d.pop("change", UNSET)
+
+        catalog_change = cls(
+            operation=operation,
+            id=id,
+            new_id=new_id,
+            branch=branch,
+            tag=tag,
+            pin=pin,
+            version=version,
+            change=change,
+        )
+
+        catalog_change.additional_properties = d
+        return catalog_change
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties
