@@ -19,7 +19,6 @@ from lance_core.cleanup.plan import (
     identity,
     make_plan,
     pins,
-    read_needs,
     standing_manifests,
 )
 from lance_core.cleanup.reachability import file_name
@@ -220,8 +219,7 @@ class _Run:
         for version in sorted(removed.keys() & pinned.keys()):
             meta, data = removed.pop(version)
             self._put_back(meta, data)
-            plan.needs.names.update(read_needs(self._store, meta, data)[1])
-            kept[version] = pinned[version]
+            kept[version] = pinned[version]  # the census before files go reads it
         return set(removed), kept
 
     def remove_files(self, census: Census, plan: GarbageCollectionPlan, gone: set[int]) -> list[Garbage]:

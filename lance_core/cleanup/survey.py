@@ -233,7 +233,6 @@ class FileSurvey:
         old: list[ObjectMeta] = []
         new = _ToRead([], {})
         files: list[UnnamedFile] = []
-        staging = join_key(location, STAGING_DIRECTORY) + "/"
         for meta, role in self._files(location):
             listing.add(meta, role)
             is_old = before.add(meta, role)
@@ -241,7 +240,7 @@ class FileSurvey:
                 continue
             if role.kind is FileKind.MANIFEST and self._is_expired(location, meta):
                 return False
-            if is_old and role.kind in _MANIFESTS and not meta.path.startswith(staging):
+            if is_old and role.kind in _MANIFESTS:
                 old.append(meta)
             elif not self._note_manifest(location, meta, role, new) and role.name and not is_old:
                 files.append(UnnamedFile(meta, role.kind, location, role.name))

@@ -105,6 +105,14 @@ def test_the_fork_point_of_a_branch_without_a_reference_file_is_kept(table: Tabl
     assert contents(table)["tree/dev", 6] == before["tree/dev", 6]
 
 
+def test_a_shallow_clone_inside_the_table_is_no_branch_of_it(table: Table) -> None:
+    """Its Clone names a version too. The files of that stay by their names."""
+    table.open().shallow_clone(str(table.path / "inner"), 4)
+    before = lance.dataset(str(table.path / "inner")).to_table()
+    assert 4 in {garbage.version for garbage in clean(table).versions}
+    assert lance.dataset(str(table.path / "inner")).to_table() == before
+
+
 def test_retention_by_age_on_a_disk(tmp_path: Path) -> None:
     table = make_table(tmp_path, *((start, start + 1) for start in range(5)))
     for version, days in ((1, 40), (2, 30), (3, 20), (4, 10), (5, 1)):
@@ -333,10 +341,20 @@ def add_flag(table: Table, version: int) -> None:
     path.write_bytes(encode_manifest_file(file.manifest, file.transaction, file.indices))
 
 
+def take_the_name_of_another(table: Table, version: int) -> None:
+    path = table.path / "_versions" / manifest_name(version)
+    path.write_bytes(path.with_name(manifest_name(8)).read_bytes())
+
+
 @pytest.mark.parametrize("version", [1, 2, 9])
 @pytest.mark.parametrize(
     ("change", "error"),
-    [(break_manifest, CorruptFile), (add_unknown_field, UnsupportedFeature), (add_flag, UnsupportedFeature)],
+    [
+        (break_manifest, CorruptFile),
+        (take_the_name_of_another, CorruptFile),
+        (add_unknown_field, UnsupportedFeature),
+        (add_flag, UnsupportedFeature),
+    ],
 )
 def test_an_unreadable_version_aborts_the_cleanup(
     tmp_path: Path, version: int, change: object, error: type[Exception]

@@ -9,6 +9,7 @@ import shutil
 import time
 import uuid
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from lance_core.storage.port import ObjectStore
 from lance_core.tables.tags import Tags
 from namespace_server.directory.catalog import StoredCatalog
 from namespace_server.directory.collection import stored_plan
-from namespace_server.directory.collection.expired_versions import place_of_manifest, references_of
+from namespace_server.directory.collection.expired_versions import place_of_manifest, references_of, removed_places
 from namespace_server.directory.collection.purges import claim_purges
 from namespace_server.directory.collection.report import CollectionReport
 from namespace_server.directory.collection.run import Collector
@@ -338,6 +339,52 @@ def test_a_version_that_is_tagged_after_it_was_planned_stays_whole(
     was_away = any(each.verb == "rename_if_absent" and manifest_name(3) in each.path for each in store.writes)
     assert was_away == (moment != "plan-0")
     lance.dataset(str(two.root / location), version=3).validate()
+
+
+@pytest.mark.parametrize(
+    ("moment", "left"), [(("get", manifest_name(3)), []), (("put_if_absent", manifest_name(3)), [3])]
+)
+def test_a_version_is_tagged_while_two_runs_remove_its_manifest(
+    two: Ground, moment: tuple[str, str], left: list[int]
+) -> None:
+    """The other run removes it before this one reads it, or puts it back before this one does."""
+    delete_versions(two, 1, 5)
+    let_pass(two)
+    forget_history(two)
+    manifest = two.root / two.location(T) / "_versions" / manifest_name(3)
+    data, tags = manifest.read_bytes(), Tags(LocalStore(two.root, "none"), two.location(T))
+    store = FaultStore(LocalStore(two.root, "none"))
+    planned: list[str] = []
+
+    def tag(verb: str, path: str) -> None:
+        if path.endswith("plan-0"):
+            planned.append(path)
+        if planned and path.endswith(manifest_name(3)) and not tags.list():
+            tags.create("kept", 3)
+            if not left:
+                manifest.unlink()
+        if (verb, path.rpartition("/")[2]) == ("put_if_absent", manifest_name(3)) == moment:
+            manifest.write_bytes(data)
+
+    store.before(tag)
+    report = collect(two.again(store))
+    assert tags.list()
+    assert two.canonical(T) == [*left, 5]
+    assert not [path for path in report.kept if path.endswith(manifest_name(3))]
+
+
+def test_a_row_that_another_table_replaces_counts_as_removed(two: Ground) -> None:
+    """Earlier versions of the catalog have it."""
+    location, versions = two.location(T), two.canonical(T)
+    for first in range(5):
+        lance.write_dataset(rows(first, first + 1), str(two.root / "lake"), mode="append" if first else "create")
+    collect(two)
+    before = two.catalog.table.refresh().version
+    two.call("register_table", id=T, location="lake", mode="overwrite")
+    assert two.catalog.table.refresh().version == before + 1
+    two.catalog.committer.commit_changes(lambda snapshot: changes_of([replace(snapshot.collector, oldest=before)]))
+    gone = removed_places(two.catalog.table, two.catalog.table.refresh())
+    assert gone == {(location, None, version) for version in versions}
 
 
 def test_a_version_that_is_tagged_after_it_was_planned_keeps_files_of_a_purged_table(two: Ground) -> None:

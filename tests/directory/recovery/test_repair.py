@@ -16,6 +16,7 @@ import orjson
 import pytest
 
 from lance_core.errors import StorageError
+from lance_core.format.manifest import encode_manifest_file, parse_manifest_file
 from lance_core.format.naming import manifest_name
 from lance_core.storage.local import LocalStore
 from tests.directory.invariants import check_progress, check_quiet
@@ -148,3 +149,23 @@ def test_a_version_in_quarantine_is_put_back_if_its_files_are_there(ground: Grou
     first.rename(aside)
     ground.again().catalog.sweep()
     assert (first.exists(), aside.exists()) == (are_there, not are_there)
+
+
+def test_another_manifest_with_the_transaction_of_a_row_is_not_put_back(ground: Ground) -> None:
+    """A client committed its transaction by path as well, as the same version."""
+    ground.make_table(*TABLE)
+    ground.write(TABLE, rows(3, 5))
+    ground.catalog.sweep()
+    [name] = _names(ground, 2)
+    ours = (ground.root / name).read_bytes()
+    file = parse_manifest_file(ours)
+    file.manifest.timestamp.seconds += 1
+    aside = ground.root / f"_staging/foreign/{uuid.UUID(int=1)}" / name
+    aside.parent.mkdir(parents=True)
+    aside.write_bytes(encode_manifest_file(file.manifest, file.transaction, file.indices))
+    for _ in range(2):
+        ground.again().catalog.sweep()
+    assert (ground.root / name).read_bytes() == ours
+    assert aside.exists()
+    assert {report["path"] for report in _reports(ground)} == {name}
+    assert ground.ids(TABLE) == [0, 1, 2, 3, 4]
